@@ -1,0 +1,56 @@
+# Foliot's commands. Each sets up what it needs in .venv and is quick the second time.
+PYTHON ?= python3
+VENV := .venv
+ARGS ?=
+RUNTIME_READY := $(VENV)/.runtime-ready
+DEV_READY := $(VENV)/.dev-ready
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check format bench lock schema clean
+
+help: ## list the commands
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+up: $(RUNTIME_READY) ## run everything on http://127.0.0.1:8000 with an embedded PostgreSQL; ARGS="--port 8123 --data DIR"
+	@exec $(VENV)/bin/foliot up --data .foliot $(ARGS)
+
+test: $(DEV_READY) ## run all the tests on real PostgreSQL
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+check: $(DEV_READY) ## format, lint, types, layers
+	@$(VENV)/bin/ruff format --check --quiet .
+	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports --no-cache
+
+format: $(DEV_READY) ## rewrite the sources in the house format
+	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .
+
+bench: $(DEV_READY) ## measure this checkout against raw SQL in the same run
+	@$(VENV)/bin/python -m benchmarks $(ARGS)
+
+schema: $(DEV_READY) ## dump the migrated schema into src/foliot/store/schema.sql
+	@$(VENV)/bin/python -m tools.dump_schema
+
+lock: $(DEV_READY) ## pin the dependencies again
+	@$(VENV)/bin/python -m tools.lock
+
+clean: ## remove what make made (the data in .foliot stays)
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --without-pip, and the machine's own pip pointed at the environment: works where ensurepip is missing (Debian's python3).
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Foliot needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv --without-pip $(VENV)
+
+$(RUNTIME_READY): requirements/runtime.txt pyproject.toml | $(VENV)/bin/python
+	@echo "Installing Foliot into $(VENV) ..."
+	@$(PYTHON) -m pip --python $(VENV)/bin/python install -qq --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	@$(PYTHON) -m pip --python $(VENV)/bin/python install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_READY): requirements/dev.txt $(RUNTIME_READY)
+	@echo "Installing the tools for tests and checks into $(VENV) ..."
+	@$(PYTHON) -m pip --python $(VENV)/bin/python install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@

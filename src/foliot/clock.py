@@ -1,0 +1,56 @@
+"""The only module that reads time or sleeps.
+
+Decisions about jobs are taken on the database's clock. The application's clock serves two ends alone: the time part of ids and log
+lines (`now`), and monotonic waits. A test hands in another `Clock`; `sql_now` is then the instant that SQL uses instead of the
+database's own, and None in production.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime: ...
+
+    def monotonic(self) -> float: ...
+
+    def sql_now(self) -> datetime | None: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        """Waits until the event is set (True) or the time has passed (False)."""
+        ...
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sql_now(self) -> datetime | None:
+        return None
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        if event.is_set():
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+def unix_milliseconds() -> int:
+    """For the time part of ids, where no decision hangs on it."""
+    return time.time_ns() // 1_000_000

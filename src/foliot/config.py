@@ -1,0 +1,152 @@
+"""Every setting: its name, unit, default and one line of documentation.
+
+A setting comes from, in rising order: its default, a TOML file (`foliot.toml` in the working directory, or FOLIOT_CONFIG), the environment
+(FOLIOT_ + its name in capitals), the command line. Unknown names are refused with the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from foliot.errors import ConfigurationError
+
+PREFIX = "FOLIOT_"
+# Read by other parts than this one: the command line's client, and the path of the TOML file itself.
+OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"})
+
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+
+
+def data_home() -> str:
+    return str(Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "foliot")
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    # --- the database
+    database_url: Annotated[str, Meta(description="URL of your PostgreSQL. Empty: the embedded one in `data`.")] = ""
+    database_direct_url: Annotated[
+        str, Meta(description="URL past a pooler such as PgBouncer, for wake-ups. Empty behind a pooler: polling only.")
+    ] = ""
+    database_pool_size: Annotated[int, Meta(ge=2, le=500, description="Connections a process opens at the most.")] = 10
+    database_connect_seconds: Annotated[Seconds, Meta(description="How long connecting may take.")] = 5
+    database_statement_seconds: Annotated[Seconds, Meta(description="How long a statement may take.")] = 5
+    database_lock_seconds: Annotated[Seconds, Meta(description="How long a statement may wait for a lock.")] = 2
+    database_idle_in_transaction_seconds: Annotated[
+        Seconds, Meta(description="How long a transaction may sit idle before PostgreSQL ends it.")
+    ] = 10
+    database_retry_seconds: Annotated[
+        Seconds, Meta(description="How long a statement is tried again while PostgreSQL is away.")
+    ] = 10
+    data: Annotated[str, Meta(description="Directory of the embedded PostgreSQL.")] = msgspec.field(default_factory=data_home)
+    pg_bin: Annotated[str, Meta(description="Directory of PostgreSQL binaries for the embedded server. Empty: found.")] = ""
+
+    # --- the API
+    host: Annotated[str, Meta(description="Address the API listens on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535, description="Port the API listens on. 0: any free one.")] = 8000
+    body_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body, counted as it arrives.")] = 1_048_576
+
+    # --- jobs
+    retries: Annotated[int, Meta(ge=0, le=1000, description="Retries of a job that does not say.")] = 3
+    timeout_seconds: Annotated[Seconds, Meta(description="Time limit of an attempt of a job that does not say.")] = 3600
+    aging_seconds: Annotated[
+        Seconds, Meta(description="Waiting that long is worth one level of priority. Very large: strict priority.")
+    ] = 300
+    lost_attempts_max: Annotated[int, Meta(ge=1, le=100, description="Lost workers a run survives; then it is failed.")] = 3
+    result_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest result of a job, as JSON.")] = 262_144
+    output_max_bytes: Annotated[
+        int, Meta(ge=0, le=67_108_864, description="Output kept of an attempt: half its head, half its tail.")
+    ] = 65_536
+    retention_days: Annotated[int, Meta(ge=1, le=36_500, description="Days that finished runs are kept.")] = 30
+
+    # --- workers
+    workers: Annotated[int, Meta(ge=0, le=256, description="Worker processes of `foliot up`.")] = 2
+    slots: Annotated[int, Meta(ge=1, le=100_000, description="Attempts a worker runs at once in a queue that does not say.")] = 32
+    worker_ttl_seconds: Annotated[Seconds, Meta(description="Silence after which a worker counts as dead.")] = 15
+    worker_beat_seconds: Annotated[Seconds, Meta(description="Time between two beats of a worker.")] = 5
+    reaper_seconds: Annotated[Seconds, Meta(description="Time between two looks for dead workers.")] = 2
+    poll_seconds: Annotated[Seconds, Meta(description="Longest time between two looks for work that no hint announced.")] = 1
+    grace_seconds: Annotated[Seconds, Meta(description="Time that running attempts get to end when a worker stops.")] = 30
+
+    # --- logs
+    log_format: Annotated[Literal["auto", "text", "json"], Meta(description="auto: text on a terminal, JSON elsewhere.")] = "auto"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Least level that is logged.")] = "info"
+
+    def __post_init__(self) -> None:
+        if self.worker_ttl_seconds < 3 * self.worker_beat_seconds:
+            raise ValueError(
+                f"worker_ttl_seconds ({self.worker_ttl_seconds:g}) must be at least three times "
+                f"worker_beat_seconds ({self.worker_beat_seconds:g}), or one late beat kills a healthy worker"
+            )
+
+    def warnings(self) -> list[str]:
+        """What is allowed but probably not meant."""
+        found = []
+        if self.database_statement_seconds >= self.worker_ttl_seconds:
+            found.append("database_statement_seconds is not below worker_ttl_seconds: one slow statement can cost a worker its lease")
+        if self.poll_seconds > 10:
+            found.append("poll_seconds is above 10: a lost hint delays jobs by that much")
+        if self.database_url and "sslmode" not in self.database_url and not _is_local(self.database_url):
+            found.append("database_url names another host without sslmode=verify-full: jobs and credentials may travel unencrypted")
+        return found
+
+
+def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration of this process. `overrides` are the command line's; None values there count as not given."""
+    environment = os.environ if environment is None else environment
+    values = _from_file(environment) | _from_environment(environment)
+    values |= {name: value for name, value in (overrides or {}).items() if value is not None}
+    try:
+        return msgspec.convert(values, Config, strict=False)
+    except msgspec.ValidationError as error:
+        # msgspec says `... - at `$.port``; the setting's name is what the reader knows.
+        raise ConfigurationError(f"configuration: {str(error).replace('`$.', '`')}") from None
+
+
+def setting_names() -> tuple[str, ...]:
+    return Config.__struct_fields__
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
+    named = environment.get("FOLIOT_CONFIG")
+    path = Path(named or "foliot.toml")
+    if not named and not path.is_file():
+        return {}
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"configuration file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"configuration file {path}: {error}") from None
+    for name in values:
+        if name not in setting_names():
+            raise ConfigurationError(f"configuration file {path}: unknown setting {name!r}{did_you_mean(name, setting_names())}")
+    return values
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    known = {PREFIX + name.upper(): name for name in setting_names()}
+    values = {}
+    for variable, value in environment.items():
+        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
+            continue
+        if variable not in known:
+            raise ConfigurationError(f"environment: unknown setting {variable!r}{did_you_mean(variable, known)}")
+        values[known[variable]] = value
+    return values
+
+
+def _is_local(url: str) -> bool:
+    return any(mark in url for mark in ("@127.0.0.1", "@localhost", "@[::1]", "@/", "host=/", "//127.0.0.1", "//localhost"))

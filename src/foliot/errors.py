@@ -1,0 +1,69 @@
+"""Every error Foliot raises, in one tree. `code` is stable: it is the API's problem code and an anchor in the documentation."""
+
+from __future__ import annotations
+
+
+class FoliotError(Exception):
+    """The root. `detail` says what was wrong, where, and what to do about it."""
+
+    code = "error"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class Invalid(FoliotError):
+    """What was asked for makes no sense; `field` names the part that does not."""
+
+    code = "invalid"
+
+    def __init__(self, detail: str, *, field: str = "") -> None:
+        super().__init__(detail)
+        self.field = field
+
+
+class UnknownTask(Invalid):
+    """No worker has ever announced a task of this name, so the job could never run."""
+
+    code = "unknown_task"
+
+
+class TooLarge(Invalid):
+    """The request is bigger than the limit for such requests."""
+
+    code = "too_large"
+
+
+class NotFound(FoliotError):
+    code = "not_found"
+
+
+class ConfigurationError(FoliotError):
+    """A setting is unknown, of the wrong type, or contradicts another."""
+
+    code = "configuration"
+
+
+class EmbeddedPostgresError(FoliotError):
+    """The embedded PostgreSQL can't be found, started or stopped."""
+
+    code = "embedded_postgres"
+
+
+class StoreUnavailable(FoliotError):
+    """PostgreSQL does not answer, or only reads. Nothing is lost; what was asked may or may not have been done."""
+
+    code = "store_unavailable"
+
+
+class SchemaError(FoliotError):
+    """The database's schema does not fit this version of Foliot."""
+
+    code = "schema"
+
+
+class ApplicationError(FoliotError):
+    """The user's `module:app` can't be loaded."""
+
+    code = "application"

@@ -1,0 +1,188 @@
+"""What happened, as typed values on an in-process bus.
+
+Code that decides does not log: it emits an event. Log lines, metrics and tests all read this one stream. Hot paths emit one event per
+batch, never one per run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The root of all events."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted(Event):
+    """A part of Foliot is ready to serve. `address` is where, for those that listen."""
+
+    part: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStopped(Event):
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStarted(Event):
+    name: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChildDied(Event):
+    """A supervised process ended by itself and will be started again."""
+
+    name: str
+    exit_code: int
+    restart_in_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFailed(Event):
+    """One turn of a service raised; it backs off and goes on."""
+
+    service: str
+    error: str
+    retry_in_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInterrupted(Event):
+    """A statement failed for a reason that passes, and is tried again."""
+
+    query: str
+    error: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaMigrated(Event):
+    from_version: int
+    to_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsSubmitted(Event):
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPromoted(Event):
+    """Runs whose time has come went from scheduled to ready."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsClaimed(Event):
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsFinished(Event):
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed(Event):
+    """A run failed for good."""
+
+    run_id: UUID
+    task: str
+    reason: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunsRetried(Event):
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsReleased(Event):
+    """Runs given back unfinished and unconsumed, by a worker that stops."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StaleWritesRefused(Event):
+    """Outcomes that came too late: the run was no longer this worker's to end."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsLost(Event):
+    """The workers of these runs went silent: the runs are ready again, or buried once their budget is spent."""
+
+    requeued: int
+    buried: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRegistered(Event):
+    worker_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerExpired(Event):
+    """This worker could not renew its lease in time, stopped all its attempts and starts anew under a fresh id."""
+
+    worker_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsKept(Event):
+    created: int
+    dropped: int
+
+
+E = TypeVar("E", bound=Event)
+
+
+class EventBus:
+    """Hands each event to every subscriber, in order, at once. A subscriber must neither block nor raise."""
+
+    def __init__(self) -> None:
+        self._subscribers: list[Callable[[Event], None]] = []
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> None:
+        self._subscribers.append(subscriber)
+
+    def emit(self, event: Event) -> None:
+        for subscriber in self._subscribers:
+            subscriber(event)
+
+    @contextmanager
+    def expect(self, kind: type[E], matching: Callable[[E], bool] = lambda _: True) -> Iterator[asyncio.Future[E]]:
+        """A future for the next matching event that is emitted from here on: what tests await instead of sleeping."""
+        found: asyncio.Future[E] = asyncio.get_running_loop().create_future()
+
+        def watch(event: Event) -> None:
+            if isinstance(event, kind) and not found.done() and matching(event):
+                found.set_result(event)
+
+        self._subscribers.append(watch)
+        try:
+            yield found
+        finally:
+            self._subscribers.remove(watch)
+            found.cancel()
+
+
+def describe(event: Event) -> tuple[str, dict[str, Any]]:
+    """The event's name and fields, for logs and for other processes."""
+    return type(event).__name__, {name: getattr(event, name) for name in event.__dataclass_fields__}

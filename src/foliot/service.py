@@ -1,0 +1,130 @@
+"""The shape of everything that runs in the background.
+
+A `Service` says what one turn does (`run_once`) and how soon the next one is due; the base owns the loop: run, choose the delay, wait for
+*time, wake or stop*, back off on errors, never die silently. `start` and `stop` are idempotent, in any order and from any number of
+callers. A `Supervisor` starts services in order and stops them in reverse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+from foliot.clock import Clock
+from foliot.events import EventBus, ServiceFailed
+
+FIRST_BACKOFF_SECONDS = 0.1
+LAST_BACKOFF_SECONDS = 5.0
+
+
+class Service:
+    """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn (0: at once)."""
+
+    def __init__(self, *, clock: Clock, events: EventBus) -> None:
+        self.clock = clock
+        self.events = events
+        self._woken = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[None]
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    async def run_once(self) -> float:
+        raise NotImplementedError  # pragma: no cover
+
+    async def on_start(self) -> None:
+        """Runs before the first turn; an error here is the caller's."""
+
+    async def on_stop(self) -> None:
+        """Runs after the last turn."""
+
+    async def start(self) -> None:
+        while self._task is not None and self._stopping.is_set():
+            await asyncio.wait([self._task])
+            self._forget(self._task)
+        if self._task is None:
+            # Set before the first await, so that a second start, or a stop, meanwhile sees a service under way.
+            self._stopping.clear()
+            self._ready = asyncio.get_running_loop().create_future()
+            self._task = asyncio.create_task(self._run(self._ready), name=self.name)
+        await asyncio.shield(self._ready)
+
+    def wake(self) -> None:
+        """Makes the next turn happen now."""
+        self._woken.set()
+
+    def stop_soon(self) -> None:
+        """Asks for the end without waiting for it."""
+        self._stopping.set()
+        self._woken.set()
+
+    async def stop(self) -> None:
+        """Returns when the last turn has ended. Not for use inside `run_once`: that is what `stop_soon` is for."""
+        self.stop_soon()
+        if task := self._task:
+            await asyncio.wait([task])
+            self._forget(task)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        if self._task is task:
+            self._task = None
+            if not task.cancelled():
+                task.result()
+
+    async def _run(self, ready: asyncio.Future[None]) -> None:
+        try:
+            await self.on_start()
+        except BaseException as error:
+            self._task = None
+            ready.set_exception(error)
+            return
+        ready.set_result(None)
+        try:
+            await self._loop()
+        finally:
+            await self.on_stop()
+
+    async def _loop(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            self._woken.clear()
+            try:
+                delay = await self.run_once()
+                failures = 0
+            except Exception as error:
+                failures += 1
+                delay = random.uniform(0.5, 1.0) * min(FIRST_BACKOFF_SECONDS * 2**failures, LAST_BACKOFF_SECONDS)  # noqa: S311
+                self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", round(delay, 2)))
+                await self.clock.wait(self._stopping, delay)
+                continue
+            if delay > 0 and not self._stopping.is_set():
+                await self.clock.wait(self._woken, delay)
+            else:
+                await self.clock.sleep(0)
+
+
+class Supervisor:
+    """Starts services in order; stops them in reverse. A start that fails stops what had been started."""
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self.services = tuple(services)
+
+    async def start(self) -> None:
+        for service in self.services:
+            try:
+                await service.start()
+            except BaseException:
+                await self.stop()
+                raise
+
+    async def stop(self) -> None:
+        for service in reversed(self.services):
+            await service.stop()
