@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,9 +43,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     database_idle_in_transaction_seconds: Annotated[
         Seconds, Meta(description="How long a transaction may sit idle before PostgreSQL ends it.")
     ] = 10
-    database_retry_seconds: Annotated[
-        Seconds, Meta(description="How long a statement is tried again while PostgreSQL is away.")
-    ] = 10
+    database_retry_seconds: Annotated[Seconds, Meta(description="How long a statement is tried again while PostgreSQL is away.")] = 10
     data: Annotated[str, Meta(description="Directory of the embedded PostgreSQL.")] = msgspec.field(default_factory=data_home)
     pg_bin: Annotated[str, Meta(description="Directory of PostgreSQL binaries for the embedded server. Empty: found.")] = ""
 
@@ -61,9 +60,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 300
     lost_attempts_max: Annotated[int, Meta(ge=1, le=100, description="Lost workers a run survives; then it is failed.")] = 3
     result_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest result of a job, as JSON.")] = 262_144
-    output_max_bytes: Annotated[
-        int, Meta(ge=0, le=67_108_864, description="Output kept of an attempt: half its head, half its tail.")
-    ] = 65_536
+    output_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Output kept of an attempt: half its head, half its tail.")] = (
+        65_536
+    )
     retention_days: Annotated[int, Meta(ge=1, le=36_500, description="Days that finished runs are kept.")] = 30
 
     # --- workers
@@ -150,3 +149,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _is_local(url: str) -> bool:
     return any(mark in url for mark in ("@127.0.0.1", "@localhost", "@[::1]", "@/", "host=/", "//127.0.0.1", "//localhost"))
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", url))

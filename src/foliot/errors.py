@@ -23,6 +23,12 @@ class Invalid(FoliotError):
         self.field = field
 
 
+class Malformed(Invalid):
+    """The request's body is not JSON at all."""
+
+    code = "malformed"
+
+
 class UnknownTask(Invalid):
     """No worker has ever announced a task of this name, so the job could never run."""
 
@@ -52,9 +58,13 @@ class EmbeddedPostgresError(FoliotError):
 
 
 class StoreUnavailable(FoliotError):
-    """PostgreSQL does not answer, or only reads. Nothing is lost; what was asked may or may not have been done."""
+    """PostgreSQL does not answer, or only reads. `is_doubtful`: what was asked may have been done all the same."""
 
     code = "store_unavailable"
+
+    def __init__(self, detail: str, *, is_doubtful: bool = False) -> None:
+        super().__init__(detail)
+        self.is_doubtful = is_doubtful
 
 
 class SchemaError(FoliotError):

@@ -1,0 +1,5 @@
+"""`python -m foliot`."""
+
+from foliot.cli.main import main
+
+main()

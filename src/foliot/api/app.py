@@ -1,0 +1,26 @@
+"""The ASGI application: routes, problem documents, and the guard at the door."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from foliot import __version__
+from foliot.api import problems
+from foliot.api.guard import LocalGuard
+from foliot.api.known_tasks import KnownTasks
+from foliot.api.routes.health import health_router
+from foliot.api.routes.jobs import jobs_router
+from foliot.api.submitter import Submitter
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.store.store import Store
+
+
+def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Clock) -> FastAPI:
+    app = FastAPI(title="Foliot", version=__version__, description="Jobs that run when they should, and say why when they do not.")
+    problems.install(app)
+    app.add_middleware(LocalGuard)
+    known_tasks = KnownTasks(store=store, clock=clock)
+    app.include_router(health_router(store=store))
+    app.include_router(jobs_router(store=store, submitter=submitter, known_tasks=known_tasks, body_max_bytes=config.body_max_bytes))
+    return app

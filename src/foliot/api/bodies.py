@@ -1,0 +1,110 @@
+"""Request bodies: read under a limit, decoded strictly, and when they are bad, said where.
+
+The fast path is one typed decode. Only a body that fails it, or that holds an escape PostgreSQL can't store, is looked at again, slowly, to
+find the field to name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from foliot.errors import Invalid, Malformed, TooLarge
+
+T = TypeVar("T")
+BODY = "body"
+NUL_ESCAPE = b"\\u0000"
+PATH_IN_MESSAGE = re.compile(r" - at `\$\.?([^`]*)`$")
+UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$")
+
+
+async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, max_bytes: int) -> T:
+    return decode(await read(request, max_bytes), decoder)
+
+
+async def read(request: Request, max_bytes: int) -> bytes:
+    """The body, counted as it arrives: a Content-Length may lie."""
+    received = bytearray()
+    async for chunk in request.stream():
+        received += chunk
+        if len(received) > max_bytes:
+            raise TooLarge(f"the body is larger than {max_bytes} bytes", field=BODY)
+    return bytes(received)
+
+
+def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        decoded = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        refuse_unstorable(body)
+        raise _with_field(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        refuse_unstorable(body)
+        raise Malformed(f"the body is not JSON: {error}", field=BODY) from None
+    if NUL_ESCAPE in body:
+        refuse_unstorable(body)
+    return decoded
+
+
+def refuse_unstorable(body: bytes) -> None:
+    """Raises, with the field's name, for what JSON or PostgreSQL does not allow; returns when it finds nothing of the kind."""
+    try:
+        text = body.decode()
+        tree = json.loads(text, parse_constant=_Constant, parse_int=_number, parse_float=_number)
+    except UnicodeDecodeError as error:
+        raise Malformed(f"the body is not UTF-8 at byte {error.start}", field=BODY) from None
+    except json.JSONDecodeError as error:
+        raise Malformed(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", field=BODY) from None
+    except RecursionError:
+        raise Malformed("the body is nested too deeply", field=BODY) from None
+    # A stack of our own: the depth is the sender's choice.
+    stack: list[tuple[str, Any]] = [("", tree)]
+    while stack:
+        path, value = stack.pop()
+        _refuse_value(path, value)
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                _refuse_value(f"{path}.{key}" if path else key, key)
+                stack.append((f"{path}.{key}" if path else key, inner))
+        elif isinstance(value, list):
+            stack.extend((f"{path}[{index}]", inner) for index, inner in enumerate(value))
+
+
+class _Constant(str):
+    """NaN, Infinity or -Infinity, which JSON does not have but Python's parser takes."""
+
+    __slots__ = ()
+
+
+def _number(text: str) -> float:
+    """Numbers are looked at elsewhere; a five-thousand-digit integer must not fail here."""
+    return float(text)
+
+
+def _refuse_value(path: str, value: object) -> None:
+    field = _printable(path) or BODY
+    if isinstance(value, _Constant):
+        raise Invalid(f"{field}: {value} is not a number in JSON", field=field)
+    if isinstance(value, str):
+        if "\0" in value:
+            raise Invalid(f"{field}: the character NUL (\\u0000) can't be stored", field=field)
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise Invalid(f"{field}: a lone surrogate is not a character", field=field)
+
+
+def _printable(path: str) -> str:
+    return path.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
+
+
+def _with_field(message: str) -> Invalid:
+    if found := UNKNOWN_FIELD.search(message.partition(" - at ")[0]):
+        place = PATH_IN_MESSAGE.search(message)
+        field = f"{place[1]}.{found[1]}" if place and place[1] else found[1]
+        return Invalid(f"{field}: there is no such field", field=field)
+    found = PATH_IN_MESSAGE.search(message)
+    field = (found[1].replace("[...]", "") if found else "") or BODY
+    return Invalid(f"{field}: {PATH_IN_MESSAGE.sub('', message)}", field=field)

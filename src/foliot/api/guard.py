@@ -1,0 +1,52 @@
+"""The door of local open mode, where nobody has to say who they are.
+
+A web page in the user's browser can reach the loopback interface too, so trusting that interface is not enough: a request must name us
+as its host (else a foreign name rebound to 127.0.0.1 would do), must not come from a page of another origin, and may change things
+only with a JSON body, which a foreign page can't send without asking first.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from foliot.api.problems import problem
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class LocalGuard:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = refuse(scope["method"], Headers(scope=scope))
+            if refusal is not None:
+                status, code, detail = refusal
+                await problem(status, code, detail)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def refuse(method: str, headers: Headers) -> tuple[int, str, str] | None:
+    """Why this request is not let in; None when it is."""
+    host = headers.get("host", "")
+    if _hostname(f"//{host}") not in LOOPBACK_NAMES:
+        return 403, "foreign_host", f"this Foliot serves 127.0.0.1 and localhost only, not {host!r}"
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        return 403, "foreign_origin", "pages of other origins may not use this API"
+    if method not in SAFE_METHODS and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return 415, "not_json", "send the body as Content-Type: application/json"
+    return None
+
+
+def _hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,63 @@
+"""Errors as RFC 9457 problem documents, with a stable `code` and, where there is one, the `field` at fault."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.errors import FoliotError, Invalid, Malformed, NotFound, StoreUnavailable, TooLarge
+
+STATUS: dict[type[FoliotError], int] = {
+    TooLarge: 413,
+    Malformed: 400,
+    Invalid: 422,
+    NotFound: 404,
+    StoreUnavailable: 503,
+}
+RETRY_AFTER_SECONDS = "2"
+# The codes of errors that the web framework raises by itself.
+FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+def problem(status: int, code: str, detail: str, *, field: str = "", headers: dict[str, str] | None = None) -> Response:
+    document: dict[str, Any] = {
+        "type": f"urn:foliot:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    if field:
+        document["field"] = field
+    return Response(msgspec.json.encode(document), status, headers, media_type="application/problem+json")
+
+
+def problem_of(error: FoliotError) -> Response:
+    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    field = error.field if isinstance(error, Invalid) else ""
+    headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == 503 else None
+    # What PostgreSQL said is for the log, not for the caller.
+    detail = "the database does not answer; try again" if status == 503 else error.detail
+    return problem(status, error.code, detail, field=field, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    async def on_error(_: Request, error: Exception) -> Response:
+        if isinstance(error, FoliotError):
+            return problem_of(error)
+        return problem(500, "internal", "something went wrong here; the log says what")
+
+    async def on_http_exception(_: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else None
+        return problem(status, FRAMEWORK_CODES.get(status, "error"), HTTPStatus(status).phrase, headers=headers)
+
+    app.add_exception_handler(FoliotError, on_error)
+    app.add_exception_handler(HTTPException, on_http_exception)
+    app.add_exception_handler(Exception, on_error)

@@ -1,0 +1,34 @@
+"""`/healthz`: this process answers. `/readyz`: it can also do its work, which takes a PostgreSQL that takes writes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from foliot.api.problems import problem
+from foliot.store.store import Store
+
+READY_SECONDS = 2.0
+
+
+def health_router(*, store: Store) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/healthz")
+    async def healthz() -> Response:
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/readyz")
+    async def readyz() -> Response:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                can_write = await store.can_write()
+        except Exception:
+            return problem(503, "store_unavailable", "PostgreSQL does not answer")
+        if not can_write:
+            return problem(503, "store_unavailable", "PostgreSQL is read-only here")
+        return JSONResponse({"status": "ready"})
+
+    return router

@@ -1,0 +1,64 @@
+"""Stores jobs that are submitted at the same time in one statement: each caller waits for its own, PostgreSQL commits once.
+
+Nothing is delayed for it: a batch is whatever gathered while the previous one was on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from foliot.clock import Clock
+from foliot.errors import FoliotError
+from foliot.events import EventBus, RunsSubmitted
+from foliot.model.run import NewRun, StoredRun
+from foliot.service import Service
+from foliot.store.store import Store
+
+BATCH = 500
+IDLE_SECONDS = 60.0
+
+
+class Submitter(Service):
+    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._store = store
+        self._pending: list[tuple[NewRun, asyncio.Future[StoredRun]]] = []
+
+    async def submit(self, run: NewRun) -> StoredRun:
+        """Returns when the run is stored for good."""
+        answer: asyncio.Future[StoredRun] = asyncio.get_running_loop().create_future()
+        self._pending.append((run, answer))
+        if len(self._pending) == 1:
+            self.wake()
+        return await answer
+
+    async def run_once(self) -> float:
+        batch = self._pending[:BATCH]
+        if not batch:
+            return IDLE_SECONDS
+        del self._pending[:BATCH]
+        await self._store_all(batch)
+        return 0
+
+    async def on_stop(self) -> None:
+        while self._pending:
+            await self.run_once()
+
+    async def _store_all(self, batch: list[tuple[NewRun, asyncio.Future[StoredRun]]]) -> None:
+        try:
+            stored = await self._store.runs.insert_runs([run for run, _ in batch])
+        except Exception as error:
+            if isinstance(error, FoliotError) or len(batch) == 1:
+                for _, answer in batch:
+                    if not answer.done():
+                        answer.set_exception(error)
+                return
+            # One of them is at fault; the others must not suffer for it.
+            for one in batch:
+                await self._store_all([one])
+            return
+        self._store.hints.send({run.queue for run, _ in batch if stored[run.id].due_at <= stored[run.id].created_at})
+        self.events.emit(RunsSubmitted(len(batch)))
+        for run, answer in batch:
+            if not answer.done():
+                answer.set_result(stored[run.id])

@@ -1,0 +1,149 @@
+"""The composition root: from a configuration to running parts. Only this file picks what the parts are made of."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliot.clock import Clock, SystemClock
+from foliot.config import Config
+from foliot.embedded import find_url
+from foliot.errors import ConfigurationError
+from foliot.events import EventBus, ProcessStarted, ProcessStopped
+from foliot.observability.logs import EventLog
+from foliot.sdk.app import App
+from foliot.store.store import Store, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """How a process learns that it should end: once to drain, a second time to hurry."""
+
+    asked: asyncio.Event
+    hurried: asyncio.Event
+
+    @classmethod
+    def new(cls) -> Stop:
+        return cls(asyncio.Event(), asyncio.Event())
+
+    def ask(self) -> None:
+        (self.hurried if self.asked.is_set() else self.asked).set()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every part of a process is given."""
+
+    config: Config
+    clock: Clock
+    events: EventBus
+
+
+def surroundings(config: Config, part: str) -> Surroundings:
+    clock, events = SystemClock(), EventBus()
+    EventLog(part, config=config, clock=clock).attach(events)
+    return Surroundings(config, clock, events)
+
+
+def database_url(config: Config) -> str:
+    """The database to use: the one that is configured, or the embedded one that another process runs in `data`."""
+    url = config.database_url or find_url(Path(config.data))
+    if url is None:
+        raise ConfigurationError(
+            f"no database: set FOLIOT_DATABASE_URL, or start `foliot up` (no embedded PostgreSQL is running in {config.data})"
+        )
+    return url
+
+
+@asynccontextmanager
+async def store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
+    async with open_store(
+        database_url(around.config), config=around.config, clock=around.clock, events=around.events, part=f"foliot {part}"
+    ) as store:
+        yield store
+
+
+async def run_migrate(config: Config) -> int:
+    async with store_for(surroundings(config, "migrate"), "migrate") as store:
+        return await store.migrate()
+
+
+async def run_server(config: Config, stop: Stop, *, listening: socket.socket) -> None:
+    """The API, on a socket that is bound already."""
+    import uvicorn  # here, because only this part needs it and it is slow to load
+
+    from foliot.api.app import build_app
+    from foliot.api.submitter import Submitter
+
+    class Server(uvicorn.Server):
+        """Signals are ours to handle."""
+
+        def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]
+            return nullcontext()
+
+    around = surroundings(config, "server")
+    async with store_for(around, "server") as store:
+        await store.check_schema()
+        submitter = Submitter(store=store, clock=around.clock, events=around.events)
+        app = build_app(store=store, submitter=submitter, config=config, clock=around.clock)
+        server = Server(
+            uvicorn.Config(app, loop="none", http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048)
+        )
+        await submitter.start()
+        serving = asyncio.create_task(server.serve(sockets=[listening]), name="serve")
+        address, port = listening.getsockname()[:2]
+        around.events.emit(ProcessStarted("server", f"http://{address}:{port}"))
+        await _until(stop.asked, serving)
+        server.should_exit = True
+        await serving
+        await submitter.stop()
+    around.events.emit(ProcessStopped("server"))
+
+
+async def run_scheduler(config: Config, stop: Stop) -> None:
+    from foliot.scheduler.node import SchedulerNode
+
+    around = surroundings(config, "scheduler")
+    async with store_for(around, "scheduler") as store:
+        await store.check_schema()
+        node = SchedulerNode(store=store, config=config, clock=around.clock, events=around.events)
+        await node.start()
+        around.events.emit(ProcessStarted("scheduler"))
+        await stop.asked.wait()
+        await node.stop()
+    around.events.emit(ProcessStopped("scheduler"))
+
+
+async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[str, int]) -> None:
+    from foliot.worker.node import WorkerNode
+
+    around = surroundings(config, "worker")
+    async with store_for(around, "worker") as store:
+        await store.check_schema()
+        listen_url = config.database_direct_url or (None if store.database.is_pooled else store.database.url)
+        node = WorkerNode(
+            store=store, config=config, clock=around.clock, events=around.events, app=app, queues=queues, listen_url=listen_url
+        )
+        await node.start()
+        around.events.emit(ProcessStarted("worker"))
+        await stop.asked.wait()
+        hurrying = asyncio.create_task(_hurry(stop, node), name="hurry")
+        await node.stop()
+        hurrying.cancel()
+    around.events.emit(ProcessStopped("worker"))
+
+
+async def _hurry(stop: Stop, node: object) -> None:
+    await stop.hurried.wait()
+    node.hurry()  # type: ignore[attr-defined]
+
+
+async def _until(event: asyncio.Event, task: asyncio.Task[None]) -> None:
+    """Returns when the event is set or the task has ended by itself."""
+    waiting = asyncio.create_task(event.wait(), name="wait for stop")
+    await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()

@@ -1,0 +1,27 @@
+"""`foliot check`."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from foliot import config
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json: bool) -> None:
+    """Check the configuration, show it, and warn of what is probably not meant."""
+    loaded = config.load()
+    values = msgspec.to_builtins(loaded)
+    # A URL may hold a password.
+    for name in ("database_url", "database_direct_url"):
+        values[name] = config.without_password(values[name])
+    warnings = loaded.warnings()
+    if as_json:
+        click.echo(msgspec.json.encode({"settings": values, "warnings": warnings}))
+        return
+    for name, value in values.items():
+        click.echo(f"{name} = {value!r}")
+    for warning in warnings:
+        click.secho(f"warning: {warning}", fg="yellow", err=True)

@@ -1,0 +1,55 @@
+"""`foliot`: finds the command, loads only what it needs, and turns our errors into one line and an exit code.
+
+Exit codes: 0 done, 1 it failed, 2 the command line or the configuration is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from foliot import __version__
+from foliot.errors import ConfigurationError, FoliotError, Invalid
+
+COMMANDS = {
+    "up": "Run everything on this machine.",
+    "server": "Run the HTTP API.",
+    "scheduler": "Run a scheduler node.",
+    "worker": "Run a worker node.",
+    "migrate": "Bring the database's schema up to date.",
+    "check": "Check the configuration and show it.",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when it is called: help and errors stay quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"foliot.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="foliot")
+def cli() -> None:
+    """Foliot: cron, one-off and delayed jobs, a durable queue and workflows, on PostgreSQL."""
+
+
+def main() -> None:
+    try:
+        cli(prog_name="foliot")
+    except FoliotError as error:
+        click.echo(f"foliot: {error.detail}", err=True)
+        sys.exit(2 if isinstance(error, ConfigurationError | Invalid) else 1)

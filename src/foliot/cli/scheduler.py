@@ -1,0 +1,18 @@
+"""`foliot scheduler`."""
+
+from __future__ import annotations
+
+import click
+
+from foliot import config
+from foliot.assembly import run_scheduler
+from foliot.cli.process import run, supervised_option
+
+
+@click.command()
+@click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
+@supervised_option
+def command(data: str | None, supervised: bool) -> None:
+    """Run a scheduler node. Any number may run, on any machine."""
+    loaded = config.load({"data": data})
+    run(lambda stop: run_scheduler(loaded, stop), is_supervised=supervised)

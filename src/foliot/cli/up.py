@@ -1,0 +1,29 @@
+"""`foliot up`."""
+
+from __future__ import annotations
+
+import click
+
+from foliot import config
+from foliot.cli.listening import listen
+from foliot.cli.process import run
+from foliot.sdk.app import load_app
+from foliot.up import run_up
+
+
+@click.command()
+@click.option("--host", help="Address the API listens on.  [default: 127.0.0.1]")
+@click.option("--port", type=int, help="Port the API listens on; 0: any free one.  [default: 8000]")
+@click.option("--data", help="Directory of the embedded PostgreSQL.  [default: ~/.local/share/foliot]")
+@click.option("--workers", type=int, help="Worker processes.  [default: 2]")
+@click.option("--app", metavar="MODULE:APP", help="A foliot.App whose tasks the workers execute.")
+def command(host: str | None, port: int | None, data: str | None, workers: int | None, app: str | None) -> None:
+    """Run everything on this machine: PostgreSQL, API, scheduler node, workers.
+
+    Ctrl-C drains and stops; a second Ctrl-C hurries. Starting again on the same directory finds everything as it was.
+    """
+    loaded = config.load({"host": host, "port": port, "data": data, "workers": workers})
+    if app:
+        load_app(app)  # a wrong name should fail here, not in every worker
+    listening = listen(loaded.host, loaded.port)
+    run(lambda stop: run_up(loaded, stop, listening=listening, app=app))

@@ -1,0 +1,45 @@
+"""`foliot worker`."""
+
+from __future__ import annotations
+
+import click
+
+from foliot import config
+from foliot.assembly import run_worker
+from foliot.cli.process import run, supervised_option
+from foliot.errors import Invalid
+from foliot.sdk.app import DEFAULT_QUEUE, NAME_PATTERN, App, load_app
+
+
+@click.command()
+@click.argument("app", required=False, metavar="[MODULE:APP]")
+@click.option("--queue", "queues", multiple=True, metavar="NAME[=SLOTS]", help="A queue to work on; may be given several times.")
+@click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
+@supervised_option
+def command(app: str | None, queues: tuple[str, ...], data: str | None, supervised: bool) -> None:
+    """Run a worker node.
+
+    MODULE:APP names a foliot.App whose tasks this worker executes; the built-in tasks are always there.
+    """
+    loaded = config.load({"data": data})
+    tasks = load_app(app) if app else App()
+    slots = parse_queues(queues, loaded.slots) if queues else queues_of(tasks, loaded.slots)
+    run(lambda stop: run_worker(loaded, stop, app=tasks, queues=slots), is_supervised=supervised)
+
+
+def queues_of(app: App, slots: int) -> dict[str, int]:
+    """The default queue and those that the app's tasks declare."""
+    return dict.fromkeys([DEFAULT_QUEUE, *(task.queue for task in app.tasks.values())], slots)
+
+
+def parse_queues(given: tuple[str, ...], default_slots: int) -> dict[str, int]:
+    """`mail=20` or `mail`."""
+    found = {}
+    for text in given:
+        name, has_slots, slots = text.partition("=")
+        if not NAME_PATTERN.fullmatch(name):
+            raise Invalid(f"--queue {text!r}: a queue's name has letters, digits, and . _ : -", field="queue")
+        if has_slots and not (slots.isdecimal() and 1 <= int(slots) <= 100_000):
+            raise Invalid(f"--queue {text!r}: slots are a number from 1 to 100000, as in {name}=20", field="queue")
+        found[name] = int(slots) if has_slots else default_slots
+    return found

@@ -1,0 +1,7 @@
+"""A PostgreSQL of our own, for those who bring none: found, made, started, watched and stopped by the process that owns it."""
+
+from __future__ import annotations
+
+from foliot.embedded.server import EmbeddedPostgres, find_url
+
+__all__ = ["EmbeddedPostgres", "find_url"]

@@ -1,0 +1,49 @@
+"""When a failed attempt is tried again: how long to wait, and whether to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, assert_never
+
+import msgspec
+from msgspec import Meta
+
+
+class Backoff(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How the wait grows from one retry to the next."""
+
+    kind: Literal["fixed", "linear", "exponential", "fibonacci"] = "exponential"
+    base_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 2.0
+    cap_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] = 3600.0
+    jitter: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    """Up to this share of the wait is added at random, so that what failed together does not come back together."""
+
+
+DEFAULT_BACKOFF = Backoff()
+
+
+def wait_seconds(backoff: Backoff, retry: int, chance: float) -> float:
+    """The wait before retry number `retry` (from 1). `chance` is a random number in [0, 1)."""
+    return min(_grown(backoff, retry), backoff.cap_seconds) * (1 + backoff.jitter * chance)
+
+
+def may_retry(*, attempt: int, lost: int, retries: int) -> bool:
+    """Whether a failed attempt is followed by another. Lost attempts have a budget of their own and do not count here."""
+    return attempt - lost <= retries
+
+
+def _grown(backoff: Backoff, retry: int) -> float:
+    match backoff.kind:
+        case "fixed":
+            return backoff.base_seconds
+        case "linear":
+            return backoff.base_seconds * retry
+        case "exponential":
+            # 2 s, 4 s, 8 s ... Capped in the exponent too: a power of 1000 is no float.
+            return float(backoff.base_seconds * 2 ** min(retry - 1, 64))
+        case "fibonacci":
+            before, now = 0, 1
+            for _ in range(min(retry, 90) - 1):
+                before, now = now, before + now
+            return backoff.base_seconds * now
+        case _:
+            assert_never(backoff.kind)

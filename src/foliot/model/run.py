@@ -1,0 +1,101 @@
+"""A run as it is submitted, as a worker holds it, and as it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from foliot.model.retry import Backoff
+from foliot.model.states import RunState
+
+MAX_RETRIES = 1000
+MAX_TIMEOUT_SECONDS = 31_536_000
+
+
+class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a job may say about how its runs are executed. None: what the task says, or else the worker's configuration."""
+
+    retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] | None = None
+    timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
+    backoff: Backoff | None = None
+
+    def or_else(self, other: RunOptions) -> RunOptions:
+        """These options, and where they are silent the other ones."""
+        return RunOptions(
+            retries=other.retries if self.retries is None else self.retries,
+            timeout_seconds=other.timeout_seconds if self.timeout_seconds is None else self.timeout_seconds,
+            backoff=other.backoff if self.backoff is None else self.backoff,
+        )
+
+
+NO_OPTIONS = RunOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be stored. `due_at` and `delay_seconds` exclude each other; neither: due now."""
+
+    id: UUID
+    task: str
+    queue: str
+    name: str | None = None
+    priority: int = 0
+    due_at: datetime | None = None
+    delay_seconds: float | None = None
+    payload: str | None = None
+    """JSON text of an object; None stands for the empty one."""
+    options: str | None = None
+    """JSON text of a `RunOptions`; None when it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """What the store decided about a submitted run, on its own clock."""
+
+    id: UUID
+    state: RunState
+    due_at: datetime
+    created_at: datetime
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A worker's exclusive right to one attempt; every write of that attempt carries its token."""
+
+    run_id: UUID
+    token: int
+    attempt: int
+    lost: int
+    queue: str
+    task: str
+    payload: str | None
+    options: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """Everything there is to see of one run, live or finished."""
+
+    id: UUID
+    name: str | None
+    task: str
+    queue: str
+    state: RunState
+    reason: str | None
+    priority: int
+    attempt: int
+    lost: int
+    worker_id: UUID | None
+    payload: Any
+    options: Any
+    result: Any
+    error: Any
+    output: bytes | None
+    due_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None

@@ -1,0 +1,49 @@
+"""The states of a run, and the one table of what may follow what.
+
+Nothing else decides which transitions exist: the SQL statements that write `state` name their from-states, and a test tries every pair of
+states against real PostgreSQL and compares the result with `TRANSITIONS`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RunState(StrEnum):
+    WAITING = "waiting"
+    """Its dependencies are unmet."""
+    SCHEDULED = "scheduled"
+    """Due in the future: a first start, a retry or a snooze."""
+    HELD = "held"
+    """Due, but a limit or an open circuit holds it."""
+    READY = "ready"
+    """May be claimed now."""
+    RUNNING = "running"
+    """A worker holds its claim."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+
+
+TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    RunState.WAITING: frozenset({RunState.READY, RunState.SCHEDULED, RunState.HELD, RunState.SKIPPED, RunState.CANCELLED}),
+    RunState.SCHEDULED: frozenset({RunState.READY, RunState.HELD, RunState.CANCELLED}),
+    RunState.HELD: frozenset({RunState.READY, RunState.CANCELLED}),
+    RunState.READY: frozenset({RunState.RUNNING, RunState.CANCELLED, RunState.SKIPPED}),
+    # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost
+    RunState.RUNNING: frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.SCHEDULED, RunState.READY, RunState.CANCELLED}),
+    # Terminal states never change: a rerun is a new run that points back.
+    RunState.SUCCEEDED: frozenset(),
+    RunState.FAILED: frozenset(),
+    RunState.CANCELLED: frozenset(),
+    RunState.SKIPPED: frozenset(),
+}
+
+TERMINAL = frozenset(state for state, following in TRANSITIONS.items() if not following)
+LIVE = frozenset(RunState) - TERMINAL
+
+
+def sources_of(target: RunState) -> frozenset[RunState]:
+    """The states from which `target` may be reached."""
+    return frozenset(state for state, following in TRANSITIONS.items() if target in following)

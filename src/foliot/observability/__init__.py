@@ -1,0 +1,1 @@
+"""What an operator sees: today, log lines made from events."""

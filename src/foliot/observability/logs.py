@@ -1,0 +1,74 @@
+"""Turns events into log lines: readable text on a terminal, one JSON object a line elsewhere. The only place that words them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal, TextIO
+
+import msgspec
+
+from foliot import events
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import Event, EventBus, describe
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+# One line a batch is too much for daily use at thousands of jobs a second.
+QUIET = (events.RunsSubmitted, events.RunsClaimed, events.RunsFinished, events.RunsPromoted, events.RunsRetried)
+LOUD = (
+    events.ServiceFailed,
+    events.StoreInterrupted,
+    events.ChildDied,
+    events.RunFailed,
+    events.RunsLost,
+    events.WorkerExpired,
+    events.StaleWritesRefused,
+)
+MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
+RESET = "\x1b[0m"
+Level = Literal["debug", "info", "warning", "error"]
+
+
+def level_of(event: Event) -> Level:
+    if isinstance(event, QUIET):
+        return "debug"
+    return "warning" if isinstance(event, LOUD) else "info"
+
+
+class EventLog:
+    """Writes each event of a bus as one line."""
+
+    def __init__(self, part: str, *, config: Config, clock: Clock, stream: TextIO | None = None) -> None:
+        self._part = part
+        self._clock = clock
+        self._stream = stream or sys.stderr
+        self._least = LEVELS[config.log_level]
+        self._is_json = config.log_format == "json" or (config.log_format == "auto" and not self._stream.isatty())
+        self._has_colour = not self._is_json and self._stream.isatty()
+
+    def attach(self, bus: EventBus) -> None:
+        bus.subscribe(self._write)
+
+    def _write(self, event: Event) -> None:
+        level = level_of(event)
+        if LEVELS[level] < self._least:
+            return
+        name, fields = describe(event)
+        line = self._as_json(level, name, fields) if self._is_json else self._as_text(level, name, fields)
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            # Nobody reads the log any more; that is no reason to stop working.
+            return
+
+    def _as_json(self, level: Level, name: str, fields: dict[str, object]) -> str:
+        entry = {"at": self._clock.now(), "level": level, "part": self._part, "event": name, **fields}
+        return msgspec.json.encode(entry).decode()
+
+    def _as_text(self, level: Level, name: str, fields: dict[str, object]) -> str:
+        at = self._clock.now().astimezone().strftime("%H:%M:%S")
+        words = " ".join(f"{key}={value}" for key, value in fields.items() if value not in ("", None))
+        line = f"{at} {self._part:<10} {name} {words}".rstrip()
+        return f"{MARKS[level]}{line}{RESET}" if self._has_colour and MARKS[level] else line

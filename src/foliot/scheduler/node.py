@@ -1,0 +1,23 @@
+"""A scheduler node: its services, in the order in which they start."""
+
+from __future__ import annotations
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus
+from foliot.scheduler.promoter import Promoter
+from foliot.scheduler.pruner import Pruner
+from foliot.scheduler.reaper import Reaper
+from foliot.service import Supervisor
+from foliot.store.store import Store
+
+
+class SchedulerNode(Supervisor):
+    def __init__(self, *, store: Store, config: Config, clock: Clock, events: EventBus) -> None:
+        super().__init__(
+            [
+                Pruner(store=store, clock=clock, events=events),
+                Promoter(store=store, clock=clock, events=events),
+                Reaper(store=store, config=config, clock=clock, events=events),
+            ]
+        )

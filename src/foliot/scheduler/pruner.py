@@ -1,0 +1,23 @@
+"""Keeps a week of empty days ahead of history, and drops the days whose retention is over."""
+
+from __future__ import annotations
+
+from foliot.clock import Clock
+from foliot.events import EventBus, PartitionsKept
+from foliot.service import Service
+from foliot.store.store import Store
+
+INTERVAL_SECONDS = 3600.0
+
+
+class Pruner(Service):
+    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._store = store
+
+    async def run_once(self) -> float:
+        created = await self._store.partitions.create_missing()
+        dropped = await self._store.partitions.drop_expired()
+        if created or dropped:
+            self.events.emit(PartitionsKept(created, dropped))
+        return INTERVAL_SECONDS

@@ -1,0 +1,31 @@
+"""Gives back the runs of workers that went silent, and buries those that have now cost too many workers.
+
+A worker is dead when its lease is over on the database's clock, never because a job took long. It is struck off first, so that a beat that
+comes late learns of it, and only then are its claims undone; the grown token of the next claim refuses whatever the dead one still
+writes. Any number of reapers may run.
+"""
+
+from __future__ import annotations
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus, RunsLost
+from foliot.service import Service
+from foliot.store.store import Store
+
+BATCH = 1000
+
+
+class Reaper(Service):
+    def __init__(self, *, store: Store, config: Config, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._store = store
+        self._config = config
+
+    async def run_once(self) -> float:
+        await self._store.workers.remove_dead_workers()
+        lost = await self._store.runs.lose_runs(BATCH, self._config.lost_attempts_max)
+        if lost.requeued or lost.buried:
+            self._store.hints.send(lost.queues)
+            self.events.emit(RunsLost(lost.requeued, lost.buried))
+        return 0 if lost.requeued + lost.buried == BATCH else self._config.reaper_seconds

@@ -1,0 +1,1 @@
+"""What a user's own code imports. Loads no server library."""

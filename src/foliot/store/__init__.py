@@ -1,0 +1,1 @@
+"""PostgreSQL: the only package that contains SQL or speaks to the database."""

@@ -1,0 +1,57 @@
+"""What a failed statement means: whether it passes, and whether it may have been carried out all the same.
+
+The difference decides what may be repeated blindly. A statement refused for a lock, a deadlock, a full server or a read-only node did
+nothing. One whose connection broke may have committed with its answer lost: only what is idempotent may be sent again.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+import asyncpg
+
+
+class Fault(Enum):
+    CLEAN = auto()
+    """It passes, and nothing was done."""
+    DOUBTFUL = auto()
+    """It passes, and it is unknown whether it was done."""
+    LASTING = auto()
+    """Trying again would not help."""
+
+
+_CLEAN_CODES = frozenset({
+    "40001",  # serialization failure
+    "40P01",  # deadlock
+    "55P03",  # lock not available
+    "57014",  # statement timeout: cancelled and rolled back
+    "53300",  # too many connections
+    "57P03",  # starting up or shutting down
+    "25006",  # read-only: this node was demoted
+    "25P03",  # idle in transaction for too long
+})  # fmt: skip
+_READ_ONLY = "25006"
+_CLEAN_ERRORS = (ConnectionRefusedError, FileNotFoundError, asyncpg.TargetServerAttributeNotMatched)
+_DOUBTFUL_CLASSES = ("08", "57P", "53", "58")  # connection, operator intervention, resources, system
+
+
+def judge(error: BaseException) -> Fault:
+    if isinstance(error, _CLEAN_ERRORS):
+        return Fault.CLEAN
+    if isinstance(error, asyncpg.PostgresError):
+        code = error.sqlstate or ""
+        if code in _CLEAN_CODES:
+            return Fault.CLEAN
+        return Fault.DOUBTFUL if code.startswith(_DOUBTFUL_CLASSES) else Fault.LASTING
+    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError | EOFError):
+        return Fault.DOUBTFUL
+    return Fault.LASTING
+
+
+def is_read_only(error: BaseException) -> bool:
+    return getattr(error, "sqlstate", None) == _READ_ONLY
+
+
+def lacks_partition(error: BaseException) -> bool:
+    """An insert for a day that has no partition yet."""
+    return isinstance(error, asyncpg.CheckViolationError) and "no partition of relation" in str(error)

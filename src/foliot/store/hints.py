@@ -1,0 +1,83 @@
+"""Hints: "something may be ready in this queue". They shorten a wait and carry no truth; losing every one of them loses nothing.
+
+A NOTIFY makes commits wait for each other, so none is ever sent inside the transaction that stores a job: it goes out on its own
+afterwards, the first at once, later ones gathered and at most twenty times a second. A LISTEN needs a session of its own, which a
+pooler in transaction mode can't give: there, without a direct URL, Foliot polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import asyncpg
+
+from foliot.clock import Clock
+from foliot.events import EventBus
+from foliot.service import Service
+from foliot.store import queries
+from foliot.store.postgres import Database
+
+CHANNEL = "foliot_ready"
+GATHER_SECONDS = 0.05
+CHECK_SECONDS = 10.0
+
+
+class HintSender(Service):
+    """Tells listeners which queues got something to do."""
+
+    def __init__(self, database: Database, *, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._database = database
+        self._queues: set[str] = set()
+        self._query = queries.load("hints")["notify"]
+
+    def send(self, queues: Iterable[str]) -> None:
+        self._queues.update(queues)
+        if self._queues:
+            self.wake()
+
+    async def run_once(self) -> float:
+        if not self._queues:
+            return CHECK_SECONDS
+        queues, self._queues = sorted(self._queues), set()
+        await self._database.execute(self._query, CHANNEL, queues)
+        await self.clock.wait(self._stopping, GATHER_SECONDS)
+        return 0 if self._queues else CHECK_SECONDS
+
+
+class HintListener(Service):
+    """Calls `on_hint(queue)` for every hint, over a session of its own that is looked after and made anew when it dies."""
+
+    def __init__(self, database: Database, url: str, on_hint: Callable[[str], None], *, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._database = database
+        self._url = url
+        self._on_hint = on_hint
+        self._session: Any = None
+
+    async def run_once(self) -> float:
+        if self._session is None or self._session.is_closed():
+            self._session = await asyncpg.connect(self._url, **self._database.connect_arguments())
+            await self._session.add_listener(CHANNEL, lambda *notice: self._on_hint(notice[3]))
+            self._session.add_termination_listener(lambda _: self.wake())
+        else:
+            await self._prove_alive()
+        return CHECK_SECONDS
+
+    async def on_stop(self) -> None:
+        if self._session is not None:
+            self._session.terminate()
+
+    async def _prove_alive(self) -> None:
+        """A half-open socket stays silent for ever; only asking shows it."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await self._session.execute("select 1")
+        except BaseException:
+            with suppress(Exception):
+                self._session.terminate()
+            self._session = None
+            raise

@@ -1,0 +1,78 @@
+"""The days of history and attempts: made a week ahead, dropped whole when retention is over.
+
+Neither blocks a running system: a day is made apart and attached, and an old one is detached concurrently before it is dropped. There is no
+default partition, because it would forbid the concurrent detach; a write that meets a missing day makes it (see `Runs`).
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from foliot.store import queries
+from foliot.store.postgres import Database
+
+PARENTS = ("history", "attempts")
+DAYS_AHEAD = 7
+
+
+class Partitions:
+    def __init__(self, database: Database, *, retention_days: int) -> None:
+        self._database = database
+        self._retention = timedelta(days=retention_days)
+        self._queries = queries.load("partitions")
+
+    async def create_missing(self) -> int:
+        """Makes the days from yesterday to a week ahead that are not there; the number made."""
+        today = await self._today()
+        wanted = [today + timedelta(days=offset) for offset in range(-1, DAYS_AHEAD + 1)]
+        existing = {name for name, _ in await self._list()}
+        missing = [(parent, day) for parent in PARENTS for day in wanted if partition_name(parent, day) not in existing]
+        for parent, day in missing:
+            await self._create(parent, day)
+        return len(missing)
+
+    async def drop_expired(self) -> int:
+        """Drops the days that ended before retention began; the number dropped."""
+        oldest_kept = await self._today() - self._retention
+        expired = [(name, is_detaching) for name, is_detaching in await self._list() if partition_day(name) < oldest_kept]
+        for name, is_detaching in expired:
+            parent = name.rpartition("_")[0]
+            how = "finalize" if is_detaching else "concurrently"
+            await self._database.command("detach_partition", f"alter table foliot.{parent} detach partition foliot.{name} {how}")
+        for name in await self._list_detached():
+            if partition_day(name) < oldest_kept:
+                await self._database.command("drop_partition", f"drop table if exists foliot.{name}")
+        return len(expired)
+
+    async def _create(self, parent: str, day: date) -> None:
+        name = partition_name(parent, day)
+        async with self._database.transaction() as session:
+            # Two nodes may find the same day missing.
+            await session.execute(self._queries["lock_partitions"].sql)
+            if await session.fetchval(self._queries["is_attached"].sql, name):
+                return
+            await session.execute(f"create table if not exists foliot.{name} (like foliot.{parent} including all)")
+            await session.execute(
+                f"alter table foliot.{parent} attach partition foliot.{name} "
+                f"for values from ('{day} 00:00:00+00') to ('{day + timedelta(days=1)} 00:00:00+00')"
+            )
+
+    async def _today(self) -> date:
+        today: date = await self._database.fetch_value(self._queries["today"], self._database.clock.sql_now())
+        return today
+
+    async def _list(self) -> list[tuple[str, bool]]:
+        rows = await self._database.fetch(self._queries["list_partitions"], list(PARENTS))
+        return [(row[0], row[1]) for row in rows]
+
+    async def _list_detached(self) -> list[str]:
+        rows = await self._database.fetch(self._queries["list_detached"], [f"{parent}_________" for parent in PARENTS])
+        return [row[0] for row in rows]
+
+
+def partition_name(parent: str, day: date) -> str:
+    return f"{parent}_{day:%Y%m%d}"
+
+
+def partition_day(name: str) -> date:
+    return date.fromisoformat(name.rpartition("_")[2])

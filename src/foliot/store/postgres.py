@@ -1,0 +1,200 @@
+"""The way to PostgreSQL: a pool, limits on every session, and statements that outlive restarts and failovers.
+
+Every session has connect, statement, lock and idle-in-transaction time limits. A statement that fails for a reason that passes (a
+restart, a lost connection, a demoted node, a deadlock) is sent again with jitter until `database_retry_seconds` are over, provided
+that it is idempotent or surely did nothing; after that the caller gets `StoreUnavailable`.
+
+Behind a pooler in transaction mode (PgBouncer; noticed by itself) a session belongs to us for one transaction only. There each statement
+runs in a transaction that begins with its limits, and nothing is prepared on the server.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import asyncpg
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.errors import StoreUnavailable
+from foliot.events import EventBus, StoreInterrupted
+from foliot.store.faults import Fault, is_read_only, judge
+from foliot.store.queries import Query
+
+T = TypeVar("T")
+Record = Any  # asyncpg ships no types; its records are read by position in one typed method each
+
+FIRST_PAUSE_SECONDS = 0.02
+LAST_PAUSE_SECONDS = 1.0
+# The server ends a statement by its own limit first; this one catches a server that no longer answers at all.
+SILENCE_SECONDS = 2.0
+MAINTENANCE_SECONDS = 60
+
+
+class Session(asyncpg.Connection):
+    """A connection that is not reset on its way back to the pool: we leave no session state behind, and a reset is a round trip."""
+
+    __slots__ = ()
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+class Database:
+    """All access to PostgreSQL. Use as `async with Database(...)`."""
+
+    def __init__(self, url: str, *, config: Config, clock: Clock, events: EventBus, part: str = "foliot") -> None:
+        self.url = url
+        self.clock = clock
+        self.is_pooled = False
+        self._config = config
+        self._events = events
+        self._part = part
+        self._pool: Any = None
+
+    async def __aenter__(self) -> Database:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        self.is_pooled = await self._retrying("connect", self._meets_a_pooler, is_repeatable=True)
+        self._pool = asyncpg.create_pool(
+            self.url,
+            min_size=0,
+            max_size=self._config.database_pool_size,
+            connection_class=Session,
+            statement_cache_size=0 if self.is_pooled else 256,
+            max_inactive_connection_lifetime=60,
+            command_timeout=self._config.database_statement_seconds + SILENCE_SECONDS,
+            **self.connect_arguments(),
+        )
+        await self._pool
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.terminate()
+
+    def connect_arguments(self) -> dict[str, Any]:
+        settings = {"application_name": self._part}
+        if not self.is_pooled:
+            settings |= {name: f"{milliseconds}ms" for name, milliseconds in self._limits().items()}
+        return {
+            "timeout": self._config.database_connect_seconds,
+            "server_settings": settings,
+            "target_session_attrs": "any" if self.is_pooled else "read-write",
+        }
+
+    async def fetch(self, query: Query, *arguments: object, is_repeatable: bool = True) -> list[Record]:
+        return await self._run(query, is_repeatable, lambda session: session.fetch(query.sql, *arguments))
+
+    async def fetch_row(self, query: Query, *arguments: object, is_repeatable: bool = True) -> Record | None:
+        return await self._run(query, is_repeatable, lambda session: session.fetchrow(query.sql, *arguments))
+
+    async def fetch_value(self, query: Query, *arguments: object, is_repeatable: bool = True) -> Any:
+        return await self._run(query, is_repeatable, lambda session: session.fetchval(query.sql, *arguments))
+
+    async def execute(self, query: Query, *arguments: object, is_repeatable: bool = True) -> int:
+        """The number of rows that the statement wrote."""
+        status: str = await self._run(query, is_repeatable, lambda session: session.execute(query.sql, *arguments))
+        return int(status.rpartition(" ")[2])
+
+    async def command(self, name: str, sql: str) -> None:
+        """A statement that PostgreSQL takes outside of transactions only."""
+
+        async def work() -> None:
+            async with self._session() as session:
+                await session.execute(sql, timeout=MAINTENANCE_SECONDS)
+
+        await self._retrying(name, work, is_repeatable=True)
+
+    @asynccontextmanager
+    async def transaction(self, *, statement_seconds: float = MAINTENANCE_SECONDS) -> AsyncIterator[Any]:
+        """One transaction on one session, for the rare unit of several statements. It is not repeated by itself."""
+        async with self._session() as session:
+            await session.execute(self._begin(statement_seconds))
+            try:
+                yield session
+            except BaseException:
+                if not session.is_closed():
+                    await session.execute("rollback")
+                raise
+            await session.execute("commit")
+
+    async def _run(self, query: Query, is_repeatable: bool, statement: Callable[[Any], Awaitable[T]]) -> T:
+        async def work() -> T:
+            if self.is_pooled:
+                async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
+                    return await statement(session)
+            async with self._session() as session:
+                return await statement(session)
+
+        return await self._retrying(query.name, work, is_repeatable=is_repeatable)
+
+    async def _retrying(self, name: str, work: Callable[[], Awaitable[T]], *, is_repeatable: bool) -> T:
+        give_up_at = self.clock.monotonic() + self._config.database_retry_seconds
+        attempt = 0
+        while True:
+            try:
+                return await work()
+            except Exception as error:
+                fault = judge(error)
+                if fault is Fault.LASTING:
+                    raise
+                attempt += 1
+                may_repeat = is_repeatable or fault is Fault.CLEAN
+                if not may_repeat or self.clock.monotonic() >= give_up_at:
+                    raise StoreUnavailable(
+                        f"PostgreSQL: {name}: {type(error).__name__}: {error}", is_doubtful=fault is Fault.DOUBTFUL
+                    ) from error
+                self._events.emit(StoreInterrupted(name, f"{type(error).__name__}: {error}", attempt))
+            # Full jitter: a server that comes back is not met by everybody at once.
+            await self.clock.sleep(random.uniform(0, min(FIRST_PAUSE_SECONDS * 2**attempt, LAST_PAUSE_SECONDS)))  # noqa: S311
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[Any]:
+        if self._pool is None:
+            raise StoreUnavailable("PostgreSQL: the store is closed")
+        async with self._pool.acquire(timeout=self._config.database_connect_seconds) as session:
+            try:
+                yield session
+            except Exception as error:
+                if is_read_only(error):
+                    # The node was demoted under us; its connections look healthy and would fail for ever.
+                    await self._pool.expire_connections()
+                    session.terminate()
+                elif isinstance(error, TimeoutError):
+                    # Silence. Waiting for the cancelled statement to answer would only wait longer.
+                    session.terminate()
+                raise
+
+    async def _meets_a_pooler(self) -> bool:
+        """A pooler answers with a process id of its own making."""
+        session = await asyncpg.connect(self.url, timeout=self._config.database_connect_seconds, statement_cache_size=0)
+        try:
+            async with session.transaction():
+                return bool(await session.fetchval("select pg_backend_pid()") != session.get_server_pid())
+        finally:
+            await session.close(timeout=self._config.database_connect_seconds)
+
+    def _limits(self) -> dict[str, int]:
+        return {
+            "statement_timeout": int(self._config.database_statement_seconds * 1000),
+            "lock_timeout": int(self._config.database_lock_seconds * 1000),
+            "idle_in_transaction_session_timeout": int(self._config.database_idle_in_transaction_seconds * 1000),
+        }
+
+    def _begin(self, statement_seconds: float) -> str:
+        limits = self._limits() | {"statement_timeout": int(statement_seconds * 1000)}
+        return "; ".join(["begin", *(f"set local {name} = {milliseconds}" for name, milliseconds in limits.items())])
+
+
+def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[Any]]:
+    """Rows turned into one list a column: the arrays that a batch statement takes."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]

@@ -1,0 +1,156 @@
+"""Runs: stored, claimed, finished, retried, given back, shown. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from foliot.errors import StoreUnavailable
+from foliot.model.ids import made_at, not_finished_before
+from foliot.model.outcome import Outcome
+from foliot.model.priority import aging_microseconds
+from foliot.model.run import Claim, NewRun, RunView, StoredRun
+from foliot.model.states import LIVE, RunState, sources_of
+from foliot.store import queries
+from foliot.store.faults import lacks_partition
+from foliot.store.partitions import Partitions
+from foliot.store.postgres import Database, Record, columns
+from foliot.store.queries import Query
+
+decode_json = msgspec.json.Decoder().decode
+BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    requeued: int
+    buried: int
+    queues: tuple[str, ...]
+
+
+class Runs:
+    def __init__(self, database: Database, *, partitions: Partitions, aging_seconds: float) -> None:
+        self._database = database
+        self._partitions = partitions
+        self._aging = aging_microseconds(aging_seconds)
+        self._queries = queries.load("runs")
+
+    async def insert_runs(self, runs: Sequence[NewRun]) -> dict[UUID, StoredRun]:
+        """Stores all of them or none. Sending the same ids again changes nothing and answers with what is there."""
+        given = columns(
+            [(r.id, r.task, r.queue, r.name, r.priority, r.due_at, r.delay_seconds, r.payload, r.options) for r in runs],
+            9,
+        )
+        arguments = (*given, self._database.clock.sql_now(), self._aging)
+        query = self._queries["insert_runs"]
+        try:
+            rows = await self._database.fetch(query, *arguments, None, is_repeatable=False)
+        except StoreUnavailable as error:
+            if not error.is_doubtful:
+                raise
+            rows = await self._database.fetch(query, *arguments, _earliest(given[0]))
+        stored = {row[0]: StoredRun(row[0], RunState(row[1]), row[2], row[3]) for row in rows}
+        if missing := [run.id for run in runs if run.id not in stored]:
+            stored |= await self.find_runs(missing)
+        return stored
+
+    async def find_runs(self, run_ids: Sequence[UUID]) -> dict[UUID, StoredRun]:
+        rows = await self._database.fetch(self._queries["find_runs"], run_ids, _earliest(run_ids))
+        return {row[0]: StoredRun(row[0], RunState(row[1]), row[2], row[3]) for row in rows}
+
+    async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
+        """Up to the given slots of each queue. A claim whose answer got lost is in doubt: see `recover_claims`."""
+        rows = await self._database.fetch(
+            self._queries["claim_runs"],
+            list(slots),
+            list(slots.values()),
+            tasks,
+            worker_id,
+            self._database.clock.sql_now(),
+            is_repeatable=False,
+        )
+        return [Claim(*row) for row in rows]
+
+    async def recover_claims(self, worker_id: UUID, held: Sequence[UUID]) -> list[Claim]:
+        rows = await self._database.fetch(self._queries["recover_claims"], worker_id, held)
+        return [Claim(*row) for row in rows]
+
+    async def finish_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
+        """The number written; the others were no longer this worker's."""
+        given = columns([(o.run_id, o.token, o.state, o.reason, o.result, o.error, o.output) for o in outcomes], 7)
+        arguments = (worker_id, *given, self._database.clock.sql_now())
+        return await self._with_partition(self._queries["finish_runs"], arguments)
+
+    async def retry_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
+        given = columns([(o.run_id, o.token, o.reason, o.delay_seconds, o.error, o.output) for o in outcomes], 6)
+        arguments = (worker_id, *given, self._database.clock.sql_now(), self._aging)
+        return await self._with_partition(self._queries["retry_runs"], arguments)
+
+    async def release_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
+        given = columns([(o.run_id, o.token) for o in outcomes], 2)
+        return await self._database.execute(self._queries["release_runs"], worker_id, *given)
+
+    async def count_written(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
+        given = columns([(o.run_id, o.token) for o in outcomes], 2)
+        return int(await self._database.fetch_value(self._queries["count_written"], *given, worker_id, _earliest(given[0])))
+
+    async def promote_due_runs(self, limit: int) -> list[str]:
+        """The queue of each run that became ready."""
+        rows = await self._database.fetch(self._queries["promote_due_runs"], limit, self._database.clock.sql_now())
+        return [row[0] for row in rows]
+
+    async def seconds_until_due(self) -> float | None:
+        found: float | None = await self._database.fetch_value(self._queries["seconds_until_due"], self._database.clock.sql_now())
+        return found
+
+    async def move_runs(self, run_ids: Sequence[UUID], target: RunState) -> list[UUID]:
+        """Those that moved. No attempt begins or ends by it, so neither `running` nor a terminal state can be a target."""
+        if target not in BETWEEN_ATTEMPTS:
+            raise ValueError(f"a run is not moved to {target}")
+        sources = sorted(sources_of(target) & BETWEEN_ATTEMPTS)
+        rows = await self._database.fetch(self._queries["move_runs"], run_ids, target, sources)
+        return [row[0] for row in rows]
+
+    async def close_runs(self, run_ids: Sequence[UUID], target: RunState, reason: str) -> list[UUID]:
+        """Ends runs that no worker holds; those that ended."""
+        if target not in (RunState.CANCELLED, RunState.SKIPPED):
+            raise ValueError(f"a run is not closed as {target}")
+        sources = sorted(sources_of(target) & BETWEEN_ATTEMPTS)
+        now = self._database.clock.sql_now()
+        rows = await self._database.fetch(self._queries["close_runs"], run_ids, target, reason, sources, now)
+        return [row[0] for row in rows]
+
+    async def lose_runs(self, limit: int, lost_attempts_max: int) -> Lost:
+        row = await self._database.fetch_row(self._queries["lose_runs"], limit, lost_attempts_max, self._database.clock.sql_now())
+        return Lost(row[0], row[1], tuple(row[2])) if row else Lost(0, 0, ())
+
+    async def get_run(self, run_id: UUID) -> RunView | None:
+        row = await self._database.fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))
+        return _view(row) if row else None
+
+    async def _with_partition(self, query: Query, arguments: Sequence[object]) -> int:
+        """Writes into history; should the day have no partition because no scheduler ran for a week, it is made first."""
+        try:
+            return await self._database.execute(query, *arguments)
+        except Exception as error:
+            if not lacks_partition(error):
+                raise
+            await self._partitions.create_missing()
+            return await self._database.execute(query, *arguments)
+
+
+def _earliest(run_ids: Sequence[UUID]) -> datetime:
+    return not_finished_before(min(run_ids, key=made_at))
+
+
+def _view(row: Record) -> RunView:
+    fields = dict(row)
+    fields["state"] = RunState(fields["state"])
+    for name in ("payload", "options", "result", "error"):
+        fields[name] = None if fields[name] is None else decode_json(fields[name])
+    fields["payload"] = fields["payload"] or {}
+    return RunView(**fields)

@@ -1,0 +1,213 @@
+-- Every statement that writes `state`. Each names its from-states and, for an attempt, its fence: (id, token, worker).
+
+-- name: insert_runs
+-- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost answer, it must not store
+-- what has meanwhile finished: history has no key that would stop it, so $12 (null the first time) says from when on to look there.
+with given as (
+    select g.*, coalesce($10::timestamptz, clock_timestamp()) as at
+    from unnest(
+        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[]
+    ) with ordinality as g (id, task, queue, name, priority, due_at, delay_seconds, payload, options, ordinal)
+), timed as (
+    -- A due instant in the past counts as now, or old instants would jump the queue.
+    select *, greatest(at, coalesce(due_at, at + delay_seconds * interval '1 second', at)) as due from given
+)
+insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options)
+select
+    id, at, due, (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
+    case when due > at then 'scheduled' else 'ready' end, queue, task, name, payload, options
+from timed
+where $12::timestamptz is null
+    or not exists (select from foliot.history h where h.id = timed.id and h.finished_at >= $12::timestamptz)
+on conflict (id) do nothing
+returning id, state, due_at, created_at
+
+-- name: find_runs
+-- Which of these ids exist, live or finished: read after an insert whose answer got lost.
+select id, state, due_at, created_at from foliot.runs where id = any($1::uuid[])
+union all
+select id, state, due_at, created_at from foliot.history where id = any($1::uuid[]) and finished_at >= $2::timestamptz
+
+-- name: claim_runs
+-- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over.
+update foliot.runs
+set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = $4::uuid,
+    started_at = coalesce($5::timestamptz, clock_timestamp())
+where id = any (array(
+    select picked.id
+    from unnest($1::text[], $2::bigint[]) as wanted (queue, slots)
+    cross join lateral (
+        select id from foliot.runs
+        where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
+        order by rank
+        limit wanted.slots
+        for update skip locked
+    ) as picked
+))
+returning id, token, attempt, lost, queue, task, payload, options
+
+-- name: recover_claims
+-- What this worker owns but does not hold: claims whose answer got lost on the way.
+select id, token, attempt, lost, queue, task, payload, options
+from foliot.runs
+where state = 'running' and worker_id = $1::uuid and not id = any ($2::uuid[])
+
+-- name: finish_runs
+-- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement.
+with outcome as (
+    select * from unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[])
+    as o (id, token, state, reason, result, error, output)
+), finished as (
+    delete from foliot.runs r using outcome o
+    where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
+    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state, r.queue,
+        r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output
+)
+insert into foliot.history (
+    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
+    task, name, reason, payload, options, result, error, output
+)
+select
+    id, created_at, due_at, started_at, coalesce($9::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, state,
+    queue, task, name, reason, payload, options, result, error, output
+from finished
+
+-- name: retry_runs
+-- running -> scheduled: the attempt gets a row of its own, the run waits for its next one.
+with outcome as (
+    select o.*, coalesce($8::timestamptz, clock_timestamp()) as at
+    from unnest($2::uuid[], $3::bigint[], $4::text[], $5::float8[], $6::jsonb[], $7::bytea[])
+    as o (id, token, outcome, delay_seconds, error, output)
+), held as (
+    select r.id, r.token, r.attempt, r.worker_id, r.started_at, r.priority, o.outcome, o.error, o.output, o.at,
+        o.at + o.delay_seconds * interval '1 second' as due
+    from foliot.runs r join outcome o on r.id = o.id
+    where r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
+    for update of r
+), kept as (
+    insert into foliot.attempts (run_id, token, attempt, worker_id, started_at, finished_at, outcome, error, output)
+    select id, token, attempt, worker_id, started_at, at, outcome, error, output from held
+)
+update foliot.runs r
+set state = 'scheduled', worker_id = null, due_at = held.due,
+    rank = (extract(epoch from held.due) * 1000000)::bigint - held.priority * $9::bigint
+from held where r.id = held.id
+
+-- name: release_runs
+-- running -> ready: given back by a worker that stops. The attempt is not consumed; the token is, for good.
+update foliot.runs r
+set state = 'ready', worker_id = null, started_at = null, attempt = r.attempt - 1
+from unnest($2::uuid[], $3::bigint[]) as o (id, token)
+where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
+
+-- name: count_written
+-- Of outcomes that matched no live attempt: how many had been written before, by a statement whose answer got lost.
+select count(*) from unnest($1::uuid[], $2::bigint[]) as o (id, token)
+where exists (
+    select from foliot.history h
+    where h.id = o.id and h.token = o.token and h.worker_id = $3::uuid and h.finished_at >= $4::timestamptz
+)
+or exists (select from foliot.runs r where r.id = o.id and r.token = o.token and r.state in ('scheduled', 'ready'))
+
+-- name: promote_due_runs
+-- scheduled -> ready for what is due, oldest first.
+update foliot.runs
+set state = 'ready'
+where id = any (array(
+    select id from foliot.runs
+    where state = 'scheduled' and due_at <= coalesce($2::timestamptz, clock_timestamp())
+    order by due_at
+    limit $1::bigint
+    for update skip locked
+))
+returning queue
+
+-- name: seconds_until_due
+-- How long until the next scheduled run is due; null when there is none.
+select extract(epoch from min(due_at) - coalesce($1::timestamptz, clock_timestamp()))::float8 from foliot.runs where state = 'scheduled'
+
+-- name: move_runs
+-- Between waiting, scheduled, held and ready: no attempt begins or ends. The from-states are those of the table in model/states.py.
+update foliot.runs
+set state = $2::text
+where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($3::text[]) order by id for update))
+returning id
+
+-- name: close_runs
+-- A run that no worker holds ends unrun: cancelled or skipped.
+with closed as (
+    delete from foliot.runs
+    where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($4::text[]) order by id for update))
+    returning id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options
+)
+insert into foliot.history (
+    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options
+)
+select
+    id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, $2::text,
+    queue, task, name, $3::text, payload, options
+from closed
+returning id
+
+-- name: lose_runs
+-- running -> ready | failed for runs whose worker's lease is over or gone. Works from the claims, not from the list of workers, so a
+-- claim that slipped in after its worker was struck off is found too. The distinct workers come from a walk along the index.
+with recursive claiming as (
+    (select worker_id from foliot.runs where state = 'running' order by worker_id limit 1)
+    union all
+    select (
+        select worker_id from foliot.runs where state = 'running' and worker_id > claiming.worker_id order by worker_id limit 1
+    )
+    from claiming where claiming.worker_id is not null
+), dead as (
+    select c.worker_id from claiming c
+    where c.worker_id is not null and not exists (
+        select from foliot.workers w where w.id = c.worker_id and w.expires_at > coalesce($3::timestamptz, clock_timestamp())
+    )
+), taken as (
+    select r.id, r.token, r.attempt, r.worker_id, r.started_at, r.lost + 1 >= $2::bigint as is_spent
+    from foliot.runs r join dead on r.worker_id = dead.worker_id
+    where r.state = 'running'
+    limit $1::bigint
+    for update of r skip locked
+), kept as (
+    insert into foliot.attempts (run_id, token, attempt, worker_id, started_at, finished_at, outcome)
+    select id, token, attempt, worker_id, started_at, coalesce($3::timestamptz, clock_timestamp()), 'lost' from taken where not is_spent
+), requeued as (
+    update foliot.runs r
+    set state = 'ready', worker_id = null, lost = r.lost + 1
+    from taken where r.id = taken.id and not taken.is_spent
+    returning r.queue
+), spent as (
+    delete from foliot.runs r using taken where r.id = taken.id and taken.is_spent
+    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost + 1 as lost, r.priority, r.worker_id, r.queue,
+        r.task, r.name, r.payload, r.options
+), buried as (
+    insert into foliot.history (
+        id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
+        task, name, reason, payload, options, error
+    )
+    select
+        id, created_at, due_at, started_at, coalesce($3::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
+        'failed', queue, task, name, 'lost', payload, options,
+        jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died ' || lost || ' times while it ran this')
+    from spent
+    returning id
+)
+select (select count(*) from requeued), (select count(*) from buried), array(select distinct queue from requeued)
+
+-- name: get_run
+-- One run, wherever it is. A single statement sees it in exactly one of the two places.
+select
+    r.id, r.name, r.task, r.queue, r.state, null as reason, r.priority, r.attempt, r.lost, r.worker_id, r.payload, r.options,
+    null::json as result, a.error, a.output, r.due_at, r.created_at, r.started_at, null::timestamptz as finished_at
+from foliot.runs r
+left join lateral (
+    select error, output from foliot.attempts where run_id = r.id and finished_at >= $2::timestamptz order by token desc limit 1
+) a on true
+where r.id = $1::uuid
+union all
+select
+    id, name, task, queue, state, reason, priority, attempt, lost, worker_id, payload, options,
+    result, error, output, due_at, created_at, started_at, finished_at
+from foliot.history where id = $1::uuid and finished_at >= $2::timestamptz

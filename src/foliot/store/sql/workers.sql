@@ -1,0 +1,36 @@
+-- Worker processes, their leases, and the tasks they announce.
+
+-- name: register_worker
+-- A fresh row for every start of a process.
+insert into foliot.workers (id, name, queues, tasks, started_at, beat_at, expires_at)
+select $1::uuid, $2::text, $3::jsonb, $4::text[], at, at, at + $5::float8 * interval '1 second'
+from (select coalesce($6::timestamptz, clock_timestamp()) as at) as clock
+on conflict (id) do nothing
+
+-- name: announce_tasks
+-- What a job may name from now on. Ordered, so that workers that start together can't deadlock.
+insert into foliot.tasks (name, queue, seen_at)
+select name, queue, coalesce($3::timestamptz, clock_timestamp()) from unnest($1::text[], $2::text[]) as t (name, queue) order by name
+on conflict (name) do update set queue = excluded.queue, seen_at = excluded.seen_at
+
+-- name: list_tasks
+-- The known tasks and the queue each declares.
+select name, queue from foliot.tasks
+
+-- name: beat
+-- Renews the lease; no row: this worker has been struck off and must begin anew.
+update foliot.workers
+set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second'
+from (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
+where id = $1::uuid
+returning true
+
+-- name: remove_worker
+-- A clean stop.
+delete from foliot.workers where id = $1::uuid
+
+-- name: remove_dead_workers
+-- Leases long over. Their claims are dealt with apart, by lose_runs, whether or not this row still exists.
+delete from foliot.workers where id = any (array(
+    select id from foliot.workers where expires_at < coalesce($1::timestamptz, clock_timestamp()) for update skip locked
+))

@@ -1,0 +1,56 @@
+"""The store as the other parts see it: one object, one repository a family of tables."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus
+from foliot.store import migrate, queries
+from foliot.store.hints import HintSender
+from foliot.store.partitions import Partitions
+from foliot.store.postgres import Database
+from foliot.store.runs import Runs
+from foliot.store.workers import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    database: Database
+    runs: Runs
+    workers: Workers
+    partitions: Partitions
+    hints: HintSender
+    events: EventBus
+
+    async def migrate(self) -> int:
+        return await migrate.migrate(self.database, partitions=self.partitions, events=self.events)
+
+    async def check_schema(self) -> None:
+        await migrate.check_schema(self.database)
+
+    async def can_write(self) -> bool:
+        """Asks for what a demoted node can't give: a plain `select 1` succeeds there."""
+        return bool(await self.database.fetch_value(queries.load("health")["can_write"]))
+
+
+@asynccontextmanager
+async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus, part: str) -> AsyncIterator[Store]:
+    async with Database(url, config=config, clock=clock, events=events, part=part) as database:
+        partitions = Partitions(database, retention_days=config.retention_days)
+        hints = HintSender(database, clock=clock, events=events)
+        await hints.start()
+        try:
+            yield Store(
+                database=database,
+                runs=Runs(database, partitions=partitions, aging_seconds=config.aging_seconds),
+                workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
+                partitions=partitions,
+                hints=hints,
+                events=events,
+            )
+        finally:
+            await hints.stop()

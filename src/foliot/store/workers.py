@@ -1,0 +1,41 @@
+"""Workers and the tasks they announce. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import msgspec
+
+from foliot.store import queries
+from foliot.store.postgres import Database
+
+
+class Workers:
+    def __init__(self, database: Database, *, ttl_seconds: float) -> None:
+        self._database = database
+        self._ttl = float(ttl_seconds)
+        self._queries = queries.load("workers")
+
+    async def register_worker(self, worker_id: UUID, name: str, queues: Mapping[str, int], tasks: Sequence[str]) -> None:
+        encoded = msgspec.json.encode(queues).decode()
+        now = self._database.clock.sql_now()
+        await self._database.execute(self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now)
+
+    async def announce_tasks(self, queue_of_task: Mapping[str, str]) -> None:
+        now = self._database.clock.sql_now()
+        await self._database.execute(self._queries["announce_tasks"], list(queue_of_task), list(queue_of_task.values()), now)
+
+    async def list_tasks(self) -> dict[str, str]:
+        """The queue that each known task declares."""
+        return {row[0]: row[1] for row in await self._database.fetch(self._queries["list_tasks"])}
+
+    async def beat(self, worker_id: UUID) -> bool:
+        """False: this worker has been struck off."""
+        return bool(await self._database.fetch_value(self._queries["beat"], worker_id, self._ttl, self._database.clock.sql_now()))
+
+    async def remove_worker(self, worker_id: UUID) -> None:
+        await self._database.execute(self._queries["remove_worker"], worker_id)
+
+    async def remove_dead_workers(self) -> int:
+        return await self._database.execute(self._queries["remove_dead_workers"], self._database.clock.sql_now())

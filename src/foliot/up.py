@@ -1,0 +1,166 @@
+"""Everything on one machine: an embedded PostgreSQL, and the API, a scheduler node and workers as child processes.
+
+A child that dies is started again, sooner after a long life than after a short one. Children hold a pipe from this process and go when
+it is gone, however it went. The API's socket belongs to this process, so that a restart of the API refuses nobody: callers wait a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import msgspec
+
+from foliot.assembly import Stop, Surroundings, run_migrate, surroundings
+from foliot.config import PREFIX, Config
+from foliot.embedded import EmbeddedPostgres
+from foliot.events import ChildDied, ChildStarted, ProcessStarted, ProcessStopped
+from foliot.service import Service
+
+FIRST_RESTART_SECONDS = 0.2
+LAST_RESTART_SECONDS = 10.0
+LONG_LIFE_SECONDS = 30.0
+STOP_SECONDS = 10.0
+
+
+class Child(Service):
+    """One supervised process. A turn of this service is one life of it."""
+
+    def __init__(
+        self, label: str, arguments: list[str], *, around: Surroundings, environment: dict[str, str], fds: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(clock=around.clock, events=around.events)
+        self._label = label
+        self._arguments = arguments
+        self._environment = environment
+        self._fds = fds
+        self._process: asyncio.subprocess.Process | None = None
+        self._deaths_in_a_row = 0
+
+    @property
+    def name(self) -> str:
+        return self._label
+
+    async def run_once(self) -> float:
+        born = self.clock.monotonic()
+        self._process = process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "foliot", *self._arguments, "--supervised",
+            stdin=asyncio.subprocess.PIPE, env=self._environment, pass_fds=self._fds, start_new_session=True,
+        )  # fmt: skip
+        self.events.emit(ChildStarted(self._label, process.pid))
+        if self.stopping:
+            self.terminate()
+        exit_code = await process.wait()
+        if self.stopping:
+            return 0
+        self._deaths_in_a_row = 1 if self.clock.monotonic() - born > LONG_LIFE_SECONDS else self._deaths_in_a_row + 1
+        delay = min(FIRST_RESTART_SECONDS * 2.0 ** (self._deaths_in_a_row - 1), LAST_RESTART_SECONDS)
+        self.events.emit(ChildDied(self._label, exit_code, delay))
+        return float(delay)
+
+    def terminate(self) -> None:
+        """SIGTERM: the first drains it, a second hurries it."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.terminate()
+
+    async def end(self, seconds: float) -> None:
+        """Stops the process for good, by force once the time is over."""
+        self.stop_soon()
+        self.terminate()
+        try:
+            async with asyncio.timeout(seconds):
+                await self.stop()
+        except TimeoutError:
+            if self._process is not None and self._process.returncode is None:
+                self._process.kill()
+            await self.stop()
+
+
+class PostgresKeeper(Service):
+    """Starts the embedded PostgreSQL again should it die."""
+
+    def __init__(self, server: EmbeddedPostgres, *, around: Surroundings) -> None:
+        super().__init__(clock=around.clock, events=around.events)
+        self._server = server
+
+    async def run_once(self) -> float:
+        await self.clock.wait(self._server.exited, 1.0)
+        if self._server.exited.is_set() and not self.stopping:
+            self.events.emit(ChildDied("postgres", -1, 0))
+            await self._server.start()
+        return 0
+
+
+async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: str | None) -> None:
+    around = surroundings(config, "up")
+    async with AsyncExitStack() as stack:
+        if not config.database_url:
+            server = EmbeddedPostgres(Path(config.data), clock=around.clock, binaries=config.pg_bin)
+            stack.push_async_callback(server.stop)
+            config = msgspec.structs.replace(config, database_url=await server.start())
+            keeper = PostgresKeeper(server, around=around)
+            await keeper.start()
+            stack.push_async_callback(keeper.stop)
+        await run_migrate(config)
+        listening.listen(2048)
+        children = children_of(config, around, listening, app)
+        stack.push_async_callback(_end, children, stop, config.grace_seconds)
+        for child in children:
+            await child.start()
+        address, port = listening.getsockname()[:2]
+        await _answers(address, port, stop)
+        around.events.emit(ProcessStarted("up", f"http://{address}:{port}"))
+        await stop.asked.wait()
+    around.events.emit(ProcessStopped("up"))
+
+
+def children_of(config: Config, around: Surroundings, listening: socket.socket, app: str | None) -> list[Child]:
+    environment = environment_for(config)
+    descriptor = listening.fileno()
+    api = Child("server", ["server", "--listen-fd", str(descriptor)], around=around, environment=environment, fds=(descriptor,))
+    scheduler = Child("scheduler", ["scheduler"], around=around, environment=environment)
+    work = ["worker", app] if app else ["worker"]
+    workers = [Child(f"worker-{number}", work, around=around, environment=environment) for number in range(1, config.workers + 1)]
+    return [api, scheduler, *workers]
+
+
+def environment_for(config: Config) -> dict[str, str]:
+    """This process's environment, with every setting as it is here, wherever it came from."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return kept | {PREFIX + name.upper(): str(value) for name, value in msgspec.to_builtins(config).items()}
+
+
+async def _end(children: list[Child], stop: Stop, grace_seconds: float) -> None:
+    """Workers drain first, while the rest still serves them."""
+
+    async def pass_on_the_hurry() -> None:
+        await stop.hurried.wait()
+        for child in children:
+            child.terminate()
+
+    hurrying = asyncio.create_task(pass_on_the_hurry(), name="pass on the hurry")
+    workers, others = children[2:], children[:2]
+    await asyncio.gather(*(child.end(grace_seconds + STOP_SECONDS) for child in workers))
+    await asyncio.gather(*(child.end(STOP_SECONDS) for child in others))
+    hurrying.cancel()
+
+
+async def _answers(address: str, port: int, stop: Stop) -> None:
+    """Returns when the API has answered a first request, or when there is no more need to wait for it."""
+
+    async def ask() -> None:
+        reader, writer = await asyncio.open_connection(address, port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        await reader.readline()
+        writer.close()
+
+    asking = asyncio.create_task(ask(), name="ask the API")
+    stopping = asyncio.create_task(stop.asked.wait(), name="wait for stop")
+    await asyncio.wait([asking, stopping], return_when=asyncio.FIRST_COMPLETED)
+    for task in (asking, stopping):
+        task.cancel()

@@ -1,0 +1,117 @@
+"""The attempts that a worker runs right now: started from claims, timed, and turned into outcomes.
+
+One asyncio task an attempt. Timers are the loop's own, one handle an attempt, so that nothing is done per run until a time limit is really
+hit. An attempt is cancelled for one of two reasons, its time limit or the worker's end, and which one it was decides the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
+from foliot.model.run import Claim, RunOptions
+from foliot.worker.executors.base import Executor
+
+decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
+decode_options = msgspec.json.Decoder(RunOptions).decode
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTask:
+    """A task this worker can execute, with options that leave nothing open but the back-off."""
+
+    executor: Executor
+    options: RunOptions
+
+
+class Running:
+    """One attempt under way."""
+
+    __slots__ = ("claim", "options", "stopped_by", "task", "timer")
+
+    def __init__(self, claim: Claim, options: RunOptions) -> None:
+        self.claim = claim
+        self.options = options
+        self.stopped_by: Ending | None = None
+        self.task: asyncio.Task[None]
+        self.timer: asyncio.TimerHandle
+
+
+class Attempts:
+    def __init__(self, *, tasks: Mapping[str, KnownTask], slots: Mapping[str, int], on_outcome: Callable[[Outcome, Claim], None]) -> None:
+        self._tasks = tasks
+        self._slots = dict(slots)
+        self._free = dict(slots)
+        self._on_outcome = on_outcome
+        self._running: dict[UUID, Running] = {}
+        self._all_ended = asyncio.Event()
+        self._all_ended.set()
+
+    @property
+    def held(self) -> list[UUID]:
+        return list(self._running)
+
+    def free_slots(self) -> dict[str, int]:
+        """Only the queues that have some."""
+        return {queue: free for queue, free in self._free.items() if free > 0}
+
+    def start(self, claim: Claim) -> None:
+        known = self._tasks[claim.task]
+        options = decode_options(claim.options).or_else(known.options) if claim.options else known.options
+        running = Running(claim, options)
+        self._running[claim.run_id] = running
+        self._free[claim.queue] -= 1
+        self._all_ended.clear()
+        loop = asyncio.get_running_loop()
+        running.task = loop.create_task(self._attempt(running, known.executor))
+        running.timer = loop.call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
+
+    def release_all(self) -> None:
+        """Stops everything; what was under way is given back unconsumed."""
+        for running in list(self._running.values()):
+            self._stop(running, Ending.RELEASED)
+
+    async def ended(self) -> None:
+        """Returns when nothing is under way any more."""
+        await self._all_ended.wait()
+
+    def _stop(self, running: Running, why: Ending) -> None:
+        if running.stopped_by is None:
+            running.stopped_by = why
+            running.task.cancel()
+
+    async def _attempt(self, running: Running, executor: Executor) -> None:
+        claim = running.claim
+        try:
+            attempted = await executor(decode_payload(claim.payload) if claim.payload else {})
+        except asyncio.CancelledError:
+            attempted = stopped(running.stopped_by, running.options)
+        except Exception as error:
+            attempted = Attempted(Ending.FAILED, error=error_of(type(error).__qualname__, str(error), traceback.format_exception(error)))
+        running.timer.cancel()
+        del self._running[claim.run_id]
+        self._free[claim.queue] += 1
+        if not self._running:
+            self._all_ended.set()
+        chance = random.random()  # noqa: S311
+        options, lost = running.options, claim.lost
+        self._on_outcome(
+            decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance), claim
+        )
+
+
+def stopped(why: Ending | None, options: RunOptions) -> Attempted:
+    if why is Ending.TIMED_OUT:
+        return Attempted(why, error=error_of("Timeout", f"ran longer than its {options.timeout_seconds:g} s"))
+    if why is Ending.RELEASED:
+        return Attempted(why)
+    # The task's own code raised CancelledError.
+    return Attempted(Ending.FAILED, error=error_of("CancelledError", "the task cancelled itself"))

@@ -1,0 +1,92 @@
+"""Takes ready runs, never more than there are free slots, and starts them.
+
+It asks again at once while runs come back as fast as it can take them, when a hint says that there is work, when a slot frees while the
+queue is known to hold more, and otherwise after a jittered poll: hints only shorten that wait.
+
+A claim whose answer got lost leaves runs that are ours without our knowing. Until every such statement must have ended on the server, each
+turn first asks for what we own but do not hold.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from uuid import UUID
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.errors import StoreUnavailable
+from foliot.events import EventBus, RunsClaimed
+from foliot.model.run import Claim
+from foliot.service import Service
+from foliot.store.store import Store
+from foliot.worker.attempts import Attempts
+from foliot.worker.completer import Completer
+
+BATCH = 500
+BACKLOG_MAX = 5000
+BACKLOG_SECONDS = 0.02
+
+
+class Claimer(Service):
+    def __init__(
+        self,
+        *,
+        store: Store,
+        attempts: Attempts,
+        completer: Completer,
+        tasks: Sequence[str],
+        config: Config,
+        clock: Clock,
+        events: EventBus,
+    ) -> None:
+        super().__init__(clock=clock, events=events)
+        self.worker_id: UUID | None = None
+        """None while this worker has no lease: then nothing is claimed."""
+        self._store = store
+        self._attempts = attempts
+        self._completer = completer
+        self._tasks = list(tasks)
+        self._config = config
+        self._doubt_until = 0.0
+        self._more_is_ready = False
+
+    def slot_freed(self) -> None:
+        if self._more_is_ready:
+            self.wake()
+
+    async def run_once(self) -> float:
+        worker_id, slots = self.worker_id, self._slots()
+        if worker_id is None or not slots:
+            self._more_is_ready = True
+            return self._config.poll_seconds
+        if self._completer.backlog > BACKLOG_MAX:
+            return BACKLOG_SECONDS
+        claims = await self._claim(worker_id, slots)
+        if self.worker_id != worker_id:
+            # The lease was lost while we asked. The reaper gives these back.
+            return 0
+        for claim in claims:
+            self._attempts.start(claim)
+        if not claims:
+            self._more_is_ready = False
+            return self._config.poll_seconds * random.uniform(0.75, 1.0)  # noqa: S311
+        self.events.emit(RunsClaimed(len(claims)))
+        self._more_is_ready = True
+        return 0
+
+    def _slots(self) -> dict[str, int]:
+        return {queue: min(free, BATCH) for queue, free in self._attempts.free_slots().items()}
+
+    async def _claim(self, worker_id: UUID, slots: dict[str, int]) -> list[Claim]:
+        if self.clock.monotonic() < self._doubt_until:
+            found = await self._store.runs.recover_claims(worker_id, self._attempts.held)
+            unheld = [claim for claim in found if slots.get(claim.queue, 0) > 0]
+            if unheld:
+                return unheld
+        try:
+            return await self._store.runs.claim_runs(worker_id, slots, self._tasks)
+        except StoreUnavailable as error:
+            if error.is_doubtful:
+                self._doubt_until = self.clock.monotonic() + 2 * self._config.database_statement_seconds
+            raise

@@ -1,0 +1,110 @@
+"""Writes how attempts ended, in batches: whatever gathered while the previous batch was on its way.
+
+Every write is fenced by (run, token, worker), so sending a batch again after a lost answer changes nothing. A write that matches no live
+attempt of ours came too late, is refused, and is counted. Content can't hold a batch up: what PostgreSQL will not take for itself alone
+becomes a failure that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import msgspec
+
+from foliot.clock import Clock
+from foliot.errors import FoliotError
+from foliot.events import EventBus, RunFailed, RunsFinished, RunsReleased, RunsRetried, StaleWritesRefused
+from foliot.model.outcome import Outcome, error_of
+from foliot.model.run import Claim
+from foliot.model.states import RunState
+from foliot.service import Service
+from foliot.store.store import Store
+
+BATCH = 1000
+IDLE_SECONDS = 60.0
+
+
+class Completer(Service):
+    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self.worker_id: UUID
+        self._store = store
+        self._pending: list[Outcome] = []
+        self._flushed = asyncio.Event()
+        self._flushed.set()
+
+    @property
+    def backlog(self) -> int:
+        return len(self._pending)
+
+    def add(self, outcome: Outcome, claim: Claim) -> None:
+        self._pending.append(outcome)
+        if outcome.state is RunState.FAILED:
+            self.events.emit(RunFailed(outcome.run_id, claim.task, outcome.reason or "", outcome.error or ""))
+        if self._flushed.is_set():
+            self._flushed.clear()
+            self.wake()
+
+    def discard(self) -> None:
+        """Forgets what can't be written any more because the worker's lease is gone."""
+        self._pending.clear()
+        self._flushed.set()
+
+    async def flushed(self) -> None:
+        """Returns when everything added so far has been written."""
+        await self._flushed.wait()
+
+    async def run_once(self) -> float:
+        batch = self._pending[:BATCH]
+        if not batch:
+            self._flushed.set()
+            return IDLE_SECONDS
+        del self._pending[:BATCH]
+        try:
+            await self._write(batch)
+        except BaseException:
+            self._pending[:0] = batch
+            raise
+        return 0
+
+    async def _write(self, batch: list[Outcome]) -> None:
+        runs = self._store.runs
+        finished = [o for o in batch if o.state is not RunState.SCHEDULED and o.state is not RunState.READY]
+        if finished:
+            await self._send(runs.finish_runs, finished)
+            succeeded = sum(o.state is RunState.SUCCEEDED for o in finished)
+            failed = sum(o.state is RunState.FAILED for o in finished)
+            self.events.emit(RunsFinished(succeeded, failed, len(finished) - succeeded - failed))
+        if len(finished) == len(batch):
+            return
+        if retried := [o for o in batch if o.state is RunState.SCHEDULED]:
+            await self._send(runs.retry_runs, retried)
+            self.events.emit(RunsRetried(len(retried)))
+        if released := [o for o in batch if o.state is RunState.READY]:
+            await self._send(runs.release_runs, released)
+            self.events.emit(RunsReleased(len(released)))
+
+    async def _send(self, write: Callable[[UUID, list[Outcome]], Awaitable[int]], outcomes: list[Outcome]) -> None:
+        try:
+            written = await write(self.worker_id, outcomes)
+        except FoliotError:
+            raise
+        except Exception as error:
+            await self._send_apart(write, outcomes, error)
+            return
+        if written < len(outcomes):
+            already = await self._store.runs.count_written(self.worker_id, outcomes)
+            if already < len(outcomes):
+                self.events.emit(StaleWritesRefused(len(outcomes) - already))
+
+    async def _send_apart(self, write: Callable[[UUID, list[Outcome]], Awaitable[int]], outcomes: list[Outcome], error: Exception) -> None:
+        """One of them holds what PostgreSQL refuses. Alone, it ends without its content rather than never."""
+        if len(outcomes) > 1:
+            for outcome in outcomes:
+                await self._send(write, [outcome])
+            return
+        reason = msgspec.json.encode(error_of("OutcomeNotStorable", f"{type(error).__name__}: {error}")).decode()
+        bare = Outcome(outcomes[0].run_id, outcomes[0].token, RunState.FAILED, "error", error=reason)
+        await self._store.runs.finish_runs(self.worker_id, [bare])

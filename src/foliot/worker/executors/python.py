@@ -1,0 +1,56 @@
+"""Python functions: async ones on the event loop, plain ones in threads. The payload's keys are the keyword arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.sdk.app import Function
+from foliot.worker.executors.base import Executor
+
+SUCCEEDED_WITH_NOTHING = Attempted(Ending.SUCCEEDED)
+
+
+def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
+    async def execute(payload: dict[str, Any]) -> Attempted:
+        result = await function(**payload)
+        return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
+
+    return execute
+
+
+def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_bytes: int) -> Executor:
+    async def execute(payload: dict[str, Any]) -> Attempted:
+        result = await asyncio.get_running_loop().run_in_executor(threads, partial(function, **payload))
+        return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
+
+    return execute
+
+
+def succeeded(result: object, result_max_bytes: int) -> Attempted:
+    """A result that can't be kept is an error of the task, said plainly; it is never cut."""
+    try:
+        encoded = _encode(result)
+    except (TypeError, ValueError, RecursionError) as error:
+        return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", f"the result is not JSON: {error}"))
+    size = len(encoded.encode())
+    if size > result_max_bytes:
+        advice = (
+            f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: store it elsewhere and return where"
+        )
+        return Attempted(Ending.FAILED, error=error_of("ResultTooLarge", advice))
+    return Attempted(Ending.SUCCEEDED, result=encoded)
+
+
+def _encode(result: object) -> str:
+    try:
+        return msgspec.json.encode(result).decode()
+    except UnicodeEncodeError:
+        # A lone surrogate: escaped, it is valid JSON text.
+        return json.dumps(msgspec.to_builtins(result), allow_nan=False)

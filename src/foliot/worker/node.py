@@ -1,0 +1,137 @@
+"""A worker node: registers under a fresh id, runs its services, drains when it stops.
+
+Stopping: no more claims, beats go on, running attempts get their grace, what is left is given back unconsumed, outcomes are written, the
+worker signs off. A worker that lost its lease does not die: it ends its attempts and registers anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from uuid import UUID
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus, WorkerExpired, WorkerRegistered
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import Claim, RunOptions
+from foliot.sdk.app import DEFAULT_QUEUE, App
+from foliot.service import Service
+from foliot.store.hints import HintListener
+from foliot.store.store import Store
+from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.claimer import Claimer
+from foliot.worker.completer import Completer
+from foliot.worker.executors.python import in_a_thread, on_the_loop
+from foliot.worker.executors.shell import shell
+from foliot.worker.executors.simulate import simulate
+from foliot.worker.heartbeater import Heartbeater
+
+# Outcomes that could not be written by then are written off; the runs come back when the lease is over.
+LAST_WORDS_SECONDS = 10.0
+
+
+class WorkerNode:
+    def __init__(
+        self, *, store: Store, config: Config, clock: Clock, events: EventBus, app: App, queues: Mapping[str, int], listen_url: str | None
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._clock = clock
+        self._events = events
+        self._queues = dict(queues)
+        self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
+        self._queue_of_task = {name: task.queue for name, task in app.tasks.items()} | {"shell": DEFAULT_QUEUE, "simulate": DEFAULT_QUEUE}
+        self._worker_id: UUID
+        self._is_hurried = asyncio.Event()
+        known = self._known_tasks(app)
+        self.completer = Completer(store=store, clock=clock, events=events)
+        self._attempts = Attempts(tasks=known, slots=queues, on_outcome=self._ended)
+        self.claimer = Claimer(
+            store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
+        )
+        self._heartbeater = Heartbeater(store=store, config=config, on_lease_lost=self._begin_anew, clock=clock, events=events)
+        self._listener: Service | None = None
+        if listen_url is not None:
+            self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
+
+    async def start(self) -> None:
+        await self._store.workers.announce_tasks(self._queue_of_task)
+        await self._register()
+        for service in self._services():
+            await service.start()
+
+    async def stop(self) -> None:
+        """Drains. `hurry` cuts the grace short."""
+        await self.claimer.stop()
+        if not await self._clock.wait(self._is_hurried, 0):
+            await self._wait_for_attempts(self._config.grace_seconds)
+        self._attempts.release_all()
+        await self._attempts.ended()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
+                await self.completer.flushed()
+        for service in reversed(self._services()):
+            await service.stop()
+        await self._store.workers.remove_worker(self._worker_id)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def hurry(self) -> None:
+        self._is_hurried.set()
+
+    def _services(self) -> list[Service]:
+        found: list[Service] = [self._heartbeater, self.completer, self.claimer]
+        return [*found, self._listener] if self._listener else found
+
+    def _known_tasks(self, app: App) -> dict[str, KnownTask]:
+        defaults = RunOptions(retries=self._config.retries, timeout_seconds=self._config.timeout_seconds)
+        limit = self._config.result_max_bytes
+        known = {
+            "shell": KnownTask(shell(output_max_bytes=self._config.output_max_bytes), defaults),
+            "simulate": KnownTask(simulate(self._clock), defaults),
+        }
+        for task in app.tasks.values():
+            if task.is_async:
+                executor = on_the_loop(task.function, result_max_bytes=limit)
+            else:
+                executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)
+            known[task.name] = KnownTask(executor, task.options.or_else(defaults))
+        return known
+
+    async def _register(self) -> None:
+        worker_id, asked_at = new_id(), self._clock.monotonic()
+        name = f"{socket.gethostname()}:{os.getpid()}"
+        await self._store.workers.register_worker(worker_id, name, self._queues, sorted(self._queue_of_task))
+        self._worker_id = self.completer.worker_id = self.claimer.worker_id = worker_id
+        self._heartbeater.took_lease(worker_id, asked_at)
+        self._events.emit(WorkerRegistered(worker_id))
+        self.claimer.wake()
+
+    async def _begin_anew(self) -> None:
+        """The lease is gone: everything under way stops, because others may be running it already."""
+        self._events.emit(WorkerExpired(self._worker_id))
+        self.claimer.worker_id = None
+        self._attempts.release_all()
+        await self._attempts.ended()
+        self.completer.discard()
+        await self._register()
+
+    def _ended(self, outcome: Outcome, claim: Claim) -> None:
+        self.completer.add(outcome, claim)
+        self.claimer.slot_freed()
+
+    def _hinted(self, queue: str) -> None:
+        if queue in self._queues:
+            self.claimer.wake()
+
+    async def _wait_for_attempts(self, seconds: float) -> None:
+        ended = asyncio.create_task(self._attempts.ended(), name="wait for attempts")
+        hurried = asyncio.create_task(self._is_hurried.wait(), name="wait for hurry")
+        await asyncio.wait([ended, hurried], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in (ended, hurried):
+            task.cancel()
