@@ -72,6 +72,7 @@ def directory(made_once: Path, tmp_path: Path) -> Iterator[Path]:
     copy(made_once, tmp_path / "foliot")
     yield tmp_path / "foliot"
     assert processes_of(tmp_path / "foliot") == []
+    shutil.rmtree(tmp_path / "foliot")
 
 
 @pytest.fixture
@@ -102,9 +103,9 @@ async def running(postgres: EmbeddedPostgres) -> AsyncIterator[str]:
 
 @contextlib.contextmanager
 def owner_process(
-    directory: Path, *, python: str = sys.executable, script: str = OWNER, user: int | None = None
+    directory: Path, *, python: str = sys.executable, script: str = OWNER, user: int | None = None, binaries: str = ""
 ) -> Iterator[subprocess.Popen[str]]:
-    binaries = str(find_binaries("", Path("/no/such/data")).directory)
+    binaries = binaries or str(find_binaries("", Path("/no/such/data")).directory)
     paths = [str(SOURCES), *(path for path in sys.path if path.endswith("site-packages"))]
     process = subprocess.Popen(
         [python, "-c", script, str(directory), binaries],
@@ -455,8 +456,10 @@ async def test_directory_with_other_things_in_it_keeps_its_mode(made_once: Path,
 
 
 async def test_server_that_does_not_start_says_why(directory: Path) -> None:
+    postgres = handle(directory, shared_buffers="many")
     with pytest.raises(EmbeddedPostgresError, match=r"did not start \(exit code 1\)\n(?s:.*)shared_buffers"):
-        await handle(directory, shared_buffers="many").start()
+        await postgres.start()
+    assert not postgres.exited.is_set()
     assert sorted(path.name for path in directory.iterdir()) == ["log", "owner.lock", "postgres", "run"]
 
 
@@ -535,11 +538,16 @@ async def test_root_without_namespaces_runs_it_as_nobody(made_once: Path, public
 
 
 @root_only
-async def test_nobody_who_cannot_reach_the_directory_is_told_so(directory: Path) -> None:
-    with owner_process(directory, script=without_namespaces(OWNER)) as owner:
-        message = await asyncio.to_thread(refusal, owner)
-    assert f"runs as user id {NOBODY} here and can't use {directory}" in message
-    assert "/var/lib/foliot" in message
+async def test_nobody_who_cannot_reach_the_directory_or_the_programs_is_told_so(tmp_path: Path, public_path: Path) -> None:
+    binaries = tmp_path / "bin"
+    binaries.symlink_to(find_binaries("", Path("/no/such/data")).directory)
+    for directory, named, complaint in (
+        (tmp_path / "foliot", "", f"can't use {tmp_path}/foliot"),
+        (public_path / "foliot", str(binaries), f"can't run {binaries}/initdb"),
+    ):
+        with owner_process(directory, script=without_namespaces(OWNER), binaries=named) as owner:
+            message = await asyncio.to_thread(refusal, owner)
+        assert f"runs as user id {NOBODY} here and {complaint}" in message
 
 
 def without_namespaces(script: str) -> str:

@@ -102,7 +102,7 @@ class EmbeddedPostgres:
 
     async def _start(self) -> str:
         self.exited.clear()
-        self._server = None
+        self._server, self._url = None, ""
         _make_private(self.directory)
         self._take_lock()
         _make_private(self._log.path.parent)
@@ -148,6 +148,9 @@ class EmbeddedPostgres:
                 f"{self.directory} is in use by {f'process {owner}' if owner else 'another process'}: "
                 "stop that one, or set FOLIOT_DATA to another directory"
             ) from None
+        except OSError:
+            os.close(lock)
+            raise
         self._lock = lock
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
@@ -230,7 +233,8 @@ class EmbeddedPostgres:
         return _Child([*launcher, *arguments], environment, self.directory, self._log.path, typed, self._on_end)
 
     def _on_end(self, child: _Child) -> None:
-        if child is self._server and not child.ending:
+        # One that never became ready is told by `start` itself.
+        if child is self._server and self._url and not child.ending:
             self.exited.set()
 
     async def _wait_until_ready(self, server: _Child) -> None:
@@ -239,7 +243,6 @@ class EmbeddedPostgres:
             if self._clock.monotonic() > deadline:
                 raise self._failure(f"PostgreSQL was not ready after {READY_SECONDS:.0f} seconds", server)
             if await self._clock.wait(server.ended, POLL_SECONDS):
-                self._server = None
                 raise self._failure("PostgreSQL did not start", server)
 
     async def _end_child(self, child: _Child) -> None:
@@ -267,8 +270,8 @@ def find_url(directory: Path) -> str | None:
         pid = _recorded_pid(directory / "postgres")
         if pid is None or not _is_ready(directory / "postgres", pid):
             return None
-        # The files may be left over from a crash. Somebody who listens is not.
-        with socket.socket(socket.AF_UNIX) as probe:
+        # The files may be left over from a crash. Somebody who listens is not, even one too busy to answer.
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(BlockingIOError, TimeoutError):
             probe.settimeout(1.0)
             probe.connect(f"{parse_qs(urlsplit(url).query)['host'][0]}/{SOCKET_NAME}")
     except PermissionError as error:

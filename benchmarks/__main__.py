@@ -1,0 +1,66 @@
+"""`make bench`: one JSON line a scenario, then a table."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from benchmarks import drain, raw_sql
+from foliot.clock import SystemClock
+from foliot.embedded import EmbeddedPostgres
+
+
+async def main(jobs: int, slots: int, url: str | None) -> None:
+    if url is not None:
+        await run(url, jobs, slots)
+        return
+    with tempfile.TemporaryDirectory(prefix="foliot-bench-") as directory:
+        server = EmbeddedPostgres(Path(directory), clock=SystemClock())
+        try:
+            await run(await server.start(), jobs, slots)
+        finally:
+            await server.stop()
+
+
+async def run(url: str, jobs: int, slots: int) -> None:
+    # The yardstick before and after, since the machine may change its pace between the two.
+    before = await raw_sql.measure(url, jobs=jobs, payload=drain.PAYLOAD)
+    foliot = await drain.measure(url, jobs=jobs, slots=slots)
+    after = await raw_sql.measure(url, jobs=jobs, payload=drain.PAYLOAD)
+    raw = {name: (before[name] + after[name]) / 2 for name in before}
+    ratios = {name: foliot[name] / raw[name] for name in ("insert_per_second", "drain_per_second")}
+    print(
+        json.dumps(
+            {
+                "scenario": "drain",
+                "jobs": jobs,
+                "slots": slots,
+                "foliot": _rounded(foliot),
+                "raw_sql": _rounded(raw),
+                "ratio": _rounded(ratios),
+            }
+        )
+    )
+    print(f"\n{jobs} no-op jobs, one worker process, fsync on\n")
+    print(f"{'':<24}{'Foliot':>12}{'raw SQL':>12}{'ratio':>8}")
+    for name, ratio in ratios.items():
+        print(f"{name.replace('_', ' '):<24}{foliot[name]:>12,.0f}{raw[name]:>12,.0f}{ratio:>8.2f}")
+    print(f"{'client CPU us a job':<24}{foliot['worker_cpu_us']:>12.1f}{raw['client_cpu_us']:>12.1f}")
+
+
+def _rounded(values: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in values.items()}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--slots", type=int, default=1000, help="attempts the worker runs at once")
+    parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one")
+    options = parser.parse_args()
+    uvloop.run(main(options.jobs, options.slots, options.url))

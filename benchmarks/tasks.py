@@ -1,0 +1,10 @@
+"""The tasks that benchmarks run."""
+
+import foliot
+
+app = foliot.App()
+
+
+@app.task
+async def noop(**_: object) -> None:
+    return None

@@ -1,0 +1,114 @@
+"""The test bench: one real PostgreSQL a run, a database of its own for each test, and a look for what was left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Any
+
+import asyncpg
+import psutil
+import pytest
+
+from foliot.clock import Clock, SystemClock
+from foliot.config import Config
+from foliot.events import Event, EventBus
+from foliot.store.store import Store, open_store
+from tests.support.fake_clock import FakeClock
+from tests.support.server import PostgresServer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_from_outside() -> None:
+    """A developer's own FOLIOT_... variables must not change what is tested."""
+    for name in [name for name in os.environ if name.startswith("FOLIOT_")]:
+        del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def database_url(postgres: PostgresServer) -> AsyncIterator[str]:
+    """A migrated database; a connection that the test leaves open fails it."""
+    name = await postgres.clone()
+    yield postgres.url_of(name)
+    left = await postgres.drop(name)
+    assert not left, f"connections left open: {left}"
+
+
+@pytest.fixture
+async def sql(database_url: str) -> AsyncIterator[Any]:
+    """A plain connection for looking behind the curtain."""
+    session = await asyncpg.connect(database_url)
+    yield session
+    await session.close()
+
+
+@pytest.fixture
+def config() -> Config:
+    return Config()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return SystemClock()
+
+
+@pytest.fixture
+def fake_clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def events() -> EventBus:
+    return EventBus()
+
+
+@pytest.fixture
+def seen(events: EventBus) -> list[Event]:
+    """Every event of the test, as it happened."""
+    found: list[Event] = []
+    events.subscribe(found.append)
+    return found
+
+
+@pytest.fixture
+async def store(database_url: str, config: Config, clock: Clock, events: EventBus) -> AsyncIterator[Store]:
+    async with open_store(database_url, config=config, clock=clock, events=events, part="test") as store:
+        yield store
+
+
+@pytest.fixture(autouse=True)
+async def no_leaks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """A task or a process that outlives its test fails it."""
+    tasks_before, processes_before = asyncio.all_tasks(), _children()
+    yield
+    tasks = [task for task in asyncio.all_tasks() - tasks_before if task is not asyncio.current_task()]
+    assert not tasks, f"tasks left running: {tasks}"
+    # The server of the test run starts with the first test that needs it, and starts and ends processes when it likes.
+    left = {child for child in _children() - processes_before if "postgres" not in request.fixturenames or not _is_postgres(child)}
+    assert not left, f"processes left running: {left}"
+
+
+def _children() -> set[psutil.Process]:
+    found = set()
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if child.status() != psutil.STATUS_ZOMBIE:
+                found.add(child)
+    return found
+
+
+def _is_postgres(process: psutil.Process) -> bool:
+    try:
+        return bool(process.name() == "postgres")
+    except psutil.NoSuchProcess:
+        return True

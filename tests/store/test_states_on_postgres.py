@@ -1,0 +1,126 @@
+"""Every pair of states, on real PostgreSQL: a run goes from one to the other if and only if the table says so."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import NewRun
+from foliot.model.states import LIVE, TERMINAL, TRANSITIONS, RunState
+from foliot.store.store import Store
+
+WORKER, TOKEN = new_id(), 7
+
+
+async def place(store: Store, sql: Any, state: RunState) -> UUID:
+    """A run put into a state by hand, with the columns that go with it."""
+    run_id = new_id()
+    await store.runs.insert_runs([NewRun(id=run_id, task="t", queue="q")])
+    worker = WORKER if state is RunState.RUNNING else None
+    if state in LIVE:
+        await sql.execute("update foliot.runs set state = $2, worker_id = $3, token = $4, started_at = now() where id = $1",
+                          run_id, state, worker, TOKEN)  # fmt: skip
+        return run_id
+    await sql.execute(
+        """
+        with gone as (delete from foliot.runs where id = $1 returning *)
+        insert into foliot.history (id, created_at, due_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task)
+        select id, created_at, due_at, now(), $3, attempt, lost, priority, $4, $2, queue, task from gone
+        """,
+        run_id, state, TOKEN, WORKER,
+    )  # fmt: skip
+    return run_id
+
+
+async def state_of(sql: Any, run_id: UUID) -> list[str]:
+    rows = await sql.fetch("select state from foliot.runs where id = $1 union all select state from foliot.history where id = $1", run_id)
+    return [row[0] for row in rows]
+
+
+def ways_to(store: Store, sql: Any, target: RunState) -> list[Callable[[UUID], Awaitable[object]]]:
+    """Every statement of the store that can put a run into `target`."""
+    runs = store.runs
+
+    def outcome(run_id: UUID) -> list[Outcome]:
+        return [Outcome(run_id, TOKEN, target, "error")]
+
+    async def promote(run_id: UUID) -> None:
+        await runs.promote_due_runs(1000)
+
+    async def claim(run_id: UUID) -> None:
+        await runs.claim_runs(WORKER, {"q": 1000}, ["t"])
+
+    async def lose(run_id: UUID) -> None:
+        await runs.lose_runs(1000, 1000 if target is RunState.READY else 1)
+
+    def move(run_id: UUID) -> Awaitable[object]:
+        return runs.move_runs([run_id], target)
+
+    def close(run_id: UUID) -> Awaitable[object]:
+        return runs.close_runs([run_id], target, "test")
+
+    def finish(run_id: UUID) -> Awaitable[object]:
+        return runs.finish_runs(WORKER, outcome(run_id))
+
+    def retry(run_id: UUID) -> Awaitable[object]:
+        return runs.retry_runs(WORKER, outcome(run_id))
+
+    def release(run_id: UUID) -> Awaitable[object]:
+        return runs.release_runs(WORKER, outcome(run_id))
+
+    return {
+        RunState.WAITING: [move],
+        RunState.SCHEDULED: [move, retry],
+        RunState.HELD: [move],
+        RunState.READY: [move, promote, release, lose],
+        RunState.RUNNING: [claim],
+        RunState.SUCCEEDED: [finish],
+        RunState.FAILED: [finish, lose],
+        RunState.CANCELLED: [finish, close],
+        RunState.SKIPPED: [close],
+    }[target]
+
+
+@pytest.mark.parametrize("source", RunState)
+async def test_only_the_transitions_of_the_table_exist(store: Store, sql: Any, source: RunState) -> None:
+    reached = {target for target in RunState if target is not source and await can_reach(store, sql, source, target)}
+    assert reached == TRANSITIONS[source]
+
+
+async def can_reach(store: Store, sql: Any, source: RunState, target: RunState) -> bool:
+    is_reached = False
+    for way in ways_to(store, sql, target):
+        run_id = await place(store, sql, source)
+        await way(run_id)
+        states = await state_of(sql, run_id)
+        assert states in ([source], [target]), f"{source} became {states}"
+        is_reached = is_reached or states == [target]
+        await sql.execute("truncate foliot.runs, foliot.history")
+    return is_reached
+
+
+async def test_a_terminal_run_can_not_be_live_nor_a_live_one_be_finished(store: Store, sql: Any) -> None:
+    run_id = await place(store, sql, RunState.READY)
+    for state in TERMINAL:
+        with pytest.raises(Exception, match="runs_state_is_live"):
+            await sql.execute("update foliot.runs set state = $2 where id = $1", run_id, state)
+
+
+@pytest.mark.parametrize("fence", ["token", "worker"])
+@pytest.mark.parametrize("target", [RunState.SUCCEEDED, RunState.SCHEDULED, RunState.READY])
+async def test_a_write_with_the_wrong_fence_changes_nothing(store: Store, sql: Any, target: RunState, fence: str) -> None:
+    run_id = await place(store, sql, RunState.RUNNING)
+    worker, token = (WORKER, TOKEN - 1) if fence == "token" else (new_id(), TOKEN)
+    write = {
+        RunState.SUCCEEDED: store.runs.finish_runs,
+        RunState.SCHEDULED: store.runs.retry_runs,
+        RunState.READY: store.runs.release_runs,
+    }[target]
+    assert await write(worker, [Outcome(run_id, token, target, "error")]) == 0
+    assert await state_of(sql, run_id) == ["running"]
+    assert await sql.fetchval("select count(*) from foliot.attempts") == 0

@@ -1,0 +1,112 @@
+"""Real `foliot` processes, and waiting for the events that they log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class FoliotProcess:
+    """`foliot ...` with its log read as events. Use as an async context manager: it leaves no process behind."""
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+        self._arguments = arguments
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
+        self._environment = (
+            kept | {"FOLIOT_LOG_FORMAT": "json", "FOLIOT_LOG_LEVEL": "debug", "PYTHONPATH": str(ROOT)} | dict(environment or {})
+        )
+        self._cwd = cwd
+        self._news = asyncio.Event()
+        self._reading: asyncio.Task[None]
+        self._process: asyncio.subprocess.Process
+        self.events: list[dict[str, Any]] = []
+        self.lines: list[str] = []
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def __aenter__(self) -> FoliotProcess:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "foliot", *self._arguments,
+            stdin=DEVNULL, stdout=PIPE, stderr=asyncio.subprocess.STDOUT, env=self._environment, cwd=self._cwd, limit=1 << 20,
+        )  # fmt: skip
+        self._reading = asyncio.create_task(self._read(), name="read the log")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.kill_tree()
+        await self._process.wait()
+        await self._reading
+
+    async def event(self, name: str, *, seconds: float = 30.0, **fields: object) -> dict[str, Any]:
+        """The first event of that name and with those fields, from the process's start on."""
+        seen = 0
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    for event in self.events[seen:]:
+                        if event["event"] == name and all(event.get(key) == value for key, value in fields.items()):
+                            return event
+                    seen = len(self.events)
+                    if self._reading.done():
+                        break
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            pass
+        raise AssertionError(f"no {name} {fields} in the log of foliot {' '.join(self._arguments)}:\n" + "\n".join(self.lines[-40:]))
+
+    def signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def tree(self) -> list[psutil.Process]:
+        """The process and all that came from it, in whatever session."""
+        try:
+            top = psutil.Process(self._process.pid)
+            return [top, *top.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def kill_tree(self) -> None:
+        """SIGKILL for everything at once: stopped first, so that nothing reacts to the death of another."""
+        tree = self.tree()
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in tree:
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
+
+    async def wait(self, *, seconds: float = 30.0) -> int:
+        async with asyncio.timeout(seconds):
+            status = await self._process.wait()
+            await asyncio.shield(self._reading)
+            return status
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            text = line.decode("utf-8", "replace").rstrip()
+            self.lines.append(text)
+            with suppress(ValueError):
+                entry = json.loads(text)
+                if isinstance(entry, dict) and "event" in entry:
+                    self.events.append(entry)
+            self._news.set()
+        self._news.set()
+
+
+def foliot_up(directory: Path, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> FoliotProcess:
+    return FoliotProcess("up", "--port", "0", "--data", str(directory), *arguments, environment=environment, cwd=cwd)

@@ -1,0 +1,77 @@
+"""The one PostgreSQL of a test run, and databases cloned from a migrated template."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+from foliot.clock import SystemClock
+from foliot.config import Config
+from foliot.embedded import EmbeddedPostgres
+from foliot.events import EventBus
+from foliot.store.store import open_store
+
+TEMPLATE = "foliot_template"
+# Not UTC, so that code which forgets about time zones fails here. Not durable, because nothing here outlives the run.
+SETTINGS = {"timezone": "America/Los_Angeles", "fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "60s"}
+
+
+class PostgresServer:
+    def __init__(self, directory: Path) -> None:
+        self._server = EmbeddedPostgres(directory, clock=SystemClock(), settings=SETTINGS)
+        self._runner = asyncio.Runner()
+        self._numbers = itertools.count(1)
+        self.url = ""
+
+    def start(self) -> None:
+        self.url = self._runner.run(self._server.start())
+        self._runner.run(self._make_template())
+
+    def stop(self) -> None:
+        self._runner.run(self._server.stop())
+        self._runner.close()
+
+    def url_of(self, database: str) -> str:
+        return urlunsplit(urlsplit(self.url)._replace(path=f"/{database}"))
+
+    async def clone(self) -> str:
+        """A migrated database of its own; its name."""
+        name = f"test_{next(self._numbers)}"
+        await self.admin(f"create database {name} template {TEMPLATE}")
+        return name
+
+    async def empty(self) -> str:
+        """A database that was never migrated."""
+        name = f"test_{next(self._numbers)}"
+        await self.admin(f"create database {name}")
+        return name
+
+    async def drop(self, name: str) -> list[str]:
+        """Drops a database; what was still connected to it."""
+        # A session that was closed a moment ago is still listed until its process has gone.
+        for _ in range(100):
+            left = await self.admin("select application_name || ': ' || query from pg_stat_activity where datname = $1", name)
+            if not left:
+                break
+            await asyncio.sleep(0.02)
+        await self.admin(f"drop database if exists {name} with (force)")
+        return [row[0] for row in left]
+
+    async def admin(self, sql: str, *arguments: object) -> list[Any]:
+        session = await asyncpg.connect(self.url_of("postgres"))
+        try:
+            rows: list[Any] = await session.fetch(sql, *arguments)
+            return rows
+        finally:
+            await session.close()
+
+    async def _make_template(self) -> None:
+        await self.admin(f"create database {TEMPLATE}")
+        around = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
+        async with open_store(self.url_of(TEMPLATE), part="template", **around) as store:  # type: ignore[arg-type]
+            await store.migrate()
