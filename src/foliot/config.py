@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +23,8 @@ from foliot.errors import ConfigurationError
 PREFIX = "FOLIOT_"
 # Read by other parts than this one: the command line's client, and the path of the TOML file itself.
 OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"})
+
+LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 
@@ -148,9 +151,15 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _is_local(url: str) -> bool:
-    return any(mark in url for mark in ("@127.0.0.1", "@localhost", "@[::1]", "@/", "host=/", "//127.0.0.1", "//localhost"))
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return True  # no URL at all, which connecting will say
+    named = unquote(parts.netloc.rpartition("@")[2]).split(",")
+    hosts = parse_qs(parts.query).get("host") or [re.sub(r":\d*$", "", host).strip("[]") for host in named]
+    return all(host in LOCAL_HOSTS or host.startswith("/") for host in hosts)
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown."""
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", url))
+    """The URL as it may be shown. A password with raw @ or / in it is hidden to its end, too."""
+    return re.sub(r"(?s)(://[^:/@]*):.*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", url))

@@ -19,7 +19,7 @@ LAST_BACKOFF_SECONDS = 5.0
 
 
 class Service:
-    """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn (0: at once)."""
+    """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn: 0 at once, None not before it is woken."""
 
     def __init__(self, *, clock: Clock, events: EventBus) -> None:
         self.clock = clock
@@ -37,7 +37,7 @@ class Service:
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
-    async def run_once(self) -> float:
+    async def run_once(self) -> float | None:
         raise NotImplementedError  # pragma: no cover
 
     async def on_start(self) -> None:
@@ -94,6 +94,7 @@ class Service:
 
     async def _loop(self) -> None:
         failures = 0
+        delay: float | None
         while not self._stopping.is_set():
             self._woken.clear()
             try:
@@ -105,7 +106,7 @@ class Service:
                 self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", round(delay, 2)))
                 await self.clock.wait(self._stopping, delay)
                 continue
-            if delay > 0 and not self._stopping.is_set():
+            if delay != 0 and not self._stopping.is_set():
                 await self.clock.wait(self._woken, delay)
             else:
                 await self.clock.sleep(0)

@@ -15,7 +15,6 @@ from foliot.service import Service
 from foliot.store.store import Store
 
 BATCH = 500
-IDLE_SECONDS = 60.0
 
 
 class Submitter(Service):
@@ -32,10 +31,10 @@ class Submitter(Service):
             self.wake()
         return await answer
 
-    async def run_once(self) -> float:
+    async def run_once(self) -> float | None:
         batch = self._pending[:BATCH]
         if not batch:
-            return IDLE_SECONDS
+            return None
         del self._pending[:BATCH]
         await self._store_all(batch)
         return 0

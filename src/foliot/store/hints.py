@@ -39,13 +39,13 @@ class HintSender(Service):
         if self._queues:
             self.wake()
 
-    async def run_once(self) -> float:
+    async def run_once(self) -> float | None:
         if not self._queues:
-            return CHECK_SECONDS
+            return None
         queues, self._queues = sorted(self._queues), set()
         await self._database.execute(self._query, CHANNEL, queues)
         await self.clock.wait(self._stopping, GATHER_SECONDS)
-        return 0 if self._queues else CHECK_SECONDS
+        return 0 if self._queues else None
 
 
 class HintListener(Service):

@@ -35,7 +35,8 @@ class Partitions:
         """Drops the days that ended before retention began; the number dropped."""
         oldest_kept = await self._today() - self._retention
         expired = [(name, is_detaching) for name, is_detaching in await self._list() if partition_day(name) < oldest_kept]
-        for name, is_detaching in expired:
+        # One detach at a time may be pending in a parent: what was interrupted is finished before another begins.
+        for name, is_detaching in sorted(expired, key=lambda found: not found[1]):
             parent = name.rpartition("_")[0]
             how = "finalize" if is_detaching else "concurrently"
             await self._database.command("detach_partition", f"alter table foliot.{parent} detach partition foliot.{name} {how}")

@@ -23,7 +23,6 @@ from foliot.service import Service
 from foliot.store.store import Store
 
 BATCH = 1000
-IDLE_SECONDS = 60.0
 
 
 class Completer(Service):
@@ -56,11 +55,11 @@ class Completer(Service):
         """Returns when everything added so far has been written."""
         await self._flushed.wait()
 
-    async def run_once(self) -> float:
+    async def run_once(self) -> float | None:
         batch = self._pending[:BATCH]
         if not batch:
             self._flushed.set()
-            return IDLE_SECONDS
+            return None
         del self._pending[:BATCH]
         try:
             await self._write(batch)

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foliot.clock import Clock
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import NewRun
+from foliot.model.states import RunState
+from foliot.store.store import Store
+from tests.support.fake_clock import FakeClock
+
+WORKER = new_id()
+QUEUES = {"default": 1000}
+
+
+def run(**fields: Any) -> NewRun:
+    return NewRun(**({"id": new_id(), "task": "t", "queue": "default"} | fields))
+
+
+async def claim(store: Store, slots: int = 1000, *, queue: str = "default", worker_id: Any = WORKER) -> list[Any]:
+    return await store.runs.claim_runs(worker_id, {queue: slots}, ["t"])
+
+
+async def test_a_run_goes_from_insert_to_history(store: Store) -> None:
+    given = run(name="hello", payload='{"a": 1}', options='{"retries": 2}', priority=5)
+    stored = await store.runs.insert_runs([given])
+    assert stored[given.id].state is RunState.READY
+    (claimed,) = await claim(store)
+    assert (claimed.run_id, claimed.token, claimed.attempt, claimed.queue) == (given.id, 1, 1, "default")
+    assert await store.runs.finish_runs(WORKER, [Outcome(given.id, 1, RunState.SUCCEEDED, result='{"b": 2}', output=b"\0\xff")]) == 1
+    view = await store.runs.get_run(given.id)
+    assert view is not None
+    assert (view.state, view.name, view.payload, view.options) == (RunState.SUCCEEDED, "hello", {"a": 1}, {"retries": 2})
+    assert (view.result, view.output, view.attempt, view.worker_id) == ({"b": 2}, b"\0\xff", 1, WORKER)
+    assert view.started_at is not None
+    assert view.finished_at is not None
+    assert view.created_at <= view.due_at <= view.started_at <= view.finished_at
+
+
+async def test_inserting_the_same_ids_again_changes_nothing(store: Store, sql: Any) -> None:
+    given = [run() for _ in range(3)]
+    first = await store.runs.insert_runs(given)
+    assert await store.runs.insert_runs(given) == first
+    assert await sql.fetchval("select count(*) from foliot.runs") == 3
+
+
+async def test_a_batch_keeps_its_order(store: Store) -> None:
+    given = [run() for _ in range(20)]
+    await store.runs.insert_runs(given)
+    taken = [(await claim(store, 1))[0].run_id for _ in given]
+    assert taken == [r.id for r in given]
+
+
+async def test_higher_priority_is_taken_first_until_waiting_makes_up_for_it(store: Store, sql: Any) -> None:
+    low, high = run(priority=0), run(priority=1)
+    await store.runs.insert_runs([low])
+    await store.runs.insert_runs([high])
+    assert (await claim(store, 1))[0].run_id == high.id
+    await store.runs.release_runs(WORKER, [Outcome(high.id, 1, RunState.READY)])
+    # Five minutes of waiting are worth one level; a little more puts the older run ahead.
+    await sql.execute("update foliot.runs set rank = rank - 301 * 1000000 where id = $1", low.id)
+    assert (await claim(store, 1))[0].run_id == low.id
+
+
+async def test_a_due_instant_in_the_past_counts_as_now(store: Store) -> None:
+    old, fresh = run(due_at=datetime(1970, 1, 1, tzinfo=UTC)), run()
+    await store.runs.insert_runs([fresh])
+    stored = await store.runs.insert_runs([old])
+    assert stored[old.id].due_at == stored[old.id].created_at
+    assert (await claim(store, 1))[0].run_id == fresh.id
+
+
+async def test_a_claim_takes_no_more_than_the_slots_of_each_queue_and_no_unknown_task(store: Store) -> None:
+    await store.runs.insert_runs([run(queue="a") for _ in range(5)] + [run(queue="b") for _ in range(5)] + [run(queue="a", task="alien")])
+    claimed = await store.runs.claim_runs(WORKER, {"a": 2, "b": 3, "c": 9}, ["t"])
+    assert sorted(c.queue for c in claimed) == ["a", "a", "b", "b", "b"]
+    rest = await store.runs.claim_runs(WORKER, {"a": 100}, ["t"])
+    assert {c.task for c in rest} == {"t"}
+    assert len(rest) == 3
+
+
+async def test_concurrent_claims_never_share_a_run(store: Store) -> None:
+    await store.runs.insert_runs([run() for _ in range(500)])
+    claims = await asyncio.gather(*(claim(store, 40, worker_id=new_id()) for _ in range(20)))
+    taken = [c.run_id for batch in claims for c in batch]
+    assert len(taken) == len(set(taken)) == 500
+
+
+async def test_a_lost_claim_is_recovered_by_its_owner(store: Store) -> None:
+    await store.runs.insert_runs([run() for _ in range(3)])
+    known, lost = (await claim(store, 1))[0], await claim(store, 2)
+    recovered = await store.runs.recover_claims(WORKER, [known.run_id])
+    assert sorted(recovered, key=lambda c: c.run_id) == sorted(lost, key=lambda c: c.run_id)
+
+
+async def test_finishing_twice_writes_once_and_is_told_from_a_stale_write(store: Store, sql: Any) -> None:
+    given = [run(), run()]
+    await store.runs.insert_runs(given)
+    outcomes = [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in await claim(store)]
+    assert await store.runs.finish_runs(WORKER, outcomes) == 2
+    assert await store.runs.finish_runs(WORKER, outcomes) == 0
+    assert await store.runs.count_written(WORKER, outcomes) == 2
+    stale = [Outcome(outcomes[0].run_id, 99, RunState.SUCCEEDED)]
+    assert await store.runs.count_written(WORKER, stale) == 0
+    assert await sql.fetchval("select count(*) from foliot.history") == 2
+
+
+async def test_a_retry_waits_keeps_its_attempt_and_comes_back(database_url: str, store: Store, sql: Any) -> None:
+    given = run()
+    await store.runs.insert_runs([given])
+    await claim(store)
+    error = '{"kind": "ValueError", "message": "no"}'
+    outcome = Outcome(given.id, 1, RunState.SCHEDULED, "error", 60.0, error=error, output=b"text")
+    assert await store.runs.retry_runs(WORKER, [outcome]) == 1
+    view = await store.runs.get_run(given.id)
+    assert view is not None
+    assert (view.state, view.attempt, view.error["message"], view.output) == (RunState.SCHEDULED, 1, "no", b"text")
+    assert timedelta(seconds=55) < view.due_at - datetime.now(UTC) <= timedelta(seconds=61)
+    assert await store.runs.promote_due_runs(10) == []
+    await sql.execute("update foliot.runs set due_at = now()")
+    assert await store.runs.promote_due_runs(10) == ["default"]
+    (again,) = await claim(store)
+    assert (again.token, again.attempt) == (2, 2)
+
+
+async def test_a_released_run_is_not_consumed_but_its_token_is(store: Store) -> None:
+    await store.runs.insert_runs([run()])
+    (first,) = await claim(store)
+    assert await store.runs.release_runs(WORKER, [Outcome(first.run_id, first.token, RunState.READY)]) == 1
+    (second,) = await claim(store)
+    assert (second.token, second.attempt) == (2, 1)
+
+
+async def test_lost_runs_come_back_until_their_budget_is_spent(store: Store, sql: Any) -> None:
+    given = run()
+    await store.runs.insert_runs([given])
+    for number in (1, 2, 3):
+        (claimed,) = await claim(store, worker_id=new_id())
+        assert (claimed.attempt, claimed.lost) == (number, number - 1)
+        lost = await store.runs.lose_runs(100, 3)
+        assert (lost.requeued, lost.buried) == ((1, 0) if number < 3 else (0, 1))
+    view = await store.runs.get_run(given.id)
+    assert view is not None
+    assert (view.state, view.reason, view.lost) == (RunState.FAILED, "lost", 3)
+    assert [tuple(row) for row in await sql.fetch("select attempt, outcome from foliot.attempts order by attempt")] == [
+        (1, "lost"),
+        (2, "lost"),
+    ]
+
+
+async def test_runs_of_a_live_worker_are_never_lost(store: Store) -> None:
+    alive, dead = new_id(), new_id()
+    await store.workers.register_worker(alive, "w", QUEUES, ["t"])
+    await store.runs.insert_runs([run() for _ in range(60)])
+    await claim(store, 50, worker_id=alive)
+    await claim(store, 10, worker_id=dead)
+    lost = await asyncio.gather(*(store.runs.lose_runs(3, 3) for _ in range(8)))
+    assert sum(found.requeued for found in lost) == 10
+    assert len(await store.runs.recover_claims(alive, [])) == 50
+
+
+class TestOnAClockMovedByHand:
+    @pytest.fixture
+    def clock(self, fake_clock: FakeClock) -> Clock:
+        return fake_clock
+
+    async def test_a_delayed_run_is_ready_exactly_when_it_is_due(self, store: Store, fake_clock: FakeClock) -> None:
+        given = run(delay_seconds=10.0)
+        stored = await store.runs.insert_runs([given])
+        assert (stored[given.id].state, stored[given.id].due_at) == (RunState.SCHEDULED, fake_clock.now() + timedelta(seconds=10))
+        assert await store.runs.seconds_until_due() == 10.0
+        await fake_clock.advance(9.999)
+        assert await store.runs.promote_due_runs(10) == []
+        await fake_clock.advance(0.001)
+        assert await store.runs.promote_due_runs(10) == ["default"]
+        assert await store.runs.seconds_until_due() is None
+
+    async def test_a_worker_dies_when_its_lease_ends_and_not_before(self, store: Store, fake_clock: FakeClock) -> None:
+        worker = new_id()
+        await store.workers.register_worker(worker, "w", QUEUES, ["t"])
+        await store.runs.insert_runs([run()])
+        await claim(store, worker_id=worker)
+        await fake_clock.advance(14.9)
+        assert (await store.runs.lose_runs(10, 3)).requeued == 0
+        assert await store.workers.beat(worker)
+        await fake_clock.advance(14.9)
+        assert (await store.runs.lose_runs(10, 3)).requeued == 0
+        await fake_clock.advance(0.2)
+        assert await store.workers.remove_dead_workers() == 1
+        assert (await store.runs.lose_runs(10, 3)).requeued == 1
+        assert not await store.workers.beat(worker)

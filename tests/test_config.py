@@ -1,0 +1,175 @@
+"""Settings: where they come from, which source wins, and what is said about those that are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.config import Config, load, setting_names, without_password
+from foliot.errors import ConfigurationError
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with no foliot.toml in it."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refusal(*, environment: dict[str, str] | None = None, overrides: dict[str, object] | None = None) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        load(overrides, environment or {})
+    return refused.value.detail
+
+
+def test_nothing_has_to_be_configured() -> None:
+    config = load(environment={})
+    assert config == Config()
+    assert config.warnings() == []
+
+
+def test_a_file_wins_over_the_default_the_environment_over_the_file_and_the_command_line_over_all(directory: Path) -> None:
+    assert load(environment={}).port == 8000
+    (directory / "foliot.toml").write_text("port = 8001\nretries = 7\n")
+    assert load(environment={}).port == 8001
+    assert load(environment={"FOLIOT_PORT": "8002"}).port == 8002
+    winner = load({"port": 8003}, {"FOLIOT_PORT": "8002"})
+    assert (winner.port, winner.retries) == (8003, 7)
+
+
+def test_an_option_that_was_not_given_overrides_nothing() -> None:
+    assert load({"port": None}, {"FOLIOT_PORT": "8002"}).port == 8002
+
+
+def test_the_file_can_be_anywhere(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.toml"
+    elsewhere.write_text('log_level = "debug"')
+    assert load(environment={"FOLIOT_CONFIG": str(elsewhere)}).log_level == "debug"
+
+
+@pytest.mark.parametrize(
+    ("contents", "complaint"),
+    [(None, "No such file or directory"), (b"port = ", "Invalid value"), (b"host = '\xff'", "can't decode byte 0xff")],
+)
+def test_a_file_that_was_named_must_be_there_and_be_toml(tmp_path: Path, contents: bytes | None, complaint: str) -> None:
+    path = tmp_path / "named.toml"
+    if contents is not None:
+        path.write_bytes(contents)
+    said = refusal(environment={"FOLIOT_CONFIG": str(path)})
+    assert str(path) in said
+    assert complaint in said
+
+
+def test_an_unknown_setting_in_the_file_is_answered_with_the_nearest_known_one(directory: Path) -> None:
+    (directory / "foliot.toml").write_text("retrys = 3")
+    assert "unknown setting 'retrys', did you mean 'retries'?" in refusal()
+
+
+def test_an_unknown_variable_is_answered_with_the_nearest_known_one() -> None:
+    said = refusal(environment={"FOLIOT_DATABASE_ULR": "postgresql://localhost/x"})
+    assert "unknown setting 'FOLIOT_DATABASE_ULR', did you mean 'FOLIOT_DATABASE_URL'?" in said
+
+
+def test_no_suggestion_is_made_for_what_is_near_to_nothing(directory: Path) -> None:
+    (directory / "foliot.toml").write_text("xyzzy = 3")
+    assert refusal().endswith("unknown setting 'xyzzy'")
+
+
+def test_variables_of_other_programs_and_of_the_client_are_left_alone() -> None:
+    assert load(environment={"PORT": "x", "FOLIOTX": "x", "FOLIOT_URL": "http://localhost", "FOLIOT_TOKEN": "t"}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("port", "eight"),
+        ("port", ""),
+        ("port", "65536"),
+        ("port", "-1"),
+        ("slots", "0"),
+        ("slots", "1.5"),
+        ("retries", "1001"),
+        ("poll_seconds", "0"),
+        ("poll_seconds", "nan"),
+        ("poll_seconds", "inf"),
+        ("log_level", "loud"),
+        ("log_format", "xml"),
+    ],
+)
+def test_a_value_of_the_wrong_type_or_range_is_refused_by_the_name_of_its_setting(setting: str, value: str) -> None:
+    assert f"`{setting}`" in refusal(environment={f"FOLIOT_{setting.upper()}": value})
+
+
+@pytest.mark.parametrize("contents", ["port = [1]", "port = true", "host = 1"])
+def test_a_value_of_the_wrong_type_in_the_file_is_refused_by_the_name_of_its_setting(directory: Path, contents: str) -> None:
+    (directory / "foliot.toml").write_text(contents)
+    assert f"`{contents.split()[0]}`" in refusal()
+
+
+def test_a_lease_must_outlive_three_beats() -> None:
+    assert "worker_ttl_seconds (14.9) must be at least three times worker_beat_seconds (5)" in refusal(
+        environment={"FOLIOT_WORKER_TTL_SECONDS": "14.9"}
+    )
+    assert load({"worker_ttl_seconds": 15, "worker_beat_seconds": 5}, {}).worker_ttl_seconds == 15
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned_of"),
+    [
+        ({"database_statement_seconds": 15}, "database_statement_seconds"),
+        ({"poll_seconds": 10.5}, "poll_seconds"),
+        ({"database_url": "postgresql://db.example.com/foliot"}, "sslmode"),
+        ({"database_url": "postgresql://user@localhost.example.com/foliot"}, "sslmode"),
+        ({"database_url": "postgresql:///foliot?host=db.example.com"}, "sslmode"),
+    ],
+)
+def test_what_is_allowed_but_probably_not_meant_is_warned_of(settings: dict[str, object], warned_of: str) -> None:
+    (warning,) = load(settings, {}).warnings()
+    assert warned_of in warning
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://user:secret@localhost/foliot",
+        "postgresql://127.0.0.1:5433/foliot",
+        "postgresql://user@[::1]:5432/foliot",
+        "postgresql:///foliot",
+        "postgresql:///foliot?host=/run/postgresql&user=me",
+        "postgresql://db.example.com/foliot?sslmode=verify-full",
+    ],
+)
+def test_a_local_or_encrypted_database_is_not_warned_of(url: str) -> None:
+    assert load({"database_url": url}, {}).warnings() == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://user:secret@host:5432/db", "postgresql://user:***@host:5432/db"),
+        ("postgresql://user:se@cret@host/db", "postgresql://user:***@host/db"),
+        ("postgresql://user:se/cr?et@host/db", "postgresql://user:***@host/db"),
+        ("postgresql://host/db?password=secret&sslmode=require", "postgresql://host/db?password=***&sslmode=require"),
+        ("postgresql://user@host:5432/db", "postgresql://user@host:5432/db"),
+        ("postgresql:///db?host=/run/postgresql", "postgresql:///db?host=/run/postgresql"),
+        ("", ""),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert without_password(url) == shown
+
+
+@given(st.text(min_size=1), st.booleans())
+def test_no_password_shows_through(password: str, is_quoted: bool) -> None:
+    marked = f"<<{password}>>"
+    url = f"postgresql://user:{quote(marked, safe='') if is_quoted else marked}@host/db"
+    assert without_password(url) == "postgresql://user:***@host/db"
+
+
+def test_every_setting_is_documented() -> None:
+    undocumented = [name for name in setting_names() if "description=" not in str(Config.__annotations__[name])]
+    assert undocumented == []
