@@ -47,9 +47,9 @@ class Service:
         """Runs after the last turn."""
 
     async def start(self) -> None:
-        while self._task is not None and self._stopping.is_set():
-            await asyncio.wait([self._task])
-            self._forget(self._task)
+        while (ending := self._task) is not None and self._stopping.is_set():
+            await asyncio.wait([ending])
+            self._forget(ending)
         if self._task is None:
             # Set before the first await, so that a second start, or a stop, meanwhile sees a service under way.
             self._stopping.clear()
@@ -100,7 +100,10 @@ class Service:
             try:
                 delay = await self.run_once()
                 failures = 0
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
+                # A cancellation that was not meant for this loop came from something that the turn waited for.
+                if self._task is not None and self._task.cancelling():
+                    raise
                 failures += 1
                 delay = random.uniform(0.5, 1.0) * min(FIRST_BACKOFF_SECONDS * 2**failures, LAST_BACKOFF_SECONDS)  # noqa: S311
                 self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", round(delay, 2)))
@@ -127,5 +130,12 @@ class Supervisor:
                 raise
 
     async def stop(self) -> None:
+        """Stops all of them, also when one of them fails to; the first error is raised at the end."""
+        errors = []
         for service in reversed(self.services):
-            await service.stop()
+            try:
+                await service.stop()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]

@@ -94,7 +94,7 @@ async def test_concurrent_claims_never_share_a_run(store: Store) -> None:
 async def test_a_lost_claim_is_recovered_by_its_owner(store: Store) -> None:
     await store.runs.insert_runs([run() for _ in range(3)])
     known, lost = (await claim(store, 1))[0], await claim(store, 2)
-    recovered = await store.runs.recover_claims(WORKER, [known.run_id])
+    recovered = await store.runs.recover_claims(WORKER, [(known.run_id, known.token)])
     assert sorted(recovered, key=lambda c: c.run_id) == sorted(lost, key=lambda c: c.run_id)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from typing import Literal, TextIO
 
@@ -10,7 +11,7 @@ import msgspec
 
 from foliot import events
 from foliot.clock import Clock
-from foliot.config import Config
+from foliot.config import Config, without_password
 from foliot.events import Event, EventBus, describe
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -27,6 +28,7 @@ LOUD = (
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"
+MAY_HOLD_A_PASSWORD = re.compile(r"\S*(?:://|password=)\S*")
 Level = Literal["debug", "info", "warning", "error"]
 
 
@@ -54,7 +56,8 @@ class EventLog:
         level = level_of(event)
         if LEVELS[level] < self._least:
             return
-        name, fields = describe(event)
+        name, described = describe(event)
+        fields = {key: presentable(value) if isinstance(value, str) else value for key, value in described.items()}
         line = self._as_json(level, name, fields) if self._is_json else self._as_text(level, name, fields)
         try:
             self._stream.write(line + "\n")
@@ -69,6 +72,19 @@ class EventLog:
 
     def _as_text(self, level: Level, name: str, fields: dict[str, object]) -> str:
         at = self._clock.now().astimezone().strftime("%H:%M:%S")
-        words = " ".join(f"{key}={value}" for key, value in fields.items() if value not in ("", None))
+        words = " ".join(on_one_line(f"{key}={value}") for key, value in fields.items() if value not in ("", None))
         line = f"{at} {self._part:<10} {name} {words}".rstrip()
         return f"{MARKS[level]}{line}{RESET}" if self._has_colour and MARKS[level] else line
+
+
+def presentable(text: str) -> str:
+    """Without the passwords of the URLs in it, and without what can't be encoded: errors quote whatever they met."""
+    shown = MAY_HOLD_A_PASSWORD.sub(lambda found: without_password(found[0]), text)
+    return shown.encode("utf-8", "backslashreplace").decode()
+
+
+def on_one_line(text: str) -> str:
+    """Nothing that would break the line, or steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)

@@ -6,6 +6,7 @@ nothing. One whose connection broke may have committed with its answer lost: onl
 
 from __future__ import annotations
 
+import asyncio
 from enum import Enum, auto
 
 import asyncpg
@@ -43,9 +44,17 @@ def judge(error: BaseException) -> Fault:
         if code in _CLEAN_CODES:
             return Fault.CLEAN
         return Fault.DOUBTFUL if code.startswith(_DOUBTFUL_CLASSES) else Fault.LASTING
-    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError | EOFError):
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError | EOFError):
         return Fault.DOUBTFUL
     return Fault.LASTING
+
+
+def leaves_session_unusable(error: BaseException) -> bool:
+    """Silence; a client that lost track, as when the server said goodbye between two statements; or a caller that left.
+
+    The pool would wait for a left statement to end, and raise *its* error in place of the cancellation.
+    """
+    return isinstance(error, TimeoutError | asyncpg.InternalClientError | asyncio.CancelledError)
 
 
 def is_read_only(error: BaseException) -> bool:

@@ -58,8 +58,12 @@ class HintListener(Service):
         self._on_hint = on_hint
         self._session: Any = None
 
+    @property
+    def is_listening(self) -> bool:
+        return self._session is not None and not self._session.is_closed()
+
     async def run_once(self) -> float:
-        if self._session is None or self._session.is_closed():
+        if not self.is_listening:
             self._session = await asyncpg.connect(self._url, **self._database.connect_arguments())
             await self._session.add_listener(CHANNEL, lambda *notice: self._on_hint(notice[3]))
             self._session.add_termination_listener(lambda _: self.wake())

@@ -21,7 +21,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, StoreInterrupted
-from foliot.store.faults import Fault, is_read_only, judge
+from foliot.store.faults import Fault, is_read_only, judge, leaves_session_unusable
 from foliot.store.queries import Query
 
 T = TypeVar("T")
@@ -164,13 +164,12 @@ class Database:
         async with self._pool.acquire(timeout=self._config.database_connect_seconds) as session:
             try:
                 yield session
-            except Exception as error:
+            except BaseException as error:
                 if is_read_only(error):
                     # The node was demoted under us; its connections look healthy and would fail for ever.
                     await self._pool.expire_connections()
                     session.terminate()
-                elif isinstance(error, TimeoutError):
-                    # Silence. Waiting for the cancelled statement to answer would only wait longer.
+                elif leaves_session_unusable(error):
                     session.terminate()
                 raise
 
@@ -188,6 +187,8 @@ class Database:
             "statement_timeout": int(self._config.database_statement_seconds * 1000),
             "lock_timeout": int(self._config.database_lock_seconds * 1000),
             "idle_in_transaction_session_timeout": int(self._config.database_idle_in_transaction_seconds * 1000),
+            # A statement whose caller has gone ends soon, instead of at its own limit.
+            "client_connection_check_interval": 1000,
         }
 
     def _begin(self, statement_seconds: float) -> str:

@@ -76,8 +76,9 @@ class Runs:
         )
         return [Claim(*row) for row in rows]
 
-    async def recover_claims(self, worker_id: UUID, held: Sequence[UUID]) -> list[Claim]:
-        rows = await self._database.fetch(self._queries["recover_claims"], worker_id, held)
+    async def recover_claims(self, worker_id: UUID, held: Sequence[tuple[UUID, int]]) -> list[Claim]:
+        """What the worker owns beside the runs and tokens that it holds."""
+        rows = await self._database.fetch(self._queries["recover_claims"], worker_id, *columns(held, 2))
         return [Claim(*row) for row in rows]
 
     async def finish_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:

@@ -51,12 +51,14 @@ class Attempts:
         self._slots = dict(slots)
         self._free = dict(slots)
         self._on_outcome = on_outcome
-        self._running: dict[UUID, Running] = {}
+        # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
+        self._running: dict[tuple[UUID, int], Running] = {}
         self._all_ended = asyncio.Event()
         self._all_ended.set()
 
     @property
-    def held(self) -> list[UUID]:
+    def held(self) -> list[tuple[UUID, int]]:
+        """Run and token of each attempt."""
         return list(self._running)
 
     def free_slots(self) -> dict[str, int]:
@@ -67,7 +69,7 @@ class Attempts:
         known = self._tasks[claim.task]
         options = decode_options(claim.options).or_else(known.options) if claim.options else known.options
         running = Running(claim, options)
-        self._running[claim.run_id] = running
+        self._running[claim.run_id, claim.token] = running
         self._free[claim.queue] -= 1
         self._all_ended.clear()
         loop = asyncio.get_running_loop()
@@ -97,7 +99,7 @@ class Attempts:
         except Exception as error:
             attempted = Attempted(Ending.FAILED, error=error_of(type(error).__qualname__, str(error), traceback.format_exception(error)))
         running.timer.cancel()
-        del self._running[claim.run_id]
+        del self._running[claim.run_id, claim.token]
         self._free[claim.queue] += 1
         if not self._running:
             self._all_ended.set()

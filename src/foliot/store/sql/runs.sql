@@ -49,8 +49,9 @@ returning id, token, attempt, lost, queue, task, payload, options
 -- name: recover_claims
 -- What this worker owns but does not hold: claims whose answer got lost on the way.
 select id, token, attempt, lost, queue, task, payload, options
-from foliot.runs
-where state = 'running' and worker_id = $1::uuid and not id = any ($2::uuid[])
+from foliot.runs r
+where state = 'running' and worker_id = $1::uuid
+    and not exists (select from unnest($2::uuid[], $3::bigint[]) as held (id, token) where held.id = r.id and held.token = r.token)
 
 -- name: finish_runs
 -- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement.

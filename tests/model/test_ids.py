@@ -1,0 +1,78 @@
+"""Ids sort by the time they were made, are valid UUIDs of version 7, and no UUID of others breaks what reads them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
+from uuid import RFC_4122, UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.model import ids
+from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, not_finished_before
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Until the year 9999.
+milliseconds = st.integers(min_value=0, max_value=253_402_300_798_999)
+any_uuid = st.integers(min_value=0, max_value=2**128 - 1).map(lambda number: UUID(int=number))
+
+
+def id_made_at(moment: int, random_bits: bytes | None = None) -> UUID:
+    with patch.object(ids, "unix_milliseconds", lambda: moment):
+        if random_bits is None:
+            return new_id()
+        with patch.object(ids.os, "urandom", lambda _: random_bits):
+            return new_id()
+
+
+@given(milliseconds, st.binary(min_size=10, max_size=10))
+def test_an_id_is_a_uuid_of_version_7(moment: int, random_bits: bytes) -> None:
+    made = id_made_at(moment, random_bits)
+    assert (made.version, made.variant) == (7, RFC_4122)
+
+
+@given(milliseconds, st.binary(min_size=10, max_size=10))
+def test_an_id_tells_when_it_was_made(moment: int, random_bits: bytes) -> None:
+    assert made_at(id_made_at(moment, random_bits)) == EPOCH + timedelta(milliseconds=moment)
+
+
+@given(milliseconds, milliseconds)
+def test_ids_sort_by_the_time_they_were_made(one: int, other: int) -> None:
+    first, second = id_made_at(min(one, other)), id_made_at(max(one, other))
+    if one != other:
+        assert first < second
+        assert str(first) < str(second)
+        assert first.bytes < second.bytes
+
+
+@given(st.integers(min_value=0, max_value=2**74 - 1), st.integers(min_value=0, max_value=2**74 - 1))
+def test_all_74_random_bits_count(one: int, other: int) -> None:
+    first, second = (id_made_at(1, (bits << 6).to_bytes(10, "big")) for bits in (one, other))
+    assert (first == second) == (one == other)
+
+
+def test_ids_of_the_same_instant_differ() -> None:
+    assert len({id_made_at(1_700_000_000_000) for _ in range(10_000)}) == 10_000
+
+
+def test_a_new_id_is_of_now() -> None:
+    before = datetime.now(UTC) - timedelta(milliseconds=1)
+    assert before <= made_at(new_id()) <= datetime.now(UTC)
+
+
+@given(any_uuid)
+def test_any_uuid_has_some_instant(foreign: UUID) -> None:
+    assert EPOCH <= made_at(foreign)
+    assert not_finished_before(foreign) <= made_at(foreign)
+
+
+@given(any_uuid)
+def test_a_uuid_that_is_not_ours_bounds_nothing(foreign: UUID) -> None:
+    if foreign.version != 7:
+        assert not_finished_before(foreign) == EPOCH
+
+
+@given(st.integers(min_value=366 * 86_400_000, max_value=253_402_300_798_999))
+def test_the_bound_allows_for_a_clock_that_was_ahead(moment: int) -> None:
+    assert not_finished_before(id_made_at(moment)) == EPOCH + timedelta(milliseconds=moment) - CLOCK_TOLERANCE

@@ -1,0 +1,105 @@
+"""What becomes of a run when an attempt has ended; and text of errors that can always be stored."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.model.ids import new_id
+from foliot.model.outcome import ERROR_TEXT_MAX, AttemptError, Attempted, Ending, Outcome, decide, error_of, storable
+from foliot.model.retry import Backoff
+from foliot.model.run import RunOptions
+from foliot.model.states import TERMINAL, TRANSITIONS, RunState
+
+RUN = new_id()
+# Surrogates included: Python's own decoding of file names and arguments makes them.
+any_text = st.text(st.characters(codec=None))
+BAD_LUCK = [Ending.FAILED, Ending.TIMED_OUT]
+
+
+def decided(ending: Ending, *, attempt: int = 1, lost: int = 0, retries: int = 3, chance: float = 0.0) -> Outcome:
+    attempted = Attempted(ending, result="1", error=error_of("ValueError", "no"), output=b"out")
+    return decide(RUN, 7, attempted, attempt=attempt, lost=lost, options=RunOptions(retries=retries, timeout_seconds=60), chance=chance)
+
+
+def test_a_success_keeps_result_and_output() -> None:
+    assert decided(Ending.SUCCEEDED) == Outcome(RUN, 7, RunState.SUCCEEDED, result="1", output=b"out")
+
+
+def test_a_release_gives_the_run_back_as_if_nothing_had_been() -> None:
+    assert decided(Ending.RELEASED, attempt=4, retries=0) == Outcome(RUN, 7, RunState.READY)
+
+
+@pytest.mark.parametrize(("ending", "reason"), [(Ending.FAILED, "error"), (Ending.TIMED_OUT, "timeout")])
+def test_a_failure_is_retried_with_its_reason_error_and_output_until_the_retries_are_used_up(ending: Ending, reason: str) -> None:
+    retried, failed = decided(ending, attempt=3, retries=3), decided(ending, attempt=4, retries=3)
+    assert (retried.state, failed.state) == (RunState.SCHEDULED, RunState.FAILED)
+    for outcome in (retried, failed):
+        assert (outcome.reason, outcome.output, outcome.result) == (reason, b"out", None)
+        assert outcome.error is not None
+        assert msgspec.json.decode(outcome.error) == {"kind": "ValueError", "message": "no"}
+
+
+def test_the_wait_before_a_retry_follows_the_back_off_and_lost_attempts_do_not_lengthen_it() -> None:
+    assert [decided(Ending.FAILED, attempt=attempt).delay_seconds for attempt in (1, 2, 3)] == [2, 4, 8]
+    assert decided(Ending.FAILED, attempt=6, lost=5).delay_seconds == 2
+    own = RunOptions(retries=3, backoff=Backoff(kind="fixed", base_seconds=9, jitter=0))
+    assert decide(RUN, 1, Attempted(Ending.FAILED), attempt=2, lost=0, options=own, chance=0.5).delay_seconds == 9
+
+
+@given(st.sampled_from(Ending), st.integers(1, 50), st.integers(0, 49), st.integers(0, 50), st.floats(0, 1, exclude_max=True))
+def test_every_decision_is_a_transition_of_a_running_run(ending: Ending, attempt: int, lost: int, retries: int, chance: float) -> None:
+    outcome = decided(ending, attempt=attempt, lost=min(lost, attempt - 1), retries=retries, chance=chance)
+    assert outcome.state in TRANSITIONS[RunState.RUNNING]
+    assert (outcome.delay_seconds > 0) == (outcome.state is RunState.SCHEDULED)
+
+
+@given(st.integers(min_value=0, max_value=20), st.lists(st.sampled_from([*BAD_LUCK, Ending.RELEASED, "lost"]), max_size=60))
+def test_a_run_never_has_more_attempts_than_its_retries_allow(retries: int, fates: list[Ending | str]) -> None:
+    """As the store counts: a claim adds an attempt, a release takes it back, a lost worker keeps it and counts it as lost too."""
+    attempt = lost = failures = 0
+    state = RunState.READY
+    for fate in fates:
+        attempt += 1
+        if fate == "lost":
+            lost += 1
+            continue
+        state = decided(Ending(fate), attempt=attempt, lost=lost, retries=retries).state
+        if fate == Ending.RELEASED:
+            attempt -= 1
+            continue
+        failures += 1
+        assert (state in TERMINAL) == (failures == retries + 1)
+        if state in TERMINAL:
+            break
+    assert attempt - lost == failures <= retries + 1
+
+
+@given(any_text, st.booleans())
+def test_storable_text_always_encodes_and_holds_no_nul(text: str, keep_end: bool) -> None:
+    kept = storable(text, keep_end=keep_end)
+    assert "\0" not in kept
+    assert kept.encode("utf-8").decode("utf-8") == kept
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_text_that_can_be_stored_is_stored_as_it_is(text: str) -> None:
+    assert storable(text) == text
+
+
+@given(st.text(st.characters(codec=None), min_size=1, max_size=8), st.booleans())
+def test_storable_text_is_bounded_and_keeps_the_end_that_matters(seed: str, keep_end: bool) -> None:
+    text = (seed * (ERROR_TEXT_MAX + 1))[: ERROR_TEXT_MAX + 1]
+    kept = storable(text, keep_end=keep_end)
+    assert len(kept) <= 6 * ERROR_TEXT_MAX + len("[...]")
+    expected = f"[...]{storable(text[1:])}" if keep_end else f"{storable(text[:-1])}[...]"
+    assert kept == expected
+
+
+@given(any_text, any_text, st.lists(any_text, max_size=3))
+def test_an_error_can_always_be_written_down(kind: str, message: str, traceback: list[str]) -> None:
+    encoded = msgspec.json.encode(error_of(kind, message, traceback))
+    assert b"\\u0000" not in encoded.replace(b"\\\\", b"")
+    assert msgspec.json.decode(encoded, type=AttemptError).kind == storable(kind)

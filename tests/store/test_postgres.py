@@ -1,0 +1,228 @@
+"""Statements outlive restarts, lost connections, failovers and locks; and what can't be repeated blindly is not."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import msgspec
+import psutil
+import pytest
+
+from foliot.clock import SystemClock
+from foliot.config import Config
+from foliot.embedded import EmbeddedPostgres
+from foliot.errors import StoreUnavailable
+from foliot.events import Event, EventBus, StoreInterrupted
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import NewRun
+from foliot.model.states import RunState
+from foliot.store.postgres import Database
+from foliot.store.queries import Query
+from foliot.store.store import Store, open_store
+from tests.support.proxy import Proxy, proxy_to
+from tests.support.server import PostgresServer
+
+PING = Query("ping", "select 42")
+SLEEP = Query("sleep", "select pg_sleep($1)")
+
+
+def run() -> NewRun:
+    return NewRun(id=new_id(), task="t", queue="q")
+
+
+async def terminate_all(sql: Any) -> None:
+    await sql.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    )
+
+
+async def test_every_session_has_its_limits(store: Store, config: Config) -> None:
+    limits = {
+        "statement_timeout": config.database_statement_seconds,
+        "lock_timeout": config.database_lock_seconds,
+        "idle_in_transaction_session_timeout": config.database_idle_in_transaction_seconds,
+    }
+    for name, seconds in limits.items():
+        shown = await store.database.fetch_value(Query(name, "select setting::float8 / 1000 from pg_settings where name = $1"), name)
+        assert shown == seconds
+
+
+async def test_a_terminated_session_goes_unnoticed(store: Store, sql: Any, seen: list[Event]) -> None:
+    for _ in range(5):
+        assert await store.database.fetch_value(PING) == 42
+        await terminate_all(sql)
+    sleeping = asyncio.create_task(store.database.fetch(SLEEP, 0.5))
+    while not await sql.fetchval("select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"):
+        await asyncio.sleep(0.01)
+    await terminate_all(sql)
+    await sleeping
+    assert any(isinstance(event, StoreInterrupted) for event in seen)
+
+
+async def test_what_is_not_repeatable_is_reported_as_doubtful(store: Store, sql: Any) -> None:
+    sleeping = asyncio.create_task(store.database.fetch(SLEEP, 5.0, is_repeatable=False))
+    while not await sql.fetchval("select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"):
+        await asyncio.sleep(0.01)
+    await terminate_all(sql)
+    with pytest.raises(StoreUnavailable) as caught:
+        await sleeping
+    assert caught.value.is_doubtful
+
+
+async def test_a_statement_that_can_never_succeed_fails_at_once(store: Store, seen: list[Event]) -> None:
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await store.database.fetch(Query("bad", "select * from nowhere"))
+    assert seen == []
+
+
+async def test_a_locked_row_is_waited_for_and_tried_again(database_url: str, events: EventBus, sql: Any, seen: list[Event]) -> None:
+    config = Config(database_lock_seconds=0.1)
+    async with open_store(database_url, config=config, clock=SystemClock(), events=events, part="test") as store:
+        worker = new_id()
+        await store.workers.register_worker(worker, "w", {}, [])
+        async with sql.transaction():
+            await sql.execute("select * from foliot.workers for update")
+            with events.expect(StoreInterrupted) as interrupted:
+                beating = asyncio.create_task(store.workers.beat(worker))
+                assert "LockNotAvailable" in (await interrupted).error
+        assert await beating
+
+
+async def test_silence_ends_by_our_own_limit_and_the_session_is_given_up(database_url: str, events: EventBus) -> None:
+    config = Config(database_statement_seconds=0.2, database_retry_seconds=0.1)
+    async with proxy_to(database_url) as (proxy, url), Database(url, config=config, clock=SystemClock(), events=events) as database:
+        assert await database.fetch_value(PING) == 42
+        proxy.is_silent = True
+        with pytest.raises(StoreUnavailable):
+            await database.fetch_value(PING)
+        proxy.is_silent = False
+        assert await database.fetch_value(PING) == 42
+
+
+class TestAServerOfItsOwn:
+    @pytest.fixture
+    async def server(self, tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
+        server = EmbeddedPostgres(tmp_path / "data", clock=SystemClock())
+        yield server
+        await server.stop()
+
+    async def test_a_crash_and_restart_is_survived(self, server: EmbeddedPostgres, events: EventBus) -> None:
+        url = await server.start()
+        async with open_store(url, config=Config(), clock=SystemClock(), events=events, part="test") as store:
+            await store.migrate()
+            await store.runs.insert_runs([run() for _ in range(100)])
+            postmaster = int((server.data / "postmaster.pid").read_text().split()[0])
+            for process in [psutil.Process(postmaster), *psutil.Process(postmaster).children(recursive=True)]:
+                process.send_signal(signal.SIGKILL)
+            await server.exited.wait()
+            with events.expect(StoreInterrupted) as interrupted:
+                claiming = asyncio.create_task(store.runs.recover_claims(new_id(), []))
+                await interrupted
+            await server.start()
+            assert await claiming == []
+            assert len(await store.runs.claim_runs(new_id(), {"q": 1000}, ["t"])) == 100
+
+    async def test_a_demoted_node_is_left_until_one_takes_writes_again(self, server: EmbeddedPostgres, events: EventBus) -> None:
+        url = await server.start()
+        async with open_store(url, config=Config(), clock=SystemClock(), events=events, part="test") as store:
+            await store.migrate()
+            admin = await asyncpg.connect(url)
+            await admin.execute("alter system set default_transaction_read_only = on")
+            await admin.execute("select pg_reload_conf()")
+            while not await store.database.fetch_value(Query("ro", "select current_setting('transaction_read_only') = 'on'")):
+                await asyncio.sleep(0.01)
+            assert not await store.can_write()
+            with events.expect(StoreInterrupted, lambda event: "TargetServer" in event.error) as refused:
+                inserting = asyncio.create_task(store.runs.insert_runs([run()]))
+                await refused
+            await admin.execute("set default_transaction_read_only = off")
+            await admin.execute("alter system reset default_transaction_read_only")
+            await admin.execute("select pg_reload_conf()")
+            assert len(await inserting) == 1
+            assert await store.can_write()
+            await admin.close()
+
+
+class TestAnAnswerThatGotLost:
+    """The statement was carried out; its answer never came."""
+
+    @pytest.fixture
+    async def lossy(self, database_url: str, events: EventBus) -> AsyncIterator[tuple[Proxy, Store]]:
+        async with (
+            proxy_to(database_url) as (proxy, url),
+            open_store(url, config=Config(), clock=SystemClock(), events=events, part="test") as store,
+        ):
+            yield proxy, store
+
+    async def test_an_insert_is_stored_once(self, lossy: tuple[Proxy, Store], sql: Any) -> None:
+        proxy, store = lossy
+        given = [run() for _ in range(3)]
+        proxy.swallow_answer_to("insert into foliot.runs")
+        stored = await store.runs.insert_runs(given)
+        assert proxy.swallowed.is_set()
+        assert set(stored) == {r.id for r in given}
+        assert await sql.fetchval("select count(*) from foliot.runs") == 3
+
+    async def test_an_insert_of_runs_that_have_finished_meanwhile_does_not_bring_them_back(
+        self, lossy: tuple[Proxy, Store], store: Store, sql: Any
+    ) -> None:
+        proxy, far = lossy
+        given = run()
+        worker = new_id()
+        proxy.swallow_answer_to("insert into foliot.runs")
+        inserting = asyncio.create_task(far.runs.insert_runs([given]))
+        while not (claims := await store.runs.claim_runs(worker, {"q": 1}, ["t"])):
+            await asyncio.sleep(0)
+        await store.runs.finish_runs(worker, [Outcome(claims[0].run_id, claims[0].token, RunState.SUCCEEDED)])
+        assert set(await inserting) == {given.id}
+        assert await sql.fetchval("select count(*) from foliot.runs") == 0
+        assert await sql.fetchval("select count(*) from foliot.history") == 1
+
+    async def test_a_claim_is_in_doubt_and_can_be_recovered(self, lossy: tuple[Proxy, Store]) -> None:
+        proxy, store = lossy
+        worker = new_id()
+        await store.runs.insert_runs([run()])
+        proxy.swallow_answer_to("set state = 'running'")
+        with pytest.raises(StoreUnavailable) as caught:
+            await store.runs.claim_runs(worker, {"q": 10}, ["t"])
+        assert caught.value.is_doubtful
+        assert len(await store.runs.recover_claims(worker, [])) == 1
+
+    async def test_a_finish_is_written_once(self, lossy: tuple[Proxy, Store], sql: Any) -> None:
+        proxy, store = lossy
+        worker = new_id()
+        await store.runs.insert_runs([run()])
+        (claim,) = await store.runs.claim_runs(worker, {"q": 10}, ["t"])
+        outcome = Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)
+        proxy.swallow_answer_to("delete from foliot.runs")
+        assert await store.runs.finish_runs(worker, [outcome]) == 0
+        assert proxy.swallowed.is_set()
+        assert await store.runs.count_written(worker, [outcome]) == 1
+        assert await sql.fetchval("select count(*) from foliot.history") == 1
+
+
+async def test_a_server_that_is_not_there_is_waited_for_and_then_said(events: EventBus) -> None:
+    config = msgspec.structs.replace(Config(), database_retry_seconds=0.2)
+    with pytest.raises(StoreUnavailable, match="connect"):
+        async with Database("postgresql://foliot@127.0.0.1:1/none", config=config, clock=SystemClock(), events=events):
+            pass
+
+
+async def test_a_cancelled_statement_leaves_the_pool_usable(store: Store) -> None:
+    for _ in range(30):
+        sleeping = asyncio.create_task(store.database.fetch(SLEEP, 5.0))
+        await asyncio.sleep(0.005)
+        sleeping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sleeping
+    assert await store.database.fetch_value(PING) == 42
+
+
+def test_the_test_server_does_not_run_on_utc(postgres: PostgresServer) -> None:
+    assert asyncio.run(postgres.admin("show timezone"))[0][0] == "America/Los_Angeles"

@@ -1,0 +1,133 @@
+"""The shape of the code that imports alone do not show: what `import foliot` costs, where SQL lives, and that none of it is dead."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import foliot
+from foliot.store import queries
+
+SOURCE = Path(foliot.__file__).parent
+STORE = SOURCE / "store"
+SERVER_LIBRARIES = {"fastapi", "starlette", "uvicorn", "asyncpg", "pydantic"}
+# Read inside the transaction that migrates, and on its own by the check at the start of every process.
+USED_TWICE = {"list_migrations"}
+# A whole statement, not words of it: it begins the string, and a table's name is followed by what may follow it.
+TABLE = r"[\w.{}]+"
+AFTER_TABLE = r"""(?: \s* (?: ; | [,()] .* )?
+    | \s+ (?: (?: as \s+ )? \w+ \s+ )? (?: as | where | order | group | limit | union | for | join | left | cross | using | returning ) \b .*
+)"""
+STATEMENT = re.compile(
+    rf"""
+    \s* (?: with \s+ (?: recursive \s+ )? \w+ \s+ as \s* \( .* )?
+    (?:
+        select \s .* \s from \s+ (?: \( .* | {TABLE} {AFTER_TABLE} )
+      | insert \s+ into \s+ {TABLE} \s* (?: \( | values \b | select \b | default \b ) .*
+      | update \s+ {TABLE} (?: \s+ (?: as \s+ )? \w+ )? \s+ set \s+ {TABLE} \s* = .*
+      | delete \s+ from \s+ {TABLE} {AFTER_TABLE}
+    )
+    """,
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+
+
+def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every string of a module but the docstrings; f-strings whole, with {} for what is put in."""
+    not_code = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            not_code.update(id(part) for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in not_code:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select id from foliot.runs",
+        "SELECT count(*) FROM runs;",
+        "select id from foliot.runs r where r.id = $1",
+        "select queue from unnest($1::text[]) as q (queue)",
+        "select 1 from (select 2) as two",
+        "select id\n from foliot.runs\n where state = 'ready'",
+        "with gone as (delete from foliot.runs returning *) select count(*) from gone",
+        "insert into foliot.runs (id) values ($1)",
+        "Insert Into {} select 1",
+        "update foliot.runs set state = 'ready'",
+        "update foliot.runs r set state = 'ready' from held",
+        "delete from foliot.workers where id = $1",
+        "DELETE FROM {}",
+    ],
+)
+def test_the_search_for_sql_finds_statements(text: str) -> None:
+    assert STATEMENT.fullmatch(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Select a queue from the list of those that are known",
+        "select one from these: mail, default",
+        "Update the settings and set the port",
+        "update it, set nothing",
+        "insert into the database what was sent",
+        "delete from here on",
+        "jobs are taken with `select ... from foliot.runs`",
+    ],
+)
+def test_the_search_for_sql_leaves_prose_alone(text: str) -> None:
+    assert not STATEMENT.fullmatch(text)
+
+
+def test_the_search_for_sql_sees_through_f_strings_and_past_docstrings() -> None:
+    tree = ast.parse('"""select a from b"""\nx = f"select a from {table}"\ny = ["delete from b"]')
+    assert list(texts_of(tree)) == [(2, "select a from {}"), (3, "delete from b")]
+
+
+def test_only_the_store_contains_sql() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}:{line}: {text[:60]}"
+        for path in SOURCE.rglob("*.py")
+        if STORE not in path.parents
+        for line, text in texts_of(ast.parse(path.read_text()))
+        if STATEMENT.fullmatch(text)
+    ]
+    assert found == []
+
+
+def test_only_the_store_speaks_to_the_database_library() -> None:
+    def imports(path: Path) -> set[str]:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        return plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+
+    users = {path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py") if "asyncpg" in imports(path)}
+    assert users == {"store"}
+
+
+def test_every_named_query_is_used_once() -> None:
+    named = [name for path in (STORE / "sql").glob("*.sql") for name in queries.load(path.stem)]
+    assert len(named) == len(set(named)), "a name that two families share can't be told apart here"
+    used = Counter(
+        node.slice.value
+        for path in STORE.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in named
+    )
+    assert used == {name: 2 if name in USED_TWICE else 1 for name in named}
+
+
+def test_import_foliot_loads_no_server_library() -> None:
+    code = "import sys, foliot; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30).stdout.split()
+    assert "foliot" in loaded
+    assert SERVER_LIBRARIES & set(loaded) == set()

@@ -1,0 +1,337 @@
+"""Services start, stop, wake and back off, in any order and from any number of callers; a supervisor keeps their order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+
+import pytest
+
+from foliot import service as module
+from foliot.clock import Clock, SystemClock
+from foliot.events import Event, EventBus, ServiceFailed
+from foliot.service import Service, Supervisor
+from tests.support.fake_clock import FakeClock
+
+CALLERS, CALLS = 12, 40
+
+
+class Probe(Service):
+    """Counts what happens to it, and notices when two loops of it run at once."""
+
+    def __init__(self, *, clock: Clock, events: EventBus, delay: float | None = 10.0, label: str = "Probe") -> None:
+        super().__init__(clock=clock, events=events)
+        self.delay = delay
+        self.journal: list[str] = []
+        self.turns = 0
+        self.alive = 0
+        self.most_alive = 0
+        self.turned = asyncio.Event()
+        self.start_error: BaseException | None = None
+        self.turn_errors: list[BaseException] = []
+        self.stop_error: Exception | None = None
+        self._label = label
+
+    @property
+    def name(self) -> str:
+        return self._label
+
+    async def on_start(self) -> None:
+        self.alive += 1
+        self.most_alive = max(self.most_alive, self.alive)
+        await asyncio.sleep(0)
+        if self.start_error is not None:
+            self.alive -= 1
+            raise self.start_error
+        self.journal.append("start")
+
+    async def run_once(self) -> float | None:
+        self.turns += 1
+        self.turned.set()
+        await asyncio.sleep(0)
+        if self.turn_errors:
+            raise self.turn_errors.pop(0)
+        return self.delay
+
+    async def on_stop(self) -> None:
+        await asyncio.sleep(0)
+        self.alive -= 1
+        self.journal.append("stop")
+        if self.stop_error is not None:
+            raise self.stop_error
+
+
+@pytest.fixture
+def probe(fake_clock: FakeClock, events: EventBus) -> Probe:
+    return Probe(clock=fake_clock, events=events)
+
+
+async def settle() -> None:
+    """Lets everything run that can run without time moving on."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_a_service_takes_its_turns_until_it_is_stopped(probe: Probe, fake_clock: FakeClock) -> None:
+    await probe.start()
+    await settle()
+    assert probe.turns == 1
+    await fake_clock.advance(30)
+    assert probe.turns == 4
+    await probe.stop()
+    await fake_clock.advance(30)
+    assert probe.turns == 4
+    assert probe.journal == ["start", "stop"]
+
+
+async def test_no_delay_means_that_the_next_turn_comes_at_once(probe: Probe) -> None:
+    probe.delay = 0
+    await probe.start()
+    while probe.turns < 100:
+        await asyncio.sleep(0)
+    await probe.stop()
+
+
+async def test_no_next_turn_means_waiting_to_be_woken(probe: Probe, fake_clock: FakeClock) -> None:
+    probe.delay = None
+    await probe.start()
+    await fake_clock.advance(1_000_000)
+    assert probe.turns == 1
+    probe.wake()
+    await settle()
+    assert probe.turns == 2
+    await probe.stop()
+
+
+async def test_a_wake_shortens_the_wait(probe: Probe, fake_clock: FakeClock) -> None:
+    await probe.start()
+    await settle()
+    probe.wake()
+    await settle()
+    assert (probe.turns, fake_clock.monotonic()) == (2, 0)
+    await probe.stop()
+
+
+async def test_a_wake_during_a_turn_is_not_lost(probe: Probe) -> None:
+    await probe.start()
+    await probe.turned.wait()
+    assert probe.turns == 1
+    probe.wake()
+    await settle()
+    assert probe.turns == 2
+    await probe.stop()
+
+
+async def test_a_stop_does_not_wait_for_the_next_turn(probe: Probe, fake_clock: FakeClock) -> None:
+    await probe.start()
+    await settle()
+    await probe.stop()
+    assert fake_clock.monotonic() == 0
+
+
+async def test_a_second_start_and_a_second_stop_change_nothing(probe: Probe) -> None:
+    await probe.start()
+    await probe.start()
+    await probe.stop()
+    await probe.stop()
+    assert probe.journal == ["start", "stop"]
+
+
+async def test_a_stop_before_any_start_does_not_prevent_it(probe: Probe) -> None:
+    await probe.stop()
+    await probe.start()
+    await settle()
+    assert probe.turns == 1
+    await probe.stop()
+
+
+async def test_a_stopped_service_can_be_started_again(probe: Probe) -> None:
+    for _ in range(3):
+        await probe.start()
+        await probe.stop()
+    assert probe.journal == ["start", "stop"] * 3
+
+
+async def test_a_start_while_it_is_stopping_waits_for_the_end_and_starts_anew(probe: Probe) -> None:
+    await probe.start()
+    await asyncio.gather(probe.stop(), probe.start(), probe.stop(), probe.start())
+    await probe.stop()
+    assert probe.most_alive == 1
+    assert probe.alive == 0
+    assert probe.journal.count("start") == probe.journal.count("stop") >= 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_starts_stops_and_wakes_from_everywhere_never_make_two_loops(events: EventBus, seed: int) -> None:
+    probe = Probe(clock=SystemClock(), events=events, delay=0.001)
+    dice = random.Random(seed)
+
+    async def caller() -> None:
+        for _ in range(CALLS):
+            match dice.randrange(6):
+                case 0 | 1:
+                    probe.start_error = dice.choice([None, None, None, ConnectionRefusedError()])
+                    with suppress(ConnectionRefusedError):
+                        await probe.start()
+                case 2 | 3:
+                    await probe.stop()
+                case 4:
+                    probe.wake()
+                case _:
+                    probe.stop_soon()
+            for _ in range(dice.randrange(4)):
+                await asyncio.sleep(0)
+
+    before = asyncio.all_tasks()
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    await probe.stop()
+    assert asyncio.all_tasks() == before
+    assert (probe.alive, probe.most_alive) == (0, 1)
+    assert probe.journal == ["start", "stop"] * (len(probe.journal) // 2)
+    assert len(probe.journal) > CALLERS
+
+
+async def test_callers_that_give_up_waiting_do_not_disturb_the_service(events: EventBus) -> None:
+    probe = Probe(clock=SystemClock(), events=events, delay=0.001)
+    dice = random.Random(1)
+
+    async def impatient() -> None:
+        for _ in range(CALLS):
+            waiting = asyncio.create_task(dice.choice([probe.start, probe.stop])())
+            for _ in range(dice.randrange(5)):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+
+    await asyncio.gather(*(impatient() for _ in range(CALLERS)))
+    await probe.start()
+    await probe.stop()
+    assert (probe.alive, probe.most_alive) == (0, 1)
+
+
+async def test_a_start_that_fails_says_so_to_every_caller_and_can_be_tried_again(probe: Probe) -> None:
+    probe.start_error = ConnectionRefusedError("not yet")
+    answers = await asyncio.gather(probe.start(), probe.start(), return_exceptions=True)
+    assert answers == [probe.start_error, probe.start_error]
+    await probe.stop()
+    probe.start_error = None
+    await probe.start()
+    await settle()
+    assert probe.turns == 1
+    await probe.stop()
+    assert (probe.alive, probe.journal) == (0, ["start", "stop"])
+
+
+async def test_a_turn_that_fails_is_told_backed_off_from_and_followed_by_another(
+    probe: Probe, fake_clock: FakeClock, events: EventBus, seen: list[Event]
+) -> None:
+    probe.turn_errors = [ValueError("bad turn")]
+    await probe.start()
+    await settle()
+    (failure,) = seen
+    assert isinstance(failure, ServiceFailed)
+    assert (failure.service, failure.error) == ("Probe", "ValueError: bad turn")
+    assert probe.turns == 1
+    await fake_clock.advance(2 * module.FIRST_BACKOFF_SECONDS)
+    assert probe.turns == 2
+    assert len(seen) == 1
+    await probe.stop()
+
+
+async def test_the_back_off_grows_to_a_limit_and_is_forgotten_after_a_good_turn(
+    probe: Probe, fake_clock: FakeClock, seen: list[Event]
+) -> None:
+    probe.turn_errors = [ValueError()] * 12
+    await probe.start()
+    await settle()
+    await fake_clock.advance(12 * module.LAST_BACKOFF_SECONDS)
+    waits = [event.retry_in_seconds for event in seen if isinstance(event, ServiceFailed)]
+    assert len(waits) == 12
+    assert waits[0] <= 2 * module.FIRST_BACKOFF_SECONDS
+    assert all(module.LAST_BACKOFF_SECONDS / 2 <= wait <= module.LAST_BACKOFF_SECONDS for wait in waits[6:])
+    probe.turn_errors = [ValueError()]
+    probe.wake()
+    await settle()
+    assert isinstance(seen[-1], ServiceFailed)
+    assert seen[-1].retry_in_seconds <= 2 * module.FIRST_BACKOFF_SECONDS
+    await probe.stop()
+
+
+async def test_a_stop_does_not_wait_for_the_back_off(probe: Probe, fake_clock: FakeClock) -> None:
+    probe.turn_errors = [ValueError()]
+    await probe.start()
+    await settle()
+    await probe.stop()
+    assert (probe.turns, fake_clock.monotonic()) == (1, 0)
+
+
+async def test_a_turn_that_meets_a_cancellation_of_something_else_fails_like_any_other(probe: Probe, seen: list[Event]) -> None:
+    """A future that somebody else cancelled raises CancelledError here too; it must not end the loop unnoticed."""
+    probe.turn_errors = [asyncio.CancelledError()]
+    await probe.start()
+    await settle()
+    assert [event.error for event in seen if isinstance(event, ServiceFailed)] == ["CancelledError: "]
+    await probe.stop()
+    assert probe.journal == ["start", "stop"]
+
+
+async def test_an_error_while_stopping_is_the_caller_s_and_the_service_is_stopped(probe: Probe) -> None:
+    probe.stop_error = OSError("disk full")
+    await probe.start()
+    with pytest.raises(OSError, match="disk full"):
+        await probe.stop()
+    probe.stop_error = None
+    await probe.start()
+    await probe.stop()
+    assert probe.alive == 0
+
+
+class Team:
+    """Services that note, in one common journal, when each starts and stops."""
+
+    def __init__(self, clock: Clock, events: EventBus) -> None:
+        self.journal: list[str] = []
+        self.services = [_Member(name, self.journal, clock=clock, events=events) for name in "abc"]
+        self.supervisor = Supervisor(self.services)
+
+
+class _Member(Probe):
+    def __init__(self, label: str, team_journal: list[str], *, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events, label=label)
+        self._team_journal = team_journal
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        self._team_journal.append(f"+{self.name}")
+
+    async def on_stop(self) -> None:
+        self._team_journal.append(f"-{self.name}")
+        await super().on_stop()
+
+
+@pytest.fixture
+def team(fake_clock: FakeClock, events: EventBus) -> Team:
+    return Team(fake_clock, events)
+
+
+async def test_a_supervisor_starts_in_order_and_stops_in_reverse(team: Team) -> None:
+    await team.supervisor.start()
+    await team.supervisor.stop()
+    assert team.journal == ["+a", "+b", "+c", "-c", "-b", "-a"]
+
+
+async def test_a_start_that_fails_stops_what_had_been_started(team: Team) -> None:
+    team.services[2].start_error = ConnectionRefusedError("no c today")
+    with pytest.raises(ConnectionRefusedError, match="no c today"):
+        await team.supervisor.start()
+    assert team.journal == ["+a", "+b", "-b", "-a"]
+
+
+async def test_a_service_that_fails_to_stop_does_not_keep_the_others_running(team: Team) -> None:
+    await team.supervisor.start()
+    team.services[1].stop_error = OSError("b is stuck")
+    with pytest.raises(OSError, match="b is stuck"):
+        await team.supervisor.stop()
+    assert team.journal == ["+a", "+b", "+c", "-c", "-b", "-a"]
+    assert all(member.alive == 0 for member in team.services)

@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+import foliot
+from foliot.events import Event, EventBus, StaleWritesRefused, WorkerExpired
+from foliot.model.ids import new_id
+from foliot.model.states import RunState
+from foliot.scheduler.promoter import Promoter
+from foliot.scheduler.reaper import Reaper
+from foliot.store.store import Store, open_store
+from tests.support.proxy import proxy_to
+from tests.support.waiting import until
+from tests.support.workers import QUICK, ended, submit, worker_node
+
+ONCE = '{"retries": 0}'
+
+
+async def test_async_and_plain_functions_run_with_the_payload_as_arguments(store: Store) -> None:
+    app = foliot.App()
+
+    @app.task
+    async def add(a: int, b: int) -> dict[str, Any]:
+        return {"sum": a + b, "thread": threading.current_thread() is threading.main_thread()}
+
+    @app.task
+    def multiply(a: int, b: int) -> dict[str, Any]:
+        return {"product": a * b, "thread": threading.current_thread() is threading.main_thread()}
+
+    async with worker_node(store, app):
+        first = await submit(store, "add", payload='{"a": 2, "b": 3}')
+        second = await submit(store, "multiply", payload='{"a": 2, "b": 3}')
+        assert (await ended(store, first)).result == {"sum": 5, "thread": True}
+        assert (await ended(store, second)).result == {"product": 6, "thread": False}
+
+
+async def test_a_blocking_plain_function_stops_nobody_else(store: Store) -> None:
+    app = foliot.App()
+    release = threading.Event()
+
+    @app.task
+    def block() -> None:
+        release.wait(10)
+
+    @app.task
+    async def quick() -> str:
+        return "done"
+
+    async with worker_node(store, app):
+        blocked = await submit(store, "block")
+        assert (await ended(store, await submit(store, "quick"))).result == "done"
+        release.set()
+        assert (await ended(store, blocked)).state is RunState.SUCCEEDED
+
+
+@pytest.mark.parametrize("payload", ['{"wrong": 1}', None])
+async def test_an_exception_fails_the_run_with_its_kind_message_and_traceback(store: Store, payload: str | None) -> None:
+    app = foliot.App()
+
+    @app.task
+    async def explode(**_: int) -> None:
+        raise ValueError("no\0good \ud800")
+
+    @app.task
+    async def strict(needed: int) -> None: ...
+
+    async with worker_node(store, app):
+        view = await ended(store, await submit(store, "explode", options=ONCE))
+        assert (view.state, view.reason) == (RunState.FAILED, "error")
+        assert (view.error["kind"], view.error["message"]) == ("ValueError", "no\\x00good \\ud800")
+        assert "raise ValueError" in view.error["traceback"]
+        view = await ended(store, await submit(store, "strict", options=ONCE, payload=payload))
+        assert view.error["kind"] == "TypeError"
+
+
+async def test_a_failing_run_is_retried_as_often_as_it_may_be(store: Store, events: EventBus, sql: Any) -> None:
+    app = foliot.App()
+    attempts: list[float] = []
+
+    @app.task(retries=2, backoff=foliot.Backoff(kind="fixed", base_seconds=0.01))
+    async def flaky() -> None:
+        attempts.append(time.monotonic())
+        raise RuntimeError(f"attempt {len(attempts)}")
+
+    promoter = Promoter(store=store, clock=store.database.clock, events=events)
+    await promoter.start()
+    async with worker_node(store, app):
+        view = await ended(store, await submit(store, "flaky"))
+    await promoter.stop()
+    assert (view.state, view.attempt, len(attempts)) == (RunState.FAILED, 3, 3)
+    assert view.error["message"] == "attempt 3"
+    earlier = await sql.fetch("select attempt, outcome, error->>'message' from foliot.attempts order by attempt")
+    assert [tuple(row) for row in earlier] == [(1, "error", "attempt 1"), (2, "error", "attempt 2")]
+
+
+async def test_a_run_that_takes_too_long_is_stopped_and_that_is_its_reason(store: Store) -> None:
+    app = foliot.App()
+    stopped = asyncio.Event()
+
+    @app.task(retries=0, timeout=0.05)
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    async with worker_node(store, app):
+        view = await ended(store, await submit(store, "slow"))
+    assert (view.state, view.reason, view.error["kind"]) == (RunState.FAILED, "timeout", "Timeout")
+    assert stopped.is_set()
+
+
+async def test_a_task_that_cancels_itself_fails(store: Store) -> None:
+    app = foliot.App()
+
+    @app.task(retries=0)
+    async def suicidal() -> None:
+        raise asyncio.CancelledError
+
+    async with worker_node(store, app):
+        view = await ended(store, await submit(store, "suicidal"))
+    assert (view.state, view.error["kind"]) == (RunState.FAILED, "CancelledError")
+
+
+async def test_no_more_runs_at_once_than_slots(store: Store) -> None:
+    app = foliot.App()
+    now, most = 0, 0
+
+    @app.task
+    async def count() -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+
+    runs = [await submit(store, "count") for _ in range(20)]
+    async with worker_node(store, app, slots=3):
+        for run in runs:
+            await ended(store, run)
+    assert most == 3
+
+
+async def test_stopping_lets_runs_end_and_gives_back_those_that_do_not(store: Store) -> None:
+    app = foliot.App()
+    started = asyncio.Event()
+
+    @app.task
+    async def short() -> str:
+        started.set()
+        await asyncio.sleep(0.2)
+        return "finished"
+
+    @app.task
+    async def endless() -> None:
+        await asyncio.sleep(600)
+
+    config = msgspec.structs.replace(QUICK, grace_seconds=0.5)
+    async with worker_node(store, app, config=config):
+        first, second = await submit(store, "short"), await submit(store, "endless")
+        await started.wait()
+        await until(lambda: _is_running(store, second.id))
+    assert (await ended(store, first)).result == "finished"
+    view = await store.runs.get_run(second.id)
+    assert view is not None
+    assert (view.state, view.attempt, view.worker_id) == (RunState.READY, 0, None)
+
+
+async def test_a_worker_that_was_struck_off_stops_its_runs_and_begins_anew(
+    store: Store, sql: Any, events: EventBus, seen: list[Event]
+) -> None:
+    app = foliot.App()
+    attempts = 0
+
+    @app.task
+    async def twice() -> int:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            await asyncio.sleep(600)
+        return attempts
+
+    reaper = Reaper(store=store, config=QUICK, clock=store.database.clock, events=events)
+    async with worker_node(store, app):
+        run = await submit(store, "twice")
+        await until(lambda: _is_running(store, run.id))
+        with events.expect(WorkerExpired) as expired:
+            await sql.execute("delete from foliot.workers")
+            await reaper.run_once()
+            await expired
+        view = await ended(store, run)
+    assert (view.result, view.attempt, view.lost) == (2, 2, 1)
+
+
+async def test_a_zombie_can_not_write_over_a_newer_attempt(store: Store, sql: Any, events: EventBus) -> None:
+    """Between losing its lease and noticing it, a worker finishes a run that another one has been given."""
+    app = foliot.App()
+    let_go = asyncio.Event()
+
+    @app.task
+    async def wait() -> str:
+        await let_go.wait()
+        return "zombie"
+
+    async with worker_node(store, app):
+        run = await submit(store, "wait")
+        await until(lambda: _is_running(store, run.id))
+        await sql.execute("update foliot.runs set token = token + 1, worker_id = $1", new_id())
+        with events.expect(StaleWritesRefused) as refused:
+            let_go.set()
+            assert (await refused).count == 1
+    view = await store.runs.get_run(run.id)
+    assert view is not None
+    assert (view.state, view.result) == (RunState.RUNNING, None)
+
+
+async def test_runs_claimed_by_an_answer_that_got_lost_are_run_all_the_same(database_url: str, events: EventBus, store: Store) -> None:
+    app = foliot.App()
+
+    @app.task
+    async def task() -> str:
+        return "done"
+
+    run = await submit(store, "task")
+    async with (
+        proxy_to(database_url) as (proxy, url),
+        open_store(url, config=QUICK, clock=store.database.clock, events=events, part="test") as lossy,
+    ):
+        proxy.swallow_answer_to("set state = 'running'")
+        async with worker_node(lossy, app):
+            view = await ended(store, run)
+    assert proxy.swallowed.is_set()
+    assert (view.state, view.attempt, view.lost) == (RunState.SUCCEEDED, 1, 0)
+
+
+async def test_an_outcome_that_got_lost_is_not_taken_for_a_stale_one(
+    database_url: str, events: EventBus, store: Store, seen: list[Event]
+) -> None:
+    app = foliot.App()
+
+    @app.task
+    async def task() -> str:
+        return "done"
+
+    async with (
+        proxy_to(database_url) as (proxy, url),
+        open_store(url, config=QUICK, clock=store.database.clock, events=events, part="test") as lossy,
+        worker_node(lossy, app),
+    ):
+        proxy.swallow_answer_to("delete from foliot.runs")
+        assert (await ended(store, await submit(store, "task"))).result == "done"
+        await ended(store, await submit(store, "task"))
+    assert proxy.swallowed.is_set()
+    assert not [event for event in seen if isinstance(event, StaleWritesRefused)]
+
+
+async def test_content_that_postgres_refuses_ends_the_run_and_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = foliot.App()
+
+    @app.task
+    async def good() -> str:
+        return "good"
+
+    @app.task(retries=0)
+    async def bad() -> str:
+        return "bad"
+
+    # No result can get past our own encoder; so one is damaged behind it.
+    monkeypatch.setattr("foliot.worker.executors.python._encode", lambda result: "{" if result == "bad" else f'"{result}"')
+    runs = [await submit(store, name) for name in ("good", "bad", "good")]
+    async with worker_node(store, app):
+        views = [await ended(store, run) for run in runs]
+    assert [view.state for view in views] == [RunState.SUCCEEDED, RunState.FAILED, RunState.SUCCEEDED]
+    assert views[1].error["kind"] == "OutcomeNotStorable"
+
+
+async def _is_running(store: Store, run_id: Any) -> bool:
+    view = await store.runs.get_run(run_id)
+    return view is not None and view.state is RunState.RUNNING
