@@ -19,7 +19,8 @@ QUEUES = {"default": 1000}
 
 
 def run(**fields: Any) -> NewRun:
-    return NewRun(**({"id": new_id(), "task": "t", "queue": "default"} | fields))
+    given: dict[str, Any] = {"id": new_id(), "task": "t", "queue": "default"} | fields
+    return NewRun(**given)
 
 
 async def claim(store: Store, slots: int = 1000, *, queue: str = "default", worker_id: Any = WORKER) -> list[Any]:

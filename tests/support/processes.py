@@ -51,7 +51,7 @@ class FoliotProcess:
         await self._process.wait()
         await self._reading
 
-    async def event(self, name: str, *, seconds: float = 30.0, **fields: object) -> dict[str, Any]:
+    async def event(self, name: str, /, *, seconds: float = 30.0, **fields: object) -> dict[str, Any]:
         """The first event of that name and with those fields, from the process's start on."""
         seen = 0
         try:

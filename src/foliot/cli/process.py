@@ -13,6 +13,8 @@ import click
 
 from foliot.assembly import Stop
 
+LAST_WORDS_SECONDS = 2.0
+
 supervised_option = click.option(
     "--supervised", is_flag=True, hidden=True, help="Stop when standard input ends: the process that started this one is gone."
 )
@@ -35,9 +37,12 @@ def run(work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False) 
 
 def _supervisor_gone(stop: Stop) -> None:
     if os.read(sys.stdin.fileno(), 1) == b"":
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(sys.stdin.fileno())
         stop.asked.set()
         stop.hurried.set()
+        # The embedded PostgreSQL goes with the supervisor: waiting for it to take last words would be waiting for nothing.
+        loop.call_later(LAST_WORDS_SECONDS, os._exit, 1)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

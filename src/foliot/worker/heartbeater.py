@@ -13,12 +13,12 @@ from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.config import Config
-from foliot.errors import StoreUnavailable
-from foliot.events import EventBus
+from foliot.events import EventBus, ServiceFailed
 from foliot.service import Service
 from foliot.store.store import Store
 
 MARGIN_SECONDS = 2.0
+RETRY_SECONDS = 0.2
 
 
 class Heartbeater(Service):
@@ -42,14 +42,15 @@ class Heartbeater(Service):
         try:
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
                 is_renewed = await self._store.workers.beat(self._worker_id)
-        except (TimeoutError, StoreUnavailable):
-            pass
+        except Exception as error:
+            # Whatever kept the beat from arriving, the lease runs out all the same.
+            self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", RETRY_SECONDS))
         if is_renewed:
             self._trust_from(asked_at)
         elif is_renewed is False or self.clock.monotonic() >= self._trusted_until:
             await self._on_lease_lost()
         else:
-            return 0.1
+            return RETRY_SECONDS
         return self._config.worker_beat_seconds
 
     def _trust_from(self, asked_at: float) -> None:

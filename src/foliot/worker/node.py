@@ -16,6 +16,7 @@ from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.config import Config
+from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, WorkerExpired, WorkerRegistered
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
@@ -78,7 +79,8 @@ class WorkerNode:
                 await self.completer.flushed()
         for service in reversed(self._services()):
             await service.stop()
-        await self._store.workers.remove_worker(self._worker_id)
+        with suppress(StoreUnavailable):
+            await self._store.workers.remove_worker(self._worker_id)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def hurry(self) -> None:
