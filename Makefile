@@ -6,7 +6,7 @@ RUNTIME_READY := $(VENV)/.runtime-ready
 DEV_READY := $(VENV)/.dev-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check format bench lock schema clean
+.PHONY: help up test check format bench lock schema docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -31,6 +31,9 @@ bench: $(DEV_READY) ## measure this checkout against raw SQL in the same run
 
 schema: $(DEV_READY) ## dump the migrated schema into src/foliot/store/schema.sql
 	@$(VENV)/bin/python -m tools.dump_schema
+
+docs: $(DEV_READY) ## write the reference pages that are made from code
+	@$(VENV)/bin/python -m tools.document
 
 lock: $(DEV_READY) ## pin the dependencies again
 	@$(VENV)/bin/python -m tools.lock

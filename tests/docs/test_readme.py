@@ -1,0 +1,119 @@
+"""The README's blocks are executed, in order, as a reader would."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.support.processes import ROOT
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+
+README = (ROOT / "README.md").read_text()
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
+
+
+class Reader:
+    """Somebody who follows the README: one terminal for `make up`, another for the rest."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._port = _free_port()
+        self._up: asyncio.subprocess.Process | None = None
+        self._environment = os.environ | {"PYTHONPATH": str(directory)}
+
+    async def follow(self, language: str, text: str) -> str:
+        if language == "python":
+            name = text.partition("\n")[0].removeprefix("# ")
+            (self._directory / name).write_text(text)
+            return ""
+        if text.startswith("make up"):
+            await self.stop()
+            await self._start(text)
+            return ""
+        return await self._type(text)
+
+    async def stop(self) -> None:
+        if self._up is None:
+            return
+        children = psutil.Process(self._up.pid).children(recursive=True)
+        os.killpg(self._up.pid, signal.SIGINT)
+        await self._up.wait()
+        assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+        self._up = None
+
+    async def _start(self, text: str) -> None:
+        found = ARGS.match(text)
+        assert found is not None
+        arguments = f"{found[1] or ''} --port {self._port} --data {self._directory / 'data'}"
+        self._up = await asyncio.create_subprocess_exec(
+            "make", "up", f"ARGS={arguments}", cwd=ROOT, env=self._environment, start_new_session=True, stdin=DEVNULL
+        )
+        async with httpx.AsyncClient() as client:
+
+            async def answers() -> bool:
+                try:
+                    return (await client.get(f"http://127.0.0.1:{self._port}/readyz")).status_code == 200
+                except httpx.TransportError:
+                    return False
+
+            await until(answers, seconds=60)
+
+    async def _type(self, text: str) -> str:
+        script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
+        shell = await asyncio.create_subprocess_exec(
+            "bash", "-euo", "pipefail", "-c", script, cwd=self._directory, stdin=DEVNULL, stdout=PIPE
+        )
+        output, _ = await shell.communicate()
+        assert shell.returncode == 0, script
+        return output.decode()
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    for found in BLOCK.finditer(README):
+        # This very test is part of it.
+        if found[2] != "make test\n":
+            yield found[1], found[2]
+
+
+async def test_following_the_readme_works(tmp_path: Path) -> None:
+    reader, outputs = Reader(tmp_path), []
+    try:
+        for language, text in blocks():
+            outputs.append(await reader.follow(language, text))
+    finally:
+        await reader.stop()
+    assert "hello from" in outputs[1]
+    assert '"status":"completed"' in outputs[1]
+    assert '"task":"send_invoice","queue":"mail"' in outputs[-1]
+
+
+def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
+    first = next(number for number, line in enumerate(README.splitlines(), 1) if line == "```bash") + 1
+    assert first <= 25
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z]+)\b", " ".join(re.findall(r"`make [a-z]+`|^make [a-z]+", README, re.MULTILINE)))) <= targets
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
