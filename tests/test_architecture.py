@@ -23,7 +23,7 @@ USED_TWICE = {"list_migrations"}
 # A whole statement, not words of it: it begins the string, and a table's name is followed by what may follow it.
 TABLE = r"[\w.{}]+"
 AFTER_TABLE = r"""(?: \s* (?: ; | [,()] .* )?
-    | \s+ (?: (?: as \s+ )? \w+ \s+ )? (?: as | where | order | group | limit | union | for | join | left | cross | using | returning ) \b .*
+    | \s+ (?: (?: as \s+ )? \w+ \s+ )? (?: as | where | order | group | limit | union | for | join | left | using | returning ) \b .*
 )"""
 STATEMENT = re.compile(
     rf"""
@@ -44,7 +44,7 @@ def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
     not_code = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            yield node.lineno, "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield node.lineno, "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
             not_code.update(id(part) for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in not_code:
             yield node.lineno, node.value

@@ -35,9 +35,8 @@ async def test_advance_wakes_due_sleepers_in_order_and_each_at_its_own_instant(f
     tasks = await started(sleeper("third", 3), sleeper("first", 1), sleeper("second", 2), sleeper("too late", 5))
     await fake_clock.advance(4)
     assert woken == [("first", 1), ("second", 2), ("third", 3)]
-    assert fake_clock.monotonic() == 4
     await fake_clock.advance(1)
-    assert woken[-1] == ("too late", 5)
+    assert woken[3:] == [("too late", 5.0)]
     await asyncio.gather(*tasks)
 
 

@@ -212,8 +212,8 @@ async def test_callers_that_give_up_waiting_do_not_disturb_the_service(events: E
 
 async def test_a_start_that_fails_says_so_to_every_caller_and_can_be_tried_again(probe: Probe) -> None:
     probe.start_error = ConnectionRefusedError("not yet")
-    answers = await asyncio.gather(probe.start(), probe.start(), return_exceptions=True)
-    assert answers == [probe.start_error, probe.start_error]
+    first, second = await asyncio.gather(probe.start(), probe.start(), return_exceptions=True)
+    assert first is second is probe.start_error
     await probe.stop()
     probe.start_error = None
     await probe.start()

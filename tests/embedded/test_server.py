@@ -22,7 +22,7 @@ import pytest
 import uvloop
 
 from foliot.clock import SystemClock
-from foliot.embedded import EmbeddedPostgres, find_url, server
+from foliot.embedded import EmbeddedPostgres, child, find_url
 from foliot.embedded.binaries import find_binaries
 from foliot.errors import EmbeddedPostgresError
 
@@ -234,7 +234,7 @@ def test_works_under_uvloop(directory: Path) -> None:
 
 
 async def test_large_log_is_put_aside(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LOG_MAX_BYTES", 100)
+    monkeypatch.setattr(child, "LOG_MAX_BYTES", 100)
     log = directory / "log" / "postgres.log"
     log.write_text("old\n" * 100, encoding="ascii")
     async with running(handle(directory)):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.model.ids import new_id
-from foliot.model.outcome import ERROR_TEXT_MAX, AttemptError, Attempted, Ending, Outcome, decide, error_of, storable
+from foliot.model.outcome import ERROR_TEXT_MAX, Attempted, AttemptError, Ending, Outcome, decide, error_of, storable
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
 from foliot.model.states import TERMINAL, TRANSITIONS, RunState

@@ -22,7 +22,7 @@ def test_every_state_has_a_row() -> None:
 
 def test_a_state_is_either_live_or_terminal() -> None:
     assert {RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.SKIPPED} == TERMINAL
-    assert LIVE | TERMINAL == set(RunState)
+    assert set(RunState) == LIVE | TERMINAL
     assert not LIVE & TERMINAL
 
 

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
+import msgspec
+
 from foliot.errors import ApplicationError, Invalid
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
@@ -98,6 +100,10 @@ class App:
         for what, value in (("task name", task.name), ("queue", task.queue)):
             if not NAME_PATTERN.fullmatch(value):
                 raise Invalid(f"{what} {value!r}: letters, digits, and . _ : - are allowed, up to 200", field=what)
+        try:
+            msgspec.convert(msgspec.to_builtins(task.options), RunOptions)
+        except msgspec.ValidationError as error:
+            raise Invalid(f"task {task.name!r}: {str(error).replace('`$.', '`')}", field="options") from None
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
             raise Invalid(f"there is a task named {task.name!r} already; give this one another name=", field="name")
         self.tasks[task.name] = task
@@ -107,6 +113,8 @@ def load_app(reference: str) -> App:
     """The app that `module:attribute` names; modules in the working directory count."""
     module_name, _, attribute = reference.partition(":")
     attribute = attribute or "app"
+    if not module_name or module_name.startswith("."):
+        raise ApplicationError(f"{reference!r}: an app is named as MODULE:APP, for example shop.tasks:app")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:

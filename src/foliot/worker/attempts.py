@@ -96,7 +96,8 @@ class Attempts:
             attempted = await executor(decode_payload(claim.payload) if claim.payload else {})
         except asyncio.CancelledError:
             attempted = stopped(running.stopped_by, running.options)
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            # A task that calls sys.exit() fails; the worker and the other attempts go on.
             attempted = Attempted(Ending.FAILED, error=error_of(type(error).__qualname__, str(error), traceback.format_exception(error)))
         running.timer.cancel()
         del self._running[claim.run_id, claim.token]

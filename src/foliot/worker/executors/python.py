@@ -27,10 +27,18 @@ def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
 
 def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_bytes: int) -> Executor:
     async def execute(payload: dict[str, Any]) -> Attempted:
-        result = await asyncio.get_running_loop().run_in_executor(threads, partial(function, **payload))
+        result = await asyncio.get_running_loop().run_in_executor(threads, partial(_call, function, payload))
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
+
+
+def _call(function: Function, payload: dict[str, Any]) -> Any:
+    try:
+        return function(**payload)
+    except StopIteration as error:
+        # A future can't carry it: whoever awaits would wait for ever. Async functions get the same from Python itself.
+        raise RuntimeError("the task raised StopIteration") from error
 
 
 def succeeded(result: object, result_max_bytes: int) -> Attempted:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from contextlib import suppress
-from typing import Annotated, Any
+from asyncio.subprocess import DEVNULL, STDOUT, Process
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 from msgspec import Meta
@@ -33,24 +34,21 @@ class ShellPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def shell(*, output_max_bytes: int) -> Executor:
     async def execute(payload: dict[str, Any]) -> Attempted:
         asked = msgspec.convert(payload, ShellPayload)
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", asked.command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True, env=clean_environment()
-        )
         output = CappedOutput(output_max_bytes)
-        reading = asyncio.create_task(_read(process, output), name=f"read output of {process.pid}")
-        try:
-            status = await process.wait()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(DRAIN_SECONDS):
-                    await asyncio.shield(reading)
-        except asyncio.CancelledError:
-            await _terminate(process)
-            raise
-        finally:
-            # Whatever the command left behind in its group.
-            _signal_group(process, signal.SIGKILL)
-            reading.cancel()
-            await asyncio.wait([reading])
+        with _pipe_into(output) as (pipe, ended):
+            process = await _start(asked.command, pipe)
+            pipe.close()
+            try:
+                status = await process.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(DRAIN_SECONDS):
+                        await ended.wait()
+            except asyncio.CancelledError:
+                await _terminate(process)
+                raise
+            finally:
+                # Whatever the command left behind in its group.
+                _signal_group(process, signal.SIGKILL)
         return judge(status, output.value())
 
     return execute
@@ -68,10 +66,42 @@ def judge(status: int, output: bytes) -> Attempted:
     return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {status}"), output=output)
 
 
-async def _read(process: Process, output: CappedOutput) -> None:
-    assert process.stdout is not None  # noqa: S101
-    while chunk := await process.stdout.read(CHUNK):
-        output.write(chunk)
+@contextmanager
+def _pipe_into(output: CappedOutput) -> Iterator[tuple[BinaryIO, asyncio.Event]]:
+    """A pipe of our own: asyncio's would make `wait` wait for everybody who holds it, and can't be let go of while somebody does."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+
+    def read() -> None:
+        with suppress(BlockingIOError):
+            if chunk := os.read(reading, CHUNK):
+                output.write(chunk)
+            else:
+                loop.remove_reader(reading)
+                ended.set()
+
+    with os.fdopen(reading, "rb", 0), os.fdopen(writing, "wb", 0) as pipe:
+        loop.add_reader(reading, read)
+        try:
+            yield pipe, ended
+        finally:
+            loop.remove_reader(reading)
+
+
+async def _start(command: str, pipe: BinaryIO) -> Process:
+    """Shielded: a process that came to be while its attempt was cancelled would have nobody to end it."""
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", command, stdin=DEVNULL, stdout=pipe, stderr=STDOUT, start_new_session=True, env=clean_environment()
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _terminate(await starting)
+        raise
 
 
 async def _terminate(process: Process) -> None:

@@ -1,0 +1,39 @@
+"""What every trigger can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Protocol
+
+EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
+DAY_SECONDS = 86_400
+# The last instant that a trigger may name: 2200-01-01.
+LATEST = 7_258_118_400
+
+
+class Trigger(Protocol):
+    def next_after(self, instant: int) -> int | None:
+        """The first due instant strictly after this one; None when there is none any more."""
+        ...
+
+
+def fire_times(trigger: Trigger, after: int, count: int) -> list[int]:
+    return list(islice(_walk(trigger, after), count))
+
+
+def _walk(trigger: Trigger, after: int) -> Iterator[int]:
+    found = trigger.next_after(after)
+    while found is not None:
+        yield found
+        found = trigger.next_after(found)
+
+
+def to_datetime(instant: int) -> datetime:
+    return datetime.fromtimestamp(instant, UTC)
+
+
+def to_instant(moment: datetime) -> int:
+    """Fractions of a second are cut towards the past."""
+    return int(moment.timestamp() // 1)

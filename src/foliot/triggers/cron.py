@@ -1,0 +1,118 @@
+"""Cron: the wall times that an expression names, and when they come."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from foliot.triggers.base import DAY_SECONDS, EPOCH_ORDINAL
+from foliot.triggers.cron_fields import CronError, CronFields, Days, parse_fields
+from foliot.triggers.wall import DstFold, DstGap, WallPolicy, next_instant
+
+# Weekdays and leap years come back in the same order every 28 years: a day not found by then does not exist.
+SEARCH_MONTHS = 28 * 12
+LAST_YEAR = 2199
+
+
+@dataclass(frozen=True, slots=True)
+class CronTrigger:
+    expression: str
+    fields: CronFields
+    policy: WallPolicy
+
+    def next_after(self, instant: int) -> int | None:
+        return next_instant(self.policy, self.next_wall, instant)
+
+    def next_wall(self, wall: int) -> int | None:
+        """The first wall time after this one that the expression names."""
+        day, second = divmod(wall + 1, DAY_SECONDS)
+        here = date.fromordinal(day + EPOCH_ORDINAL)
+        if here.month in self.fields.months and here.day in _days_in(self.fields.days, here.year, here.month):
+            time = self._time_from(second)
+            if time is not None:
+                return day * DAY_SECONDS + time
+        found = self._next_day(here)
+        first = self._time_from(0)
+        if found is None or first is None:
+            return None
+        return (found.toordinal() - EPOCH_ORDINAL) * DAY_SECONDS + first
+
+    def _next_day(self, after: date) -> date | None:
+        year, month, day = after.year, after.month, after.day + 1
+        for _ in range(SEARCH_MONTHS + 1):
+            if year > LAST_YEAR:
+                return None
+            if month in self.fields.months:
+                days = _days_in(self.fields.days, year, month)
+                place = bisect_left(days, day)
+                if place < len(days):
+                    return date(year, month, days[place])
+            month, day = month + 1, 1
+            if month == 13:
+                year, month = year + 1, 1
+        return None
+
+    def _time_from(self, second: int) -> int | None:
+        """The first named time of a day at or after this second of it."""
+        hour, rest = divmod(second, 3600)
+        minute, second = divmod(rest, 60)
+        fields = self.fields
+        hours = fields.hours[bisect_left(fields.hours, hour) :]
+        if hours and hours[0] == hour:
+            minutes = fields.minutes[bisect_left(fields.minutes, minute) :]
+            if minutes and minutes[0] == minute:
+                place = bisect_left(fields.seconds, second)
+                if place < len(fields.seconds):
+                    return hour * 3600 + minute * 60 + fields.seconds[place]
+                minutes = minutes[1:]
+            if minutes:
+                return hour * 3600 + minutes[0] * 60 + fields.seconds[0]
+            hours = hours[1:]
+        return hours[0] * 3600 + fields.minutes[0] * 60 + fields.seconds[0] if hours else None
+
+
+def parse_cron(expression: str, zone: ZoneInfo, *, seed: str = "", dst_gap: DstGap = "shift", dst_fold: DstFold = "first") -> CronTrigger:
+    """Raises `CronError` for what is not cron and for what can never fire."""
+    fields = parse_fields(expression, seed=seed)
+    trigger = CronTrigger(expression, fields, WallPolicy(zone, dst_gap, dst_fold, fields.is_elapsed))
+    if trigger.next_wall(0) is None:
+        raise CronError(
+            f"day-of-month: {fields.texts[3]!r} never comes in month {fields.texts[4]!r}, so this never fires", field="day-of-month"
+        )
+    return trigger
+
+
+@lru_cache(maxsize=8192)
+def _days_in(rule: Days, year: int, month: int) -> tuple[int, ...]:
+    """The days of a month that the two day fields name, in order."""
+    first_weekday, length = monthrange(year, month)
+    # calendar counts from Monday, cron from Sunday
+    weekday_of_first = (first_weekday + 1) % 7
+    by_date = {day for day in rule.days if day <= length}
+    by_date |= {length - before for before in rule.last_offsets if before < length}
+    by_date |= {_nearest_workday(day, length, weekday_of_first) for day in rule.nearest if day <= length}
+    if rule.has_last_workday:
+        by_date.add(_nearest_workday(length, length, weekday_of_first))
+    by_weekday = {day for weekday in rule.weekdays for day in range(1 + (weekday - weekday_of_first) % 7, length + 1, 7)}
+    for weekday, nth in rule.nth_weekdays:
+        day = 1 + (weekday - weekday_of_first) % 7 + 7 * (nth - 1)
+        if day <= length:
+            by_weekday.add(day)
+    for weekday in rule.last_weekdays:
+        last = length - (weekday_of_first + length - 1 - weekday) % 7
+        by_weekday.add(last)
+    return tuple(sorted(by_date & by_weekday if rule.needs_both else by_date | by_weekday))
+
+
+def _nearest_workday(day: int, length: int, weekday_of_first: int) -> int:
+    """The workday nearest to a day, in the same month."""
+    weekday = (weekday_of_first + day - 1) % 7
+    if weekday == 6:
+        return day - 1 if day > 1 else day + 2
+    if weekday == 0:
+        return day + 1 if day < length else day - 2
+    return day

@@ -1,0 +1,111 @@
+"""Time zones as offsets in seconds, and the instants at which an offset changes.
+
+Everything else in this package works on two integers: an instant (UTC) and a wall time (what a clock on the wall shows, as if it were UTC);
+wall = instant + offset. Between two transitions the offset is constant, so a search for a wall time is a search for an instant. A *gap*
+is a transition that skips wall times, a *fold* one that repeats them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from foliot.config import did_you_mean
+from foliot.errors import Invalid
+
+# No zone changes its offset and changes it back within less than this.
+SAMPLE_SECONDS = 7 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """From this instant on, `after` holds instead of `before`."""
+
+    instant: int
+    before: int
+    after: int
+
+    @property
+    def is_gap(self) -> bool:
+        return self.after > self.before
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """An IANA zone. Raises `Invalid`, with the nearest known name, for anything else."""
+    try:
+        if name.startswith(("/", ".")) or ".." in name:
+            raise ValueError(name)
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        hint = did_you_mean(name, _zone_names())
+        raise Invalid(f"timezone: there is no IANA time zone {name[:100]!r}{hint}", field="timezone") from None
+
+
+def offset_at(zone: ZoneInfo, instant: int) -> int:
+    moment = datetime.fromtimestamp(instant, UTC).astimezone(zone)
+    offset = moment.utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
+
+
+def next_transition(zone: ZoneInfo, after: int, until: int) -> Transition | None:
+    """The first transition in (after, until]."""
+    year, last_year = _year_of(after), _year_of(until)
+    while year <= last_year:
+        found = _transitions_in(zone, year)
+        place = bisect_right(found, after, key=lambda transition: transition.instant)
+        if place < len(found):
+            return found[place] if found[place].instant <= until else None
+        year += 1
+    return None
+
+
+def last_transition(zone: ZoneInfo, since: int, until: int) -> Transition | None:
+    """The last transition in [since, until]."""
+    for year in range(_year_of(until), _year_of(since) - 1, -1):
+        for found in reversed(_transitions_in(zone, year)):
+            if found.instant <= until:
+                return found if found.instant >= since else None
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _transitions_in(zone: ZoneInfo, year: int) -> tuple[Transition, ...]:
+    start, end = _start_of(year), _start_of(year + 1)
+    found = []
+    # One second before the year, so that a transition at its very first instant belongs to it.
+    left, before = start - 1, offset_at(zone, start - 1)
+    while left < end - 1:
+        right = min(left + SAMPLE_SECONDS, end - 1)
+        after = offset_at(zone, right)
+        if after != before:
+            found.append(_narrow(zone, left, right, before, after))
+        left, before = right, after
+    return tuple(found)
+
+
+def _narrow(zone: ZoneInfo, left: int, right: int, before: int, after: int) -> Transition:
+    while right - left > 1:
+        middle = (left + right) // 2
+        if offset_at(zone, middle) == before:
+            left = middle
+        else:
+            right = middle
+    return Transition(right, before, after)
+
+
+def _year_of(instant: int) -> int:
+    return datetime.fromtimestamp(instant, UTC).year
+
+
+def _start_of(year: int) -> int:
+    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
+
+
+@lru_cache(maxsize=1)
+def _zone_names() -> tuple[str, ...]:
+    from zoneinfo import available_timezones
+
+    return tuple(sorted(available_timezones()))
