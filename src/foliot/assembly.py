@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
@@ -17,6 +18,9 @@ from foliot.events import EventBus, ProcessStarted, ProcessStopped
 from foliot.observability.logs import EventLog
 from foliot.sdk.app import App
 from foliot.store.store import Store, open_store
+
+if TYPE_CHECKING:
+    from foliot.worker.node import WorkerNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,9 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket) ->
     class Server(uvicorn.Server):
         """Signals are ours to handle."""
 
-        def capture_signals(self) -> nullcontext[None]:  # type: ignore[override]
-            return nullcontext()
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
 
     around = surroundings(config, "server")
     async with store_for(around, "server") as store:
@@ -137,9 +142,9 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
     around.events.emit(ProcessStopped("worker"))
 
 
-async def _hurry(stop: Stop, node: object) -> None:
+async def _hurry(stop: Stop, node: WorkerNode) -> None:
     await stop.hurried.wait()
-    node.hurry()  # type: ignore[attr-defined]
+    node.hurry()
 
 
 async def _until(event: asyncio.Event, task: asyncio.Task[None]) -> None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "scheduler": "Run a scheduler node.",
     "worker": "Run a worker node.",
     "migrate": "Bring the database's schema up to date.",
+    "cron": "Show what a cron expression means.",
     "check": "Check the configuration and show it.",
 }
 
