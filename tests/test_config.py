@@ -117,6 +117,39 @@ def test_a_lease_must_outlive_three_beats() -> None:
     assert load({"worker_ttl_seconds": 15, "worker_beat_seconds": 5}, {}).worker_ttl_seconds == 15
 
 
+@pytest.mark.parametrize("setting", ["database_url", "database_direct_url"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "secret",
+        "http://host/db",
+        "host=h password=secret",
+        "postgresql://[secret",
+        "postgresql://user:secret/@host/db",
+        "postgresql://h:x/db",
+    ],
+)
+def test_what_is_no_url_of_a_database_is_refused_and_not_repeated(setting: str, url: str) -> None:
+    said = refusal(overrides={setting: url})
+    assert f"{setting} must look like postgresql://user@host:5432/name" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://host",
+        "postgresql://user:p%40ss@host:5432/db?sslmode=require",
+        "postgresql://user:se@cret@[::1]:5432/db",
+        "postgresql://one:5432,two:5433/db?target_session_attrs=read-write",
+        "postgresql://user@/db?host=/run/postgresql&port=5433",
+        "postgresql://user@%2Frun%2Fpostgresql/db",
+    ],
+)
+def test_every_way_to_write_a_url_of_a_database_is_taken(url: str) -> None:
+    assert load({"database_url": url}, {}).database_url == url
+
+
 @pytest.mark.parametrize(
     ("settings", "warned_of"),
     [

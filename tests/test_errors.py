@@ -12,6 +12,7 @@ from foliot.errors import FoliotError, Invalid, StoreUnavailable
 CODES = {
     "FoliotError": "error",
     "Invalid": "invalid",
+    "CronError": "invalid_cron",
     "Malformed": "malformed",
     "UnknownTask": "unknown_task",
     "TooLarge": "too_large",
@@ -49,7 +50,7 @@ def test_codes_are_unique_and_each_class_says_its_own() -> None:
 
 def test_every_error_says_what_was_wrong() -> None:
     for kind in all_errors():
-        error = kind("port 8000 is in use")
+        error = kind("port 8000 is in use", field="port") if issubclass(kind, Invalid) else kind("port 8000 is in use")
         assert (error.detail, str(error)) == ("port 8000 is in use", "port 8000 is in use")
 
 

@@ -25,6 +25,7 @@ PREFIX = "FOLIOT_"
 OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"})
 
 LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
+HOST = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::[0-9]{0,5})?")
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 
@@ -74,6 +75,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     worker_ttl_seconds: Annotated[Seconds, Meta(description="Silence after which a worker counts as dead.")] = 15
     worker_beat_seconds: Annotated[Seconds, Meta(description="Time between two beats of a worker.")] = 5
     reaper_seconds: Annotated[Seconds, Meta(description="Time between two looks for dead workers.")] = 2
+    shard_ttl_seconds: Annotated[Seconds, Meta(description="Silence after which a scheduler node's shards go to others.")] = 9
+    shard_renew_seconds: Annotated[Seconds, Meta(description="Time between two renewals of a scheduler node's shards.")] = 3
     poll_seconds: Annotated[Seconds, Meta(description="Longest time between two looks for work that no hint announced.")] = 1
     grace_seconds: Annotated[Seconds, Meta(description="Time that running attempts get to end when a worker stops.")] = 30
 
@@ -82,10 +85,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Least level that is logged.")] = "info"
 
     def __post_init__(self) -> None:
+        for name in ("database_url", "database_direct_url"):
+            if (url := getattr(self, name)) and not _is_postgres_url(url):
+                # Not quoted: it may hold a password.
+                raise ValueError(f"{name} must look like postgresql://user@host:5432/name; in a password write %40 for @ and %2F for /")
         if self.worker_ttl_seconds < 3 * self.worker_beat_seconds:
             raise ValueError(
                 f"worker_ttl_seconds ({self.worker_ttl_seconds:g}) must be at least three times "
                 f"worker_beat_seconds ({self.worker_beat_seconds:g}), or one late beat kills a healthy worker"
+            )
+        if self.shard_ttl_seconds < 3 * self.shard_renew_seconds:
+            raise ValueError(
+                f"shard_ttl_seconds ({self.shard_ttl_seconds:g}) must be at least three times "
+                f"shard_renew_seconds ({self.shard_renew_seconds:g}), or one late renewal moves every shard"
             )
 
     def warnings(self) -> list[str]:
@@ -150,11 +162,16 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def _is_local(url: str) -> bool:
+def _is_postgres_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return True  # no URL at all, which connecting will say
+        return False
+    return parts.scheme in ("postgresql", "postgres") and all(HOST.fullmatch(host) for host in parts.netloc.rpartition("@")[2].split(","))
+
+
+def _is_local(url: str) -> bool:
+    parts = urlsplit(url)
     named = unquote(parts.netloc.rpartition("@")[2]).split(",")
     hosts = parse_qs(parts.query).get("host") or [re.sub(r":\d*$", "", host).strip("[]") for host in named]
     return all(host in LOCAL_HOSTS or host.startswith("/") for host in hosts)

@@ -45,6 +45,12 @@ class NotFound(FoliotError):
     code = "not_found"
 
 
+class Conflict(FoliotError):
+    """What was asked for clashes with what is there: a name that is taken, a change that came too late."""
+
+    code = "conflict"
+
+
 class ConfigurationError(FoliotError):
     """A setting is unknown, of the wrong type, or contradicts another."""
 

@@ -84,6 +84,21 @@ class RunsPromoted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ShardsChanged(Event):
+    """This scheduler node now owns so many shards."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TicksFired(Event):
+    """Due ticks became runs, or were noted with the reason why not."""
+
+    fired: int
+    noted: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunsClaimed(Event):
     count: int
 

@@ -10,6 +10,7 @@ from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.health import health_router
 from foliot.api.routes.jobs import jobs_router
+from foliot.api.routes.recurring import RecurringRoutes
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
@@ -22,5 +23,6 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.add_middleware(LocalGuard)
     known_tasks = KnownTasks(store=store, clock=clock)
     app.include_router(health_router(store=store))
+    app.include_router(RecurringRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(jobs_router(store=store, submitter=submitter, known_tasks=known_tasks, body_max_bytes=config.body_max_bytes))
     return app

@@ -7,6 +7,7 @@ find the field to name.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ T = TypeVar("T")
 BODY = "body"
 NUL_ESCAPE = b"\\u0000"
 PATH_IN_MESSAGE = re.compile(r" - at `\$\.?([^`]*)`$")
-UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$")
+UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
 
 
 async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, max_bytes: int) -> T:
@@ -54,7 +55,7 @@ def refuse_unstorable(body: bytes) -> None:
     """Raises, with the field's name, for what JSON or PostgreSQL does not allow; returns when it finds nothing of the kind."""
     try:
         text = body.decode()
-        tree = json.loads(text, parse_constant=_Constant, parse_int=_number, parse_float=_number)
+        tree = json.loads(text, parse_constant=_Constant, parse_int=_integer, parse_float=_number)
     except UnicodeDecodeError as error:
         raise Malformed(f"the body is not UTF-8 at byte {error.start}", field=BODY) from None
     except json.JSONDecodeError as error:
@@ -80,15 +81,30 @@ class _Constant(str):
     __slots__ = ()
 
 
-def _number(text: str) -> float:
-    """Numbers are looked at elsewhere; a five-thousand-digit integer must not fail here."""
-    return float(text)
+class _TooLarge(str):
+    """A number that is JSON, but that no computer counts with."""
+
+    __slots__ = ()
+
+
+def _integer(text: str) -> int | _TooLarge:
+    try:
+        return int(text)
+    except ValueError:
+        return _TooLarge(text)
+
+
+def _number(text: str) -> float | _TooLarge:
+    number = float(text)
+    return _TooLarge(text) if math.isinf(number) else number
 
 
 def _refuse_value(path: str, value: object) -> None:
     field = _printable(path) or BODY
     if isinstance(value, _Constant):
         raise Invalid(f"{field}: {value} is not a number in JSON", field=field)
+    if isinstance(value, _TooLarge):
+        raise Invalid(f"{field}: a number of that size can't be stored", field=field)
     if isinstance(value, str):
         if "\0" in value:
             raise Invalid(f"{field}: the character NUL (\\u0000) can't be stored", field=field)
@@ -101,9 +117,8 @@ def _printable(path: str) -> str:
 
 
 def _with_field(message: str) -> Invalid:
-    if found := UNKNOWN_FIELD.search(message.partition(" - at ")[0]):
-        place = PATH_IN_MESSAGE.search(message)
-        field = f"{place[1]}.{found[1]}" if place and place[1] else found[1]
+    if found := UNKNOWN_FIELD.fullmatch(message):
+        field = f"{found[2]}.{found[1]}" if found[2] else found[1]
         return Invalid(f"{field}: there is no such field", field=field)
     found = PATH_IN_MESSAGE.search(message)
     field = (found[1].replace("[...]", "") if found else "") or BODY

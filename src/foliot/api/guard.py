@@ -38,7 +38,7 @@ def refuse(method: str, headers: Headers) -> tuple[int, str, str] | None:
     if _hostname(f"//{host}") not in LOOPBACK_NAMES:
         return 403, "foreign_host", f"this Foliot serves 127.0.0.1 and localhost only, not {host!r}"
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
         return 403, "foreign_origin", "pages of other origins may not use this API"
     if method not in SAFE_METHODS and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return 415, "not_json", "send the body as Content-Type: application/json"

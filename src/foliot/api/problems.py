@@ -11,13 +11,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.errors import FoliotError, Invalid, Malformed, NotFound, StoreUnavailable, TooLarge
+from foliot.errors import Conflict, FoliotError, Invalid, Malformed, NotFound, StoreUnavailable, TooLarge
 
 STATUS: dict[type[FoliotError], int] = {
     TooLarge: 413,
     Malformed: 400,
     Invalid: 422,
     NotFound: 404,
+    Conflict: 409,
     StoreUnavailable: 503,
 }
 RETRY_AFTER_SECONDS = "2"

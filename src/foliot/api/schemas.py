@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,13 +11,20 @@ import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
+from foliot.model.ids import shard_of
+from foliot.model.job import RecurringJob, scheduled_from
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.retry import Backoff
 from foliot.model.run import MAX_RETRIES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun
+from foliot.model.schedule import Catchup, Overlap, Schedule
 from foliot.model.states import RunState
+from foliot.triggers.durations import parse_duration
+from foliot.triggers.wall import DstFold, DstGap
 
-NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$"
+# Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
 MAX_DELAY_SECONDS = 315_360_000
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
@@ -33,6 +41,20 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     delay_seconds: Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)] | None = None
     schedule_time: Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None = None
+    cron: Annotated[str, Meta(max_length=500, description="A cron expression: makes the job recurring.")] | None = None
+    every: Annotated[str, Meta(max_length=100, description="A period such as `90s` or `5m`: makes the job recurring.")] | None = None
+    schedule: Annotated[str, Meta(max_length=500, description="A cron expression or an ISO 8601 time.")] | None = None
+    timezone: Annotated[str, Meta(max_length=100, description="IANA name.")] = "UTC"
+    dst_gap: DstGap = "shift"
+    dst_fold: DstFold = "first"
+    start_at: Annotated[datetime, Meta(tz=True)] | None = None
+    end_at: Annotated[datetime, Meta(tz=True)] | None = None
+    jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 0
+    overlap: Overlap = "skip"
+    catchup: Catchup = "latest"
+    catchup_window: Annotated[str, Meta(max_length=100, description="How old a missed tick may be to be caught up.")] = "1d"
+    catchup_max: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
     queue: Name | None = None
     priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
     retries: Retries | None = None
@@ -48,11 +70,65 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Invalid(f"task: {' and '.join(map(repr, named))} name different tasks; give one", field="task")
         return named[0]
 
+    @property
+    def is_recurring(self) -> bool:
+        return self.cron is not None or self.every is not None or (self.schedule is not None and not _is_time(self.schedule))
+
+    def new_job(self, job_id: UUID, *, queue: str, now: datetime) -> RecurringJob:
+        """The recurring job. Raises `Invalid` for a schedule that makes no sense or that never fires."""
+        if self.delay_seconds is not None or self.schedule_time is not None:
+            field = "delay_seconds" if self.delay_seconds is not None else "schedule_time"
+            raise Invalid(f"{field}: a recurring job has none; use start_at", field=field)
+        job = RecurringJob(
+            id=job_id,
+            name=self.name or f"{self.task_name()}-{job_id.hex[-12:]}",
+            task=self.task_name(),
+            queue=self.queue or queue,
+            priority=self.priority,
+            schedule=self._schedule(),
+            payload=self._payload_tree(),
+            options=msgspec.to_builtins(self._run_options()) or None,
+            version=1,
+            runs_left=self.max_runs,
+            next_at=None,
+            fire_at=None,
+            paused_at=None,
+            paused_until=None,
+            paused_reason=None,
+            created_at=now,
+            updated_at=now,
+            shard=shard_of(job_id),
+        )
+        planned = scheduled_from(job, now)
+        if planned.next_at is None:
+            raise Invalid("end_at: the job would never fire", field="end_at")
+        return planned
+
+    def _schedule(self) -> Schedule:
+        given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
+        return Schedule(
+            cron=self.cron or self.schedule,
+            every=self.every,
+            timezone=self.timezone,
+            dst_gap=self.dst_gap,
+            dst_fold=self.dst_fold,
+            start_at=self.start_at,
+            end_at=self.end_at,
+            jitter_seconds=self.jitter_seconds,
+            overlap=self.overlap,
+            catchup=self.catchup,
+            catchup_window_seconds=parse_duration(self.catchup_window, field="catchup_window"),
+            catchup_max=self.catchup_max,
+        )
+
     def new_run(self, run_id: UUID, *, queue: str) -> NewRun:
         """The run this job is. Raises `Invalid` for fields that contradict each other."""
         if self.delay_seconds is not None and self.schedule_time is not None:
             raise Invalid("schedule_time: give either delay_seconds or schedule_time", field="schedule_time")
-        if self.schedule_time is not None and self.schedule_time >= LATEST:
+        due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
+        if due_at is not None and due_at >= LATEST:
             raise Invalid(f"schedule_time: must be before the year {LATEST.year}", field="schedule_time")
         return NewRun(
             id=run_id,
@@ -60,26 +136,34 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             queue=self.queue or queue,
             name=self.name,
             priority=self.priority,
-            due_at=self.schedule_time,
+            # The past is now, however far back; the first day of the first year has no instant in UTC east of Greenwich.
+            due_at=due_at and max(due_at, EARLIEST),
             delay_seconds=self.delay_seconds,
             payload=self._payload(),
             options=self._options(),
         )
 
     def _payload(self) -> str | None:
+        payload = self._payload_tree()
+        return msgspec.json.encode(payload).decode() if payload else None
+
+    def _payload_tree(self) -> dict[str, Any] | None:
         payload = self.payload
         if self.command is not None:
             if payload:
                 raise Invalid("payload: a command has no payload", field="payload")
             payload = {"command": self.command}
-        return msgspec.json.encode(payload).decode() if payload else None
+        return payload or None
 
     def _options(self) -> str | None:
+        options = self._run_options()
+        return None if options == RunOptions() else msgspec.json.encode(options).decode()
+
+    def _run_options(self) -> RunOptions:
         if self.retries is not None and self.max_retries is not None:
             raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
         retries = self.max_retries if self.retries is None else self.retries
-        options = RunOptions(retries=retries, timeout_seconds=self.timeout_seconds, backoff=self.backoff)
-        return None if options == RunOptions() else msgspec.json.encode(options).decode()
+        return RunOptions(retries=retries, timeout_seconds=self.timeout_seconds, backoff=self.backoff)
 
 
 class JobCreated(msgspec.Struct, frozen=True):
@@ -115,6 +199,53 @@ class JobShown(msgspec.Struct, frozen=True):
     result: Any
     error: Any
     output: str | None
+
+
+class RecurringShown(msgspec.Struct, frozen=True):
+    id: UUID
+    name: str
+    status: str
+    task: str
+    queue: str
+    priority: int
+    schedule: Any
+    payload: Any
+    options: Any
+    version: int
+    runs_left: int | None
+    next_at: datetime | None
+    paused_reason: str | None
+    paused_until: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    created: bool = False
+
+
+def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
+    return RecurringShown(
+        id=job.id,
+        name=job.name,
+        status="paused" if job.paused_at else "active" if job.fire_at else "ended",
+        task=job.task,
+        queue=job.queue,
+        priority=job.priority,
+        schedule=msgspec.to_builtins(job.schedule),
+        payload=job.payload or {},
+        options=job.options,
+        version=job.version,
+        runs_left=job.runs_left,
+        next_at=job.next_at if job.fire_at else None,
+        paused_reason=job.paused_reason,
+        paused_until=job.paused_until,
+        created_at=job.created_at,
+        updated_at=job.updated_at,
+        created=created,
+    )
+
+
+class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reason: Annotated[str, Meta(max_length=1000)] | None = None
+    until: Annotated[datetime, Meta(tz=True)] | None = None
 
 
 def created(run: NewRun, stored: StoredRun) -> JobCreated:
@@ -154,6 +285,21 @@ def shown(run: RunView) -> JobShown:
         error=run.error,
         output=None if run.output is None else run.output.decode("utf-8", "replace"),
     )
+
+
+def _is_time(text: str) -> bool:
+    """`schedule` holds a cron expression or an ISO time; no cron field begins like a year and a month."""
+    return re.match(r"\d{4}-\d{2}", text.strip()) is not None
+
+
+def _time_of(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Invalid(f"schedule: {text!r} is not an ISO 8601 time", field="schedule") from None
+    if moment.tzinfo is None:
+        raise Invalid(f"schedule: {text!r} has no offset; write it like 2026-12-31T23:59:59Z", field="schedule")
+    return moment
 
 
 def status_of(state: RunState, attempt: int) -> str:

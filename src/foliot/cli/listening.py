@@ -13,8 +13,8 @@ def listen(host: str, port: int) -> socket.socket:
     """A bound socket. Until there are tokens, only the loopback interface: this API runs commands for whoever reaches it."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except socket.gaierror as error:
-        raise ConfigurationError(f"host {host!r}: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"host {host!r}: {getattr(error, 'strerror', None) or 'not a name of a host'}") from None
     if not ipaddress.ip_address(address[0]).is_loopback:
         raise ConfigurationError(f"host {host!r}: without tokens Foliot listens on the loopback interface only; use 127.0.0.1")
     listening = socket.socket(family, kind, protocol)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from foliot import config
@@ -9,6 +11,8 @@ from foliot.assembly import run_worker
 from foliot.cli.process import run, supervised_option
 from foliot.errors import Invalid
 from foliot.sdk.app import DEFAULT_QUEUE, NAME_PATTERN, App, load_app
+
+SLOTS = re.compile(r"[0-9]{1,6}")
 
 
 @click.command()
@@ -39,7 +43,7 @@ def parse_queues(given: tuple[str, ...], default_slots: int) -> dict[str, int]:
         name, has_slots, slots = text.partition("=")
         if not NAME_PATTERN.fullmatch(name):
             raise Invalid(f"--queue {text!r}: a queue's name has letters, digits, and . _ : -", field="queue")
-        if has_slots and not (slots.isdecimal() and 1 <= int(slots) <= 100_000):
+        if has_slots and not (SLOTS.fullmatch(slots) and 1 <= int(slots) <= 100_000):
             raise Invalid(f"--queue {text!r}: slots are a number from 1 to 100000, as in {name}=20", field="queue")
         found[name] = int(slots) if has_slots else default_slots
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -11,6 +12,7 @@ from foliot.clock import unix_milliseconds
 _RANDOM_BITS = 74
 _VERSION_AND_VARIANT = (0x7 << 76) | (0x2 << 62)
 # A clock that made the id may have been ahead of the database's by this much.
+SHARDS = 100
 CLOCK_TOLERANCE = timedelta(days=1)
 
 
@@ -18,6 +20,19 @@ def new_id() -> UUID:
     random = int.from_bytes(os.urandom(10), "big") >> (80 - _RANDOM_BITS)
     high, low = random >> 62, random & ((1 << 62) - 1)
     return UUID(int=(unix_milliseconds() << 80) | _VERSION_AND_VARIANT | (high << 64) | low)
+
+
+def tick_run_id(job_id: UUID, tick: int) -> UUID:
+    """The id of the run that a job's tick becomes: always the same, so that a tick can't become two runs."""
+    digest = hashlib.sha256(job_id.bytes + tick.to_bytes(8, "big", signed=True)).digest()
+    random = int.from_bytes(digest[:10], "big") >> (80 - _RANDOM_BITS)
+    high, low = random >> 62, random & ((1 << 62) - 1)
+    return UUID(int=(max(0, tick) * 1000 << 80) | _VERSION_AND_VARIANT | (high << 64) | low)
+
+
+def shard_of(job_id: UUID) -> int:
+    """The shard that a job belongs to, for ever."""
+    return int.from_bytes(hashlib.sha256(job_id.bytes).digest()[:8], "big") % SHARDS
 
 
 def made_at(run_id: UUID) -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -154,6 +154,14 @@ def _view(row: Record) -> RunView:
     fields = dict(row)
     fields["state"] = RunState(fields["state"])
     for name in ("payload", "options", "result", "error"):
-        fields[name] = None if fields[name] is None else decode_json(fields[name])
+        fields[name] = None if fields[name] is None else _from_json(fields[name])
     fields["payload"] = fields["payload"] or {}
     return RunView(**fields)
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return decode_json(text)
+    except msgspec.DecodeError:
+        # A result may be valid JSON and yet no text, such as an escaped lone surrogate: it is handed on as it is.
+        return msgspec.Raw(text)

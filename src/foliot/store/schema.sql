@@ -37,9 +37,42 @@ CREATE TABLE foliot.history (
     result json,
     error jsonb,
     output bytea,
+    job_id uuid,
+    tick_at timestamp with time zone,
     CONSTRAINT history_state_is_terminal CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
+
+CREATE TABLE foliot.job_versions (
+    job_id uuid NOT NULL,
+    version bigint NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    definition jsonb NOT NULL
+);
+
+CREATE TABLE foliot.jobs (
+    id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    next_at timestamp with time zone,
+    fire_at timestamp with time zone,
+    paused_at timestamp with time zone,
+    paused_until timestamp with time zone,
+    shard bigint NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    priority bigint NOT NULL,
+    runs_left bigint,
+    name text NOT NULL,
+    task text NOT NULL,
+    queue text NOT NULL,
+    paused_reason text,
+    schedule jsonb NOT NULL,
+    payload jsonb,
+    options jsonb,
+    CONSTRAINT jobs_fire_with_their_tick CHECK (((fire_at IS NULL) OR (next_at IS NOT NULL))),
+    CONSTRAINT jobs_paused_do_not_fire CHECK (((paused_at IS NULL) OR (fire_at IS NULL)))
+)
+WITH (fillfactor='80');
 
 CREATE TABLE foliot.migrations (
     version bigint NOT NULL,
@@ -65,15 +98,43 @@ CREATE TABLE foliot.runs (
     name text,
     payload jsonb,
     options jsonb,
+    job_id uuid,
+    tick_at timestamp with time zone,
     CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
     CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.05');
 
+CREATE TABLE foliot.schedulers (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE foliot.shards (
+    id bigint NOT NULL,
+    owner_id uuid,
+    epoch bigint DEFAULT 0 NOT NULL,
+    expires_at timestamp with time zone
+)
+WITH (fillfactor='50');
+
 CREATE TABLE foliot.tasks (
     name text NOT NULL,
     queue text NOT NULL,
     seen_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE foliot.ticks (
+    job_id uuid NOT NULL,
+    tick_at timestamp with time zone NOT NULL,
+    until_at timestamp with time zone,
+    noted_at timestamp with time zone NOT NULL,
+    reason text NOT NULL,
+    blocked_by uuid,
+    CONSTRAINT ticks_reason_is_known CHECK ((reason = ANY (ARRAY['overlap'::text, 'missed'::text, 'superseded'::text, 'paused'::text])))
 );
 
 CREATE TABLE foliot.workers (
@@ -87,11 +148,26 @@ CREATE TABLE foliot.workers (
 )
 WITH (fillfactor='50');
 
+ALTER TABLE ONLY foliot.job_versions
+    ADD CONSTRAINT job_versions_pkey PRIMARY KEY (job_id, version);
+
+ALTER TABLE ONLY foliot.jobs
+    ADD CONSTRAINT jobs_name_is_unique UNIQUE (name);
+
+ALTER TABLE ONLY foliot.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY foliot.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
 
 ALTER TABLE ONLY foliot.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.schedulers
+    ADD CONSTRAINT schedulers_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.shards
+    ADD CONSTRAINT shards_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY foliot.tasks
     ADD CONSTRAINT tasks_pkey PRIMARY KEY (name);
@@ -103,8 +179,18 @@ CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
 
 CREATE INDEX history_id ON ONLY foliot.history USING btree (id);
 
+CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, fire_at) WHERE (fire_at IS NOT NULL);
+
+CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
+
+CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
+
 CREATE INDEX runs_ready ON foliot.runs USING btree (queue, rank) WHERE (state = 'ready'::text);
 
 CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 'running'::text);
 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
+
+CREATE INDEX ticks_job ON foliot.ticks USING btree (job_id, tick_at);

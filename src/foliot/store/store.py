@@ -11,9 +11,11 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store import migrate, queries
 from foliot.store.hints import HintSender
+from foliot.store.jobs import Jobs
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database
 from foliot.store.runs import Runs
+from foliot.store.shards import Shards
 from foliot.store.workers import Workers
 
 
@@ -21,6 +23,8 @@ from foliot.store.workers import Workers
 class Store:
     database: Database
     runs: Runs
+    jobs: Jobs
+    shards: Shards
     workers: Workers
     partitions: Partitions
     hints: HintSender
@@ -47,6 +51,8 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
             yield Store(
                 database=database,
                 runs=Runs(database, partitions=partitions, aging_seconds=config.aging_seconds),
+                jobs=Jobs(database, aging_seconds=config.aging_seconds),
+                shards=Shards(database, ttl_seconds=config.shard_ttl_seconds),
                 workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
                 partitions=partitions,
                 hints=hints,

@@ -11,6 +11,8 @@ EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
 DAY_SECONDS = 86_400
 # The last instant that a trigger may name: 2200-01-01.
 LATEST = 7_258_118_400
+# Before this, 1900-01-01, no wall time is looked for. It keeps what any datetime can express within what arithmetic on dates can.
+EARLIEST = -2_208_988_800
 
 
 class Trigger(Protocol):

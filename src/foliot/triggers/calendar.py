@@ -1,22 +1,26 @@
 """Exclusion calendars: named days on which nothing is due, or on which it is put off to the next allowed day.
 
-A day is a day of the calendar's own zone. A fire that is put off keeps its time of day; where it then meets another, there is one.
+A day is a day of the calendar's own zone. A fire that is put off keeps its time of day on the wall; where it then meets another, there is
+one. Where that time is skipped or repeated on the new day, it is the first instant after the gap, or the first of the two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from foliot.triggers.base import DAY_SECONDS, EPOCH_ORDINAL, Trigger
+from foliot.triggers.base import DAY_SECONDS, EARLIEST, EPOCH_ORDINAL, LATEST, Trigger
 from foliot.triggers.wall import WallPolicy, next_instant
-from foliot.triggers.zones import offset_at
+from foliot.triggers.zones import next_transition, offset_at
 
 OnExcluded = Literal["skip", "move"]
 # Days in a row that a calendar may exclude before the search gives up: ten years.
 LONGEST_SEARCH_DAYS = 3660
+# Fires in a row that a calendar may swallow before the search gives up: forty years of a weekly one.
+MOST_FIRES_EXCLUDED = 2100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,18 @@ class Calendar:
         found = next_instant(WallPolicy(self.zone), lambda wall: midnight if wall < midnight else None, midnight - 2 * DAY_SECONDS)
         return midnight if found is None else found
 
+    def stretches_of(self, day: int) -> Iterator[tuple[int, int, int]]:
+        """The instants [begin, end) of a day and their offset: one stretch, or more where the offset changes that day."""
+        midnight = day * DAY_SECONDS
+        begin, latest = midnight - DAY_SECONDS, midnight + 2 * DAY_SECONDS
+        while begin < latest:
+            offset, transition = offset_at(self.zone, begin), next_transition(self.zone, begin, latest)
+            end = latest if transition is None else transition.instant
+            first, last = max(begin, midnight - offset), min(end, midnight + DAY_SECONDS - offset)
+            if first < last:
+                yield first, last, offset
+            begin = end
+
     def next_allowed(self, day: int) -> int | None:
         """This day or the first one after it that is not excluded."""
         return next((other for other in range(day, day + LONGEST_SEARCH_DAYS) if not self.excludes(other)), None)
@@ -53,55 +69,64 @@ class CalendarTrigger:
     on_excluded: OnExcluded = "skip"
 
     def next_after(self, instant: int) -> int | None:
-        kept = self._next_kept(instant)
-        if self.on_excluded == "skip":
-            return kept
-        moved = self._next_moved(instant, kept)
-        return min((found for found in (kept, moved) if found is not None), default=None)
+        if instant >= LATEST:
+            return None
+        instant = max(instant, EARLIEST)
+        return self._next_kept(instant) if self.on_excluded == "skip" else self._next_kept_or_moved(instant)
 
     def _next_kept(self, instant: int) -> int | None:
         """The next fire on an allowed day. An excluded day is left in one step, however often it fires."""
         calendar = self.calendar
-        for _ in range(LONGEST_SEARCH_DAYS):
-            found = self.inner.next_after(instant)
-            if found is None or not calendar.excludes(calendar.day_of(found)):
+        found = self.inner.next_after(instant)
+        for _ in range(MOST_FIRES_EXCLUDED):
+            if found is None or not calendar.excludes(day := calendar.day_of(found)):
                 return found
-            allowed = calendar.next_allowed(calendar.day_of(found))
+            allowed = calendar.next_allowed(day)
             if allowed is None:
                 return None
-            instant = calendar.start_of(allowed) - 1
+            found = self.inner.next_after(found)
+            if found is not None and calendar.day_of(found) < allowed:
+                found = self.inner.next_after(calendar.start_of(allowed) - 1)
         return None
 
-    def _next_moved(self, instant: int, kept: int | None) -> int | None:
-        """The next fire that is put off from an excluded day to an allowed one after `instant`, and not after `kept`."""
+    def _next_kept_or_moved(self, instant: int) -> int | None:
         calendar, today = self.calendar, self.calendar.day_of(instant)
-        day = today
-        while calendar.excludes(day - 1) and today - day < LONGEST_SEARCH_DAYS:
-            day -= 1
-        if calendar.excludes(today):
-            allowed = calendar.next_allowed(today)
-            return None if allowed is None else self._moved_from(day, allowed, instant)
-        found = self._moved_from(day, today, instant) if day < today else None
-        if found is not None:
-            return found
-        # Nothing more today: look at the next days that are excluded and do fire, as far as a kept fire is away.
-        last = today + LONGEST_SEARCH_DAYS if kept is None else calendar.day_of(kept)
-        tick = self.inner.next_after(instant)
-        while tick is not None and (here := calendar.day_of(tick)) <= last:
-            if calendar.excludes(here):
-                allowed = calendar.next_allowed(here)
-                return None if allowed is None else self._moved_from(here, allowed, instant)
-            tick = self.inner.next_after(calendar.start_of(here + 1) - 1)
-        return None
+        first = today
+        while calendar.excludes(first - 1) and today - first < LONGEST_SEARCH_DAYS:
+            first -= 1
+        # Those that are on their way already ...
+        moved = self._moved_from(first, today, instant)
+        if moved is None:
+            # ... and else those of the next day that fires, if it is excluded.
+            found = self.inner.next_after(instant)
+            if found is None or not calendar.excludes(day := calendar.day_of(found)):
+                return found
+            moved = self._moved_from(day, day, instant)
+        if moved is None:
+            return None
+        # The new day's own fires may come before.
+        kept = self.inner.next_after(max(instant, calendar.start_of(calendar.day_of(moved)) - 1))
+        return moved if kept is None else min(moved, kept)
 
-    def _moved_from(self, first: int, allowed: int, instant: int) -> int | None:
-        """The first fire after `instant` of those put off from the days [first, allowed) to the day `allowed`."""
-        calendar, start = self.calendar, self.calendar.start_of(allowed)
-        elapsed = max(0, instant - start + 1)
-        moved = []
-        for day in range(first, allowed):
-            begins, ends = calendar.start_of(day), calendar.start_of(day + 1)
-            tick = self.inner.next_after(begins + elapsed - 1)
-            if tick is not None and tick < ends:
-                moved.append(start + tick - begins)
-        return min(moved, default=None)
+    def _moved_from(self, first: int, last: int, instant: int) -> int | None:
+        """The first fire after `instant` of those put off from `first` and the days after it to the first allowed day from `last` on."""
+        allowed = self.calendar.next_allowed(last)
+        if allowed is None or allowed == first:
+            return None
+        midnight = allowed * DAY_SECONDS
+
+        def next_wall(wall: int) -> int | None:
+            times = [self._time_on(day, max(0, wall + 1 - midnight)) for day in range(first, allowed)]
+            return min((midnight + time for time in times if time is not None), default=None)
+
+        return next_instant(WallPolicy(self.calendar.zone), next_wall, instant)
+
+    def _time_on(self, day: int, earliest: int) -> int | None:
+        """The first time of day, at or after the earliest, at which this day fires."""
+        times = []
+        midnight = day * DAY_SECONDS
+        for begin, end, offset in self.calendar.stretches_of(day):
+            tick = self.inner.next_after(max(begin, midnight + earliest - offset) - 1)
+            if tick is not None and tick < end:
+                times.append(tick + offset - midnight)
+        return min(times, default=None)

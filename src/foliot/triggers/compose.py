@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from foliot.triggers.base import Trigger
+from foliot.triggers.base import LATEST, Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class OnceTrigger:
     instant: int
 
     def next_after(self, instant: int) -> int | None:
-        return self.instant if instant < self.instant else None
+        return self.instant if instant < self.instant <= LATEST else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,11 @@ from foliot.triggers.base import DAY_SECONDS, EPOCH_ORDINAL
 from foliot.triggers.cron_fields import CronError, CronFields, Days, parse_fields
 from foliot.triggers.wall import DstFold, DstGap, WallPolicy, next_instant
 
-# Weekdays and leap years come back in the same order every 28 years: a day not found by then does not exist.
-SEARCH_MONTHS = 28 * 12
-LAST_YEAR = 2199
+# A year of the same length that begins on the same weekday comes within 40 years (28, but for 2100, which is no leap year): a day not found
+# by then does not exist.
+SEARCH_MONTHS = 40 * 12
+# The last instant that counts falls into it, in some zones late.
+LAST_YEAR = 2200
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +82,25 @@ def parse_cron(expression: str, zone: ZoneInfo, *, seed: str = "", dst_gap: DstG
     fields = parse_fields(expression, seed=seed)
     trigger = CronTrigger(expression, fields, WallPolicy(zone, dst_gap, dst_fold, fields.is_elapsed))
     if trigger.next_wall(0) is None:
+        day, month, weekday = fields.texts[3:]
         raise CronError(
-            f"day-of-month: {fields.texts[3]!r} never comes in month {fields.texts[4]!r}, so this never fires", field="day-of-month"
+            f"day-of-month: {day!r} never comes in month {month!r} on day-of-week {weekday!r}, so this never fires",
+            field="day-of-month",
+            start=fields.places[3],
+            end=fields.places[3] + len(day),
         )
     return trigger
 
 
-@lru_cache(maxsize=8192)
 def _days_in(rule: Days, year: int, month: int) -> tuple[int, ...]:
     """The days of a month that the two day fields name, in order."""
     first_weekday, length = monthrange(year, month)
     # calendar counts from Monday, cron from Sunday
-    weekday_of_first = (first_weekday + 1) % 7
+    return _days_of(rule, (first_weekday + 1) % 7, length)
+
+
+@lru_cache(maxsize=8192)
+def _days_of(rule: Days, weekday_of_first: int, length: int) -> tuple[int, ...]:
     by_date = {day for day in rule.days if day <= length}
     by_date |= {length - before for before in rule.last_offsets if before < length}
     by_date |= {_nearest_workday(day, length, weekday_of_first) for day in rule.nearest if day <= length}

@@ -56,12 +56,12 @@ ALIASES = {
     "@hourly": "0 * * * *",
 }
 
-STEP = re.compile(r"(?P<what>[^/]*)(?:/(?P<step>\d{1,4}))?")
-HASH = re.compile(r"H(?:\((?P<low>\d{1,2})-(?P<high>\d{1,2})\))?")
-LAST_DAY = re.compile(r"L(?:-(?P<before>\d{1,2}))?")
-NEAREST = re.compile(r"(?P<day>\d{1,2})W")
-NTH = re.compile(r"(?P<day>\w{1,3})#(?P<nth>\d)")
-LAST_WEEKDAY = re.compile(r"(?P<day>\d|[A-Z]{3})L")
+STEP = re.compile(r"(?P<what>[^/]*)(?:/(?P<step>[0-9]{1,4}))?")
+HASH = re.compile(r"H(?:\((?P<low>[0-9]{1,2})-(?P<high>[0-9]{1,2})\))?")
+LAST_DAY = re.compile(r"L(?:-(?P<before>[0-9]{1,2}))?")
+NEAREST = re.compile(r"(?P<day>[0-9]{1,2})W")
+NTH = re.compile(r"(?P<day>[0-9A-Z]{1,3})#(?P<nth>[0-9])")
+LAST_WEEKDAY = re.compile(r"(?P<day>[0-9]|[A-Z]{3})L")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,14 @@ class CronFields:
     """The hour is `*` or `*/n`: such an expression means "every so often" rather than "at that time"."""
     texts: tuple[str, ...]
     """The six fields as written, aliases resolved."""
+    places: tuple[int, ...]
+    """Where each of them begins."""
 
 
 def parse_fields(expression: str, *, seed: str = "") -> CronFields:
     """`seed` is what H is hashed from: the same for the same job, for ever."""
     if len(expression) > MAX_LENGTH:
-        raise CronError(f"the expression is longer than {MAX_LENGTH} characters", field="expression")
+        raise CronError(f"the expression is longer than {MAX_LENGTH} characters", field="expression", start=MAX_LENGTH, end=len(expression))
     pieces = _split(expression)
     parsed = [_FieldParser(field, text, start, seed).parse() for field, (text, start) in zip(FIELDS, pieces, strict=True)]
     seconds, minutes, hours, days, months, weekdays = parsed
@@ -118,8 +120,9 @@ def parse_fields(expression: str, *, seed: str = "") -> CronFields:
             last_weekdays=frozenset(weekdays.last_offsets),
             needs_both=texts[3].startswith(("*", "?")) or texts[5].startswith(("*", "?")),
         ),
-        is_elapsed=texts[2].startswith("*") and "," not in texts[2],
+        is_elapsed=texts[2].startswith(("*", "?")) and "," not in texts[2],
         texts=texts,
+        places=tuple(start for _, start in pieces),
     )
 
 
@@ -132,7 +135,8 @@ def _split(expression: str) -> list[tuple[str, int]]:
             hint = "; @reboot has no meaning for a scheduler of many machines" if text.lower() == "@reboot" else ""
             raise CronError(f"there is no alias {text!r}: {', '.join(sorted(ALIASES))}{hint}", field="expression", end=len(expression))
         text = expression = known
-    pieces = [(found[0].upper(), found.start()) for found in re.finditer(r"\S+", expression)]
+    # Only of ASCII is it sure that upper case is as long, and no letter of ours that was not before.
+    pieces = [(found[0].upper() if found[0].isascii() else found[0], found.start()) for found in re.finditer(r"\S+", expression)]
     if len(pieces) not in (5, 6):
         raise CronError(
             f"expected 5 fields (minute hour day-of-month month day-of-week), or 6 with a leading second, found {len(pieces)}",
@@ -184,7 +188,7 @@ class _FieldParser:
         first, dash, last = what.partition("-")
         low = self._number(first, part, place)
         if not dash:
-            return low, ((6 if field is WEEKDAY else field.high) if has_step else low)
+            return low, (max(low, 6 if field is WEEKDAY else field.high) if has_step else low)
         high = self._number(last, part, place)
         if field is WEEKDAY and high == 0 and low > 0:
             high = 7  # FRI-SUN

@@ -21,17 +21,17 @@ def _time(fields: CronFields) -> str:
     parts = []
     if second != "0":
         parts.append(_unit("second", second, fields.seconds))
-    if not (second != "0" and _is_star(minute) and minute == "*"):
+    if second == "0" or minute not in ("*", "?"):
         parts.append(_unit("minute", minute, fields.minutes))
-    if hour != "*":
+    if hour not in ("*", "?"):
         parts.append(_unit("hour", hour, fields.hours))
     return ", ".join(parts)
 
 
 def _unit(name: str, text: str, numbers: tuple[int, ...]) -> str:
-    if text in ("*", "?"):
+    if text in ("*", "?", "*/1"):
         return f"every {name}"
-    if text.startswith("*/"):
+    if text.startswith("*/") and text[2:].isdecimal():
         return f"every {text[2:]} {name}s"
     return f"at {name}{'s' if len(numbers) > 1 else ''} {_numbers(numbers)}"
 

@@ -25,12 +25,14 @@ class IntervalTrigger:
             steps = max(0, (instant - self.anchor) // self.period + 1)
             found = self.anchor + steps * self.period
             return found if found <= LATEST else None
-        # Nothing is due before the anchor; and the anchor itself is the first.
-        return next_instant(self.policy, self._next_wall, max(instant, self.anchor - 1))
+        if instant < self.anchor:
+            # The anchor itself is the first, even where the policy would have chosen the other coming of its wall time.
+            return self.anchor if self.anchor <= LATEST else None
+        return next_instant(self.policy, self._next_wall, instant)
 
     def _next_wall(self, wall: int) -> int:
         anchor = self.anchor + _offset(self.policy, self.anchor)
-        return anchor + max(0, (wall - anchor) // self.period + 1) * self.period
+        return anchor + max(0 if self.policy.repeats else 1, (wall - anchor) // self.period + 1) * self.period
 
 
 @lru_cache(maxsize=4096)

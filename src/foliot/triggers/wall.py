@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from foliot.triggers.base import DAY_SECONDS, LATEST
+from foliot.triggers.base import DAY_SECONDS, EARLIEST, LATEST
 from foliot.triggers.zones import Transition, last_transition, next_transition, offset_at
 
 DstGap = Literal["shift", "skip"]
@@ -37,11 +37,19 @@ class WallPolicy:
 
 def next_instant(policy: WallPolicy, next_wall: Callable[[int], int | None], after: int) -> int | None:
     """The first instant after `after` whose wall time the trigger names. `next_wall` gives the first named wall time after another."""
-    instant, offset = after, offset_at(policy.zone, after)
+    if after >= LATEST:
+        return None
+    instant = max(after, EARLIEST)
+    offset = offset_at(policy.zone, instant)
     # The wall time after which to look. Inside the repeated hour it may lie at its end.
     wall = max(instant + offset, _end_of_repeat(policy, instant) - 1)
     while (found := next_wall(wall)) is not None and found - offset <= LATEST:
         candidate = found - offset
+        if candidate - instant > 4 * LONGEST_TRANSITION and next_transition(policy.zone, instant, instant + LONGEST_TRANSITION) is None:
+            # What the transitions on the way skip or repeat is not named: only one near the end can matter.
+            instant, wall = candidate - 2 * LONGEST_TRANSITION, found - 1
+            offset = offset_at(policy.zone, instant)
+            continue
         transition = next_transition(policy.zone, instant, candidate + LONGEST_TRANSITION)
         if transition is None or (candidate < transition.instant and not _comes_again(policy, transition, found)):
             return candidate

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
+from foliot.triggers.base import EARLIEST, LATEST
 
 # No zone changes its offset and changes it back within less than this.
 SAMPLE_SECONDS = 7 * 86_400
@@ -45,7 +46,7 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def offset_at(zone: ZoneInfo, instant: int) -> int:
-    moment = datetime.fromtimestamp(instant, UTC).astimezone(zone)
+    moment = datetime.fromtimestamp(_within(instant), UTC).astimezone(zone)
     offset = moment.utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
 
@@ -97,7 +98,12 @@ def _narrow(zone: ZoneInfo, left: int, right: int, before: int, after: int) -> T
 
 
 def _year_of(instant: int) -> int:
-    return datetime.fromtimestamp(instant, UTC).year
+    return datetime.fromtimestamp(_within(instant), UTC).year
+
+
+def _within(instant: int) -> int:
+    """Beyond both ends of what triggers name, nothing changes any more."""
+    return min(max(instant, EARLIEST), LATEST)
 
 
 def _start_of(year: int) -> int:

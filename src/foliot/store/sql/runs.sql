@@ -62,15 +62,15 @@ with outcome as (
     delete from foliot.runs r using outcome o
     where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state, r.queue,
-        r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output
+        r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output, r.job_id, r.tick_at
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-    task, name, reason, payload, options, result, error, output
+    task, name, reason, payload, options, result, error, output, job_id, tick_at
 )
 select
     id, created_at, due_at, started_at, coalesce($9::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, state,
-    queue, task, name, reason, payload, options, result, error, output
+    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at
 from finished
 
 -- name: retry_runs
@@ -139,14 +139,15 @@ returning id
 with closed as (
     delete from foliot.runs
     where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($4::text[]) order by id for update))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options
+    returning id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options, job_id, tick_at
 )
 insert into foliot.history (
-    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options
+    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
+    job_id, tick_at
 )
 select
     id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, $2::text,
-    queue, task, name, $3::text, payload, options
+    queue, task, name, $3::text, payload, options, job_id, tick_at
 from closed
 returning id
 
@@ -182,15 +183,15 @@ with recursive claiming as (
 ), spent as (
     delete from foliot.runs r using taken where r.id = taken.id and taken.is_spent
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost + 1 as lost, r.priority, r.worker_id, r.queue,
-        r.task, r.name, r.payload, r.options
+        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at
 ), buried as (
     insert into foliot.history (
         id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-        task, name, reason, payload, options, error
+        task, name, reason, payload, options, job_id, tick_at, error
     )
     select
         id, created_at, due_at, started_at, coalesce($3::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'failed', queue, task, name, 'lost', payload, options,
+        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at,
         jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died ' || lost || ' times while it ran this')
     from spent
     returning id

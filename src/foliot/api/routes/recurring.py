@@ -1,0 +1,155 @@
+"""Recurring jobs under `/v1/jobs`: listed, changed, paused, resumed, triggered, deleted, and their ticks, past and to come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.bodies import decode, read
+from foliot.api.openapi import described
+from foliot.api.schemas import JobRequest, PauseRequest, RecurringShown, recurring
+from foliot.errors import Conflict, Invalid, NotFound
+from foliot.model.ids import new_id
+from foliot.model.job import RecurringJob, resumed, scheduled_from
+from foliot.store.store import Store
+from foliot.triggers.base import fire_times, to_datetime, to_instant
+from foliot.triggers.zones import zone_named
+
+PAGE_MAX = 200
+NEXT_MAX = 1000
+SCHEDULE_FIELDS = frozenset({
+    "cron", "every", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "jitter_seconds", "overlap", "catchup", "catchup_max",
+})  # fmt: skip
+CHANGEABLE = SCHEDULE_FIELDS | {"priority", "queue", "payload"}
+change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+request_decoder = msgspec.json.Decoder(JobRequest)
+pause_decoder = msgspec.json.Decoder(PauseRequest)
+
+
+class RecurringRoutes:
+    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+        self._store = store
+        self._jobs = store.jobs
+        self._body_max_bytes = body_max_bytes
+        self.router = APIRouter(tags=["recurring jobs"])
+        one = "/v1/jobs/{reference}"
+        shows = described(200, RecurringShown, problems=(404, 409, 422, 503))
+        changes = described(200, RecurringShown, body=JobRequest, problems=(404, 409, 422, 503))
+        pauses = described(200, RecurringShown, body=PauseRequest, problems=(404, 422, 503))
+        add = self.router.add_api_route
+        add("/v1/jobs", self.list_jobs, methods=["GET"])
+        add(one, self.change_job, methods=["PATCH"], openapi_extra=changes)
+        add(one, self.delete_job, methods=["DELETE"], status_code=204)
+        add(f"{one}/pause", self.pause_job, methods=["POST"], openapi_extra=pauses)
+        add(f"{one}/resume", self.resume_job, methods=["POST"], openapi_extra=shows)
+        add(f"{one}/trigger", self.trigger_job, methods=["POST"], status_code=201)
+        add(f"{one}/ticks", self.list_ticks, methods=["GET"])
+        add(f"{one}/next", self.next_ticks, methods=["GET"])
+
+    async def list_jobs(self, after: str = "", limit: int = 50) -> Response:
+        """Recurring jobs by name; `after` is the `next` of the page before."""
+        jobs = await self._jobs.list_jobs(after, within(limit, PAGE_MAX, "limit"))
+        following = jobs[-1].name if len(jobs) == limit else None
+        return _answer({"items": [recurring(job) for job in jobs], "next": following})
+
+    async def change_job(self, reference: str, request: Request) -> Response:
+        """Changes a recurring job. Ticks before the change stay what they were."""
+        body = await read(request, self._body_max_bytes)
+        given = set(decode(body, change_decoder).keys())
+        if unknown := sorted(given - CHANGEABLE):
+            raise Invalid(f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0])
+        job = await self._find(reference)
+        changed = apply_change(job, decode(body, request_decoder), given)
+        version = await self._jobs.change_job(scheduled_from(changed, await self._jobs.database_now()))
+        if version is None:
+            raise Conflict(f"the job {reference!r} was changed by somebody else at the same time; look again")
+        return _answer(recurring(await self._find(reference)))
+
+    async def delete_job(self, reference: str) -> Response:
+        """Deletes a recurring job. What it has run stays in history."""
+        await self._jobs.delete_job((await self._find(reference)).id)
+        return Response(status_code=204)
+
+    async def pause_job(self, reference: str, request: Request) -> Response:
+        """Stops firing. What falls into the pause is noted, not caught up."""
+        asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
+        await self._jobs.pause_job((await self._find(reference)).id, asked.reason, asked.until)
+        return _answer(recurring(await self._find(reference)))
+
+    async def resume_job(self, reference: str) -> Response:
+        """Goes on with the next tick from now."""
+        job = await self._find(reference)
+        if job.paused_at is not None:
+            await self._jobs.resume_job(*resumed(job, await self._jobs.database_now()))
+        return _answer(recurring(await self._find(reference)))
+
+    async def trigger_job(self, reference: str) -> Response:
+        """Runs it once now, beside its schedule."""
+        run_id, job = new_id(), await self._find(reference)
+        queue = await self._jobs.insert_triggered_run(run_id, job.id)
+        if queue is None:
+            raise _unknown(reference)
+        self._store.hints.send([queue])
+        return _answer({"id": run_id, "job_id": job.id}, status=201)
+
+    async def list_ticks(self, reference: str, limit: int = 50) -> Response:
+        """Every due tick with its outcome, latest first."""
+        ticks = await self._jobs.list_ticks((await self._find(reference)).id, within(limit, PAGE_MAX, "limit"))
+        return _answer({"items": ticks})
+
+    async def next_ticks(self, reference: str, count: int = 10) -> Response:
+        """The next fire times, in the job's own zone."""
+        job = await self._find(reference)
+        zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
+        ticks = fire_times(job.trigger, now, within(count, NEXT_MAX, "count"))
+        return _answer({"items": [to_datetime(tick).astimezone(zone) for tick in ticks], "timezone": job.schedule.timezone})
+
+    async def _find(self, reference: str) -> RecurringJob:
+        job = await self._jobs.get_job(job_id_of(reference), reference)
+        if job is None:
+            raise _unknown(reference)
+        return job
+
+
+def within(number: int, most: int, field: str) -> int:
+    if not 1 <= number <= most:
+        raise Invalid(f"{field}: must be between 1 and {most}", field=field)
+    return number
+
+
+def apply_change(job: RecurringJob, asked: JobRequest, given: set[str]) -> RecurringJob:
+    """The job with the given fields changed, and nothing else."""
+    schedule = msgspec.structs.asdict(job.schedule)
+    for name in given & SCHEDULE_FIELDS:
+        schedule[name] = getattr(asked, name)
+    if "cron" in given and asked.cron is not None:
+        schedule["every"] = None
+    if "every" in given and asked.every is not None:
+        schedule["cron"] = None
+    return replace(
+        job,
+        schedule=msgspec.convert(schedule, type(job.schedule)),
+        priority=asked.priority if "priority" in given else job.priority,
+        queue=asked.queue or job.queue,
+        payload=asked.payload if "payload" in given else job.payload,
+    )
+
+
+def job_id_of(reference: str) -> UUID | None:
+    try:
+        return UUID(reference)
+    except ValueError:
+        return None
+
+
+def _answer(body: object, *, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+def _unknown(reference: str) -> NotFound:
+    return NotFound(f"there is no recurring job {reference!r}")

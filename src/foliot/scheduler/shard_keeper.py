@@ -1,0 +1,57 @@
+"""Keeps this node's shards: takes its fair share, renews it, gives up what it has too much of, and lets go when it must.
+
+A node is a UUID per start of its process. Its shards are leased for nine seconds and renewed every three; a lease is trusted until a second
+before its end, counted from before the renewal was sent. Taking a shard over raises its epoch, and every write of a scheduler names the
+epochs it believes in: a node that slept through its lease writes nothing. Ownership saves work; it is the epoch that makes it safe.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus, ShardsChanged
+from foliot.model.ids import new_id
+from foliot.service import Service
+from foliot.store.shards import Epochs
+from foliot.store.store import Store
+
+MARGIN_SECONDS = 1.0
+# A node that has just come looks again soon: others are giving up their surplus for it.
+SETTLING_SECONDS = 0.3
+
+
+class ShardKeeper(Service):
+    def __init__(self, *, store: Store, config: Config, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self.scheduler_id = new_id()
+        self._store = store
+        self._config = config
+        self._name = f"{socket.gethostname()}:{os.getpid()}"
+        self._epochs: Epochs = {}
+        self._trusted_until = 0.0
+
+    @property
+    def epochs(self) -> Epochs:
+        """The shards that this node may act for right now."""
+        return self._epochs if self.clock.monotonic() < self._trusted_until else {}
+
+    async def run_once(self) -> float:
+        asked_at, before = self.clock.monotonic(), set(self._epochs)
+        shards = self._store.shards
+        epochs = await shards.beat_scheduler(self.scheduler_id, self._name)
+        for surplus in await shards.give_up_surplus(self.scheduler_id):
+            epochs.pop(surplus, None)
+        epochs |= await shards.take_shards(self.scheduler_id)
+        self._epochs = epochs
+        self._trusted_until = asked_at + self._config.shard_ttl_seconds - MARGIN_SECONDS
+        if set(epochs) != before:
+            self.events.emit(ShardsChanged(len(epochs)))
+            return SETTLING_SECONDS
+        return self._config.shard_renew_seconds
+
+    async def on_stop(self) -> None:
+        self._epochs = {}
+        await self._store.shards.leave(self.scheduler_id)

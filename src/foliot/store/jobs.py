@@ -1,0 +1,149 @@
+"""Recurring jobs. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.job import DueJob, RecurringJob
+from foliot.model.priority import aging_microseconds
+from foliot.model.schedule import Note, Schedule
+from foliot.store import queries
+from foliot.store.postgres import Database, Record, columns
+from foliot.store.shards import Epochs
+from foliot.triggers.base import to_datetime
+
+decode_schedule = msgspec.json.Decoder(Schedule).decode
+decode_json = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What becomes of one due job: where its cursor goes, and the tick that becomes a run, if one does."""
+
+    job: DueJob
+    next_at: datetime | None
+    fire_at: datetime | None
+    tick_at: datetime | None
+    run_id: UUID | None
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    moved: int
+    fired: int
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    tick_at: datetime
+    until_at: datetime | None
+    outcome: str
+    run_id: UUID | None
+    blocked_by: UUID | None
+
+
+class Jobs:
+    def __init__(self, database: Database, *, aging_seconds: float) -> None:
+        self._database = database
+        self._aging = aging_microseconds(aging_seconds)
+        self._queries = queries.load("jobs")
+
+    async def database_now(self) -> datetime:
+        now: datetime = await self._database.fetch_value(self._queries["database_now"], self._database.clock.sql_now())
+        return now
+
+    async def insert_job(self, job: RecurringJob) -> bool:
+        """False when there is a job of that name already."""
+        schedule = msgspec.json.encode(job.schedule).decode()
+        made = await self._database.fetch_value(
+            self._queries["insert_job"], job.id, job.next_at, job.fire_at, job.shard, job.priority, job.runs_left, job.name, job.task,
+            job.queue, schedule, _text(job.payload), _text(job.options), job.created_at,
+        )  # fmt: skip
+        return made is not None
+
+    async def get_job(self, job_id: UUID | None, name: str) -> RecurringJob | None:
+        row = await self._database.fetch_row(self._queries["get_job"], job_id, name)
+        return _job(row) if row else None
+
+    async def list_jobs(self, after_name: str, limit: int) -> list[RecurringJob]:
+        return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], after_name, limit)]
+
+    async def change_job(self, job: RecurringJob) -> int | None:
+        """The new version; None when somebody else changed it meanwhile. `job.version` is the one that was read."""
+        schedule, now = msgspec.json.encode(job.schedule).decode(), self._database.clock.sql_now()
+        version: int | None = await self._database.fetch_value(
+            self._queries["change_job"], job.id, job.version, job.next_at, job.fire_at, job.priority, job.task, job.queue, schedule,
+            _text(job.payload), _text(job.options), now, is_repeatable=False,
+        )  # fmt: skip
+        return version
+
+    async def delete_job(self, job_id: UUID) -> bool:
+        return bool(await self._database.fetch_value(self._queries["delete_job"], job_id))
+
+    async def pause_job(self, job_id: UUID, reason: str | None, until: datetime | None) -> bool:
+        now = self._database.clock.sql_now()
+        return bool(await self._database.fetch_value(self._queries["pause_job"], job_id, reason, until, now))
+
+    async def resume_job(self, job: RecurringJob, first_missed: datetime | None, last_missed: datetime | None) -> bool:
+        now = self._database.clock.sql_now()
+        arguments = (job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now)
+        return bool(await self._database.fetch_value(self._queries["resume_job"], *arguments))
+
+    async def due_jobs(self, shards: Sequence[int], limit: int) -> list[DueJob]:
+        """Up to `limit` of each shard."""
+        rows = await self._database.fetch(self._queries["due_jobs"], shards, limit, self._database.clock.sql_now())
+        return [DueJob(row[0], row[1], row[2], decode_schedule(row[3]), row[4]) for row in rows]
+
+    async def jobs_to_resume(self) -> list[UUID]:
+        return [row[0] for row in await self._database.fetch(self._queries["jobs_to_resume"], self._database.clock.sql_now())]
+
+    async def seconds_until_fire(self, shards: Sequence[int]) -> float | None:
+        found: float | None = await self._database.fetch_value(self._queries["seconds_until_fire"], shards, self._database.clock.sql_now())
+        return found
+
+    async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
+        """Safe to repeat: a cursor that has moved is not moved again."""
+        given = columns([(f.job.id, f.job.version, f.job.next_at, f.next_at, f.fire_at, f.tick_at, f.run_id) for f in firings], 7)
+        notes = [
+            {"job_id": f.job.id, "tick_at": to_datetime(n.tick), "until_at": to_datetime(n.until) if n.until else None, "reason": n.reason}
+            for f in firings
+            for n in f.notes
+        ]
+        row = await self._database.fetch_row(
+            self._queries["fire_ticks"], scheduler_id, list(epochs), list(epochs.values()), *given, msgspec.json.encode(notes).decode(),
+            self._aging, self._database.clock.sql_now(),
+        )  # fmt: skip
+        return Fired(row[0], row[1], tuple(row[2])) if row else Fired(0, 0, ())
+
+    async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:
+        now = self._database.clock.sql_now()
+        rows = await self._database.fetch(self._queries["release_held"], scheduler_id, list(epochs), list(epochs.values()), now)
+        return [row[0] for row in rows]
+
+    async def insert_triggered_run(self, run_id: UUID, job_id: UUID) -> str | None:
+        """The queue it went to; None when the job is gone."""
+        arguments = (run_id, job_id, self._aging, self._database.clock.sql_now())
+        queue: str | None = await self._database.fetch_value(self._queries["insert_triggered_run"], *arguments)
+        return queue
+
+    async def list_ticks(self, job_id: UUID, limit: int) -> list[Tick]:
+        return [Tick(*row) for row in await self._database.fetch(self._queries["list_ticks"], job_id, limit)]
+
+
+def _job(row: Record) -> RecurringJob:
+    fields = dict(row)
+    fields["schedule"] = decode_schedule(fields["schedule"])
+    for name in ("payload", "options"):
+        fields[name] = None if fields[name] is None else decode_json(fields[name])
+    return RecurringJob(**fields)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()

@@ -1,0 +1,60 @@
+-- Who owns which shard, by leases under epochs that only grow.
+
+-- name: beat_scheduler
+-- Registers or renews a node, and renews the shards it owns; the ids and epochs that it still owns.
+with clock as (
+    select coalesce($4::timestamptz, clock_timestamp()) as at
+), member as (
+    insert into foliot.schedulers (id, name, started_at, expires_at)
+    select $1::uuid, $2::text, at, at + $3::float8 * interval '1 second' from clock
+    on conflict (id) do update set expires_at = excluded.expires_at
+)
+update foliot.shards s
+set expires_at = clock.at + $3::float8 * interval '1 second'
+from clock
+where s.owner_id = $1::uuid
+returning s.id, s.epoch
+
+-- name: take_shards
+-- Takes free shards up to this node's fair share. Whoever had them before is fenced off by the grown epoch.
+with clock as (
+    select coalesce($3::timestamptz, clock_timestamp()) as at
+), share as (
+    select ceil(100.0 / greatest(1, count(*)))::bigint as most from foliot.schedulers, clock where expires_at > clock.at
+)
+update foliot.shards s
+set owner_id = $1::uuid, epoch = s.epoch + 1, expires_at = clock.at + $2::float8 * interval '1 second'
+from clock
+where s.id = any (array(
+    select id from foliot.shards, clock
+    where owner_id is null or expires_at <= clock.at
+    order by random()
+    limit greatest(0, (select most from share) - (select count(*) from foliot.shards where owner_id = $1::uuid))
+    for update of shards skip locked
+))
+returning s.id, s.epoch
+
+-- name: give_up_surplus
+-- What this node owns beyond its fair share since another one came; taken back by whoever has room.
+with clock as (
+    select coalesce($2::timestamptz, clock_timestamp()) as at
+), share as (
+    select ceil(100.0 / greatest(1, count(*)))::bigint as most from foliot.schedulers, clock where expires_at > clock.at
+)
+update foliot.shards set owner_id = null, expires_at = null
+where owner_id = $1::uuid and id in (
+    select id from foliot.shards where owner_id = $1::uuid order by id desc
+    limit greatest(0, (select count(*) from foliot.shards where owner_id = $1::uuid) - (select most from share))
+)
+returning id
+
+-- name: leave
+-- A clean stop: everything is free at once.
+with gone as (
+    delete from foliot.schedulers where id = $1::uuid
+)
+update foliot.shards set owner_id = null, expires_at = null where owner_id = $1::uuid
+
+-- name: remove_dead_schedulers
+-- Nodes whose lease is over, so that they no longer count towards anybody's fair share.
+delete from foliot.schedulers where expires_at < coalesce($1::timestamptz, clock_timestamp()) - interval '1 minute'

@@ -1,0 +1,93 @@
+"""Who is let in while nobody has to say who they are: this machine, and no web page of somebody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from starlette.datastructures import Headers
+
+from foliot.api.guard import refuse
+
+JOB = {"task": "send_invoice"}
+OURS = ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST:8000"]
+FOREIGN = [
+    "evil.example",
+    "localhost.evil.example:8000",
+    "127.0.0.1.evil.example",
+    "10.0.0.1:8000",
+    "localhost@evil.example",
+    "",
+    "[",
+    "[::1",
+]
+
+
+def refusal(method: str = "GET", **headers: str) -> str | None:
+    found = refuse(method, Headers({name.replace("_", "-"): value for name, value in headers.items()}))
+    return found and found[1]
+
+
+@pytest.mark.parametrize("host", OURS)
+def test_requests_to_this_machine_by_name_are_let_in(host: str) -> None:
+    assert refusal(host=host) is None
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+def test_requests_to_a_foreign_name_are_not(host: str) -> None:
+    assert refusal(host=host) == "foreign_host"
+
+
+def test_a_request_that_names_no_host_is_not_let_in() -> None:
+    assert refusal() == "foreign_host"
+
+
+@pytest.mark.parametrize("host", OURS[1:3])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_our_own_pages_are_let_in(method: str, host: str) -> None:
+    assert refusal(method, host=host, origin=f"http://{host}", content_type="application/json") is None
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "http://localhost:9000",
+        "http://127.0.0.1:8000",
+        "null",
+        "",
+        "http://[",
+        "http://\u2100.example",
+        "localhost:8000",
+    ],
+)
+def test_pages_of_other_origins_are_not(method: str, origin: str) -> None:
+    headers = {"host": "localhost:8000", "origin": origin, "content-type": "application/json"}
+    found = refuse(method, Headers(raw=[(name.encode(), value.encode()) for name, value in headers.items()]))
+    assert found is not None
+    assert found[:2] == (403, "foreign_origin")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
+def test_changes_come_as_json(kind: str) -> None:
+    assert refusal("POST", host="localhost", content_type=kind) is None
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""])
+def test_changes_in_a_form_that_any_page_may_send_are_refused(method: str, kind: str) -> None:
+    assert refusal(method, host="localhost", content_type=kind) == "not_json"
+
+
+async def test_the_guard_stands_before_every_route(client: httpx.AsyncClient, sql: Any) -> None:
+    for path in ("/v1/jobs/1", "/healthz", "/openapi.json", "/nothing"):
+        answer = await client.get(path, headers={"host": "evil.example"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "foreign_host")
+        assert answer.headers["content-type"] == "application/problem+json"
+    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}, {"origin": "http://["}):
+        answer = await client.post("/v1/jobs", json=JOB, headers=headers)
+        assert answer.status_code == 403
+    assert await sql.fetchval("select count(*) from foliot.runs") == 0
+    assert (await client.post("/v1/jobs", json=JOB, headers={"origin": "http://localhost:8000"})).status_code == 201

@@ -1,0 +1,330 @@
+"""The judge of our triggers: slow, simple, and written without them.
+
+It walks every minute (or second) of a window in UTC, asks `zoneinfo` what the clock on the wall shows then, asks of each wall time whether the
+expression names it, and applies the two policies for daylight saving as they are defined. Nothing here steps, jumps or searches, and nothing
+is imported from `foliot`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+MONTH_NAMES = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
+WEEKDAY_NAMES = "SUN MON TUE WED THU FRI SAT".split()
+ZONE_NAMES = (
+    "Australia/Lord_Howe",
+    "America/Santiago",
+    "Pacific/Apia",
+    "Africa/Cairo",
+    "Africa/Casablanca",
+    "Asia/Kathmandu",
+    "America/New_York",
+    "Europe/London",
+    "Europe/Berlin",
+    "UTC",
+)
+ZONES = tuple(ZoneInfo(name) for name in ZONE_NAMES)
+POLICIES = [(gap, fold) for gap in ("shift", "skip") for fold in ("first", "last", "both")]
+DAY = 86_400
+
+
+# Fields: one question per number, "does this part of the field name it?"
+
+
+def _number(text: str, names: list[str], first: int) -> int:
+    return names.index(text) + first if text in names else int(text)
+
+
+def _part_names(part: str, value: int, low: int, high: int, names: list[str]) -> bool:
+    what, _, step_text = part.partition("/")
+    step = int(step_text or 1)
+    if what in ("*", "?"):
+        start, end = low, high
+    elif "-" in what:
+        first, last = what.split("-")
+        start, end = _number(first, names, low), _number(last, names, low)
+        if names == WEEKDAY_NAMES and end == 0 and start > 0:
+            end = 7
+    else:
+        start = _number(what, names, low)
+        end = max(start, high) if step_text else start
+    return start <= value <= end and (value - start) % step == 0
+
+
+def _field_names(text: str, value: int, low: int, high: int, names: list[str] | None = None) -> bool:
+    return any(_part_names(part, value, low, high, names or []) for part in text.split(","))
+
+
+def _is_workday(day: date) -> bool:
+    return day.weekday() < 5
+
+
+def _days_of_month(day: date) -> list[date]:
+    first = day.replace(day=1)
+    return [first + timedelta(days=n) for n in range(31) if (first + timedelta(days=n)).month == day.month]
+
+
+def _nearest_workday(of: int, month: list[date]) -> date | None:
+    """Nearest means: the fewest days away, within the month. A Saturday is one day from Friday, a Sunday one from Monday."""
+    if of > len(month):
+        return None
+    return min((day for day in month if _is_workday(day)), key=lambda day: abs(day.day - of))
+
+
+def _date_is_named(text: str, day: date) -> bool:
+    month = _days_of_month(day)
+    for part in text.split(","):
+        if part in ("LW", "WL"):
+            named = day == max(other for other in month if _is_workday(other))
+        elif part.startswith("L"):
+            named = day.day == len(month) - int(part[2:] or 0)
+        elif part.endswith("W"):
+            named = day == _nearest_workday(int(part[:-1]), month)
+        else:
+            named = _part_names(part, day.day, 1, 31, [])
+        if named:
+            return True
+    return False
+
+
+def _weekday_is_named(text: str, day: date) -> bool:
+    month = _days_of_month(day)
+    # Sunday is a 0 as well as a 7.
+    numbers = {day.isoweekday(), day.isoweekday() % 7}
+    same = [other for other in month if other.weekday() == day.weekday()]
+    for part in text.split(","):
+        if part == "L":
+            named = day.isoweekday() == 6
+        elif part.endswith("L"):
+            named = _number(part[:-1], WEEKDAY_NAMES, 0) in numbers and day == same[-1]
+        elif "#" in part:
+            weekday, nth = part.split("#")
+            named = _number(weekday, WEEKDAY_NAMES, 0) in numbers and same.index(day) + 1 == int(nth)
+        else:
+            named = any(_part_names(part, number, 0, 6, WEEKDAY_NAMES) for number in numbers)
+        if named:
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class Expression:
+    second: str
+    minute: str
+    hour: str
+    day: str
+    month: str
+    weekday: str
+
+    @classmethod
+    def read(cls, text: str) -> Expression:
+        fields = text.upper().split()
+        return cls(*(fields if len(fields) == 6 else ["0", *fields]))
+
+    @property
+    def is_elapsed(self) -> bool:
+        return self.hour in ("*", "?") or (self.hour[:2] in ("*/", "?/") and self.hour[2:].isdigit())
+
+    def names_day(self, day: date) -> bool:
+        if not _field_names(self.month, day.month, 1, 12, MONTH_NAMES):
+            return False
+        by_date, by_weekday = _date_is_named(self.day, day), _weekday_is_named(self.weekday, day)
+        if self.day[0] in "*?" or self.weekday[0] in "*?":
+            return by_date and by_weekday
+        return by_date or by_weekday
+
+    def times(self) -> tuple[set[int], set[int], set[int]]:
+        hours = {hour for hour in range(24) if _field_names(self.hour, hour, 0, 23)}
+        minutes = {minute for minute in range(60) if _field_names(self.minute, minute, 0, 59)}
+        return hours, minutes, {second for second in range(60) if _field_names(self.second, second, 0, 59)}
+
+
+# Windows: every instant of a stretch of time, with what the wall showed
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """[start, end), walked with a margin on both sides, so that a fold or a gap at the edge is seen whole."""
+
+    zone: ZoneInfo
+    start: int
+    end: int
+    step: int
+    instants: tuple[tuple[int, datetime], ...]
+    """Every instant and its wall time."""
+    gaps: tuple[tuple[int, tuple[datetime, ...]], ...]
+    """The first instant after each gap, and the wall times that the gap left out."""
+
+    def __repr__(self) -> str:
+        return f"<{self.zone.key} {datetime.fromtimestamp(self.start, UTC):%F %R} to {datetime.fromtimestamp(self.end, UTC):%F %R} UTC>"
+
+
+def window(zone: ZoneInfo, start: int, end: int, *, step: int = 60, margin: int = 3 * 3600) -> Window:
+    pause = timedelta(seconds=step)
+    instants = []
+    gaps = []
+    before: datetime | None = None
+    for instant in range(start - margin, end + margin, step):
+        wall = datetime.fromtimestamp(instant, zone).replace(tzinfo=None, fold=0)
+        instants.append((instant, wall))
+        if before is not None and wall > before + pause:
+            left_out = []
+            missing = before + pause
+            while missing < wall:
+                left_out.append(missing)
+                missing += pause
+            gaps.append((instant, tuple(left_out)))
+        before = wall
+    return Window(zone, start, end, step, tuple(instants), tuple(gaps))
+
+
+@lru_cache(maxsize=1)
+def transitions(first_year: int = 2024, last_year: int = 2031) -> tuple[tuple[ZoneInfo, int], ...]:
+    """Every change of an offset in those years, found by looking at every half hour."""
+    found = []
+    start, end = instant_of(first_year), instant_of(last_year + 1)
+    for zone in ZONES:
+        before = datetime.fromtimestamp(start, zone).utcoffset()
+        for instant in range(start, end, 1800):
+            after = datetime.fromtimestamp(instant, zone).utcoffset()
+            if after != before:
+                found.append((zone, instant))
+            before = after
+    return tuple(found)
+
+
+# The judgement
+
+
+def named_walls(text: str, walls: Iterable[datetime]) -> Callable[[datetime], bool]:
+    """Whether an expression names one of these wall times."""
+    expression = Expression.read(text)
+    hours, minutes, seconds = expression.times()
+    dates = {wall.date() for wall in walls}
+    days = {day for day in dates if expression.names_day(day)}
+    return lambda wall: wall.minute in minutes and wall.hour in hours and wall.second in seconds and wall.date() in days
+
+
+def fires_by_policy(text: str, seen: Window) -> dict[tuple[str, str], list[int]]:
+    """Every instant of the window at which the expression fires, for each of the six pairs of policies."""
+    is_named = named_walls(text, [*(wall for _, wall in seen.instants), *(wall for _, left_out in seen.gaps for wall in left_out)])
+    matches = [(instant, wall) for instant, wall in seen.instants if is_named(wall)]
+    every = {instant for instant, _ in matches}
+    comings: dict[datetime, list[int]] = {}
+    for instant, wall in matches:
+        comings.setdefault(wall, []).append(instant)
+    by_fold = {"first": {min(instants) for instants in comings.values()}, "last": {max(instants) for instants in comings.values()}, "both": every}
+    shifted = {instant for instant, left_out in seen.gaps if any(is_named(wall) for wall in left_out)}
+    is_elapsed = Expression.read(text).is_elapsed
+    found = {}
+    for gap, fold in POLICIES:
+        instants = every if is_elapsed else by_fold[fold] | (shifted if gap == "shift" else set())
+        found[gap, fold] = sorted(instant for instant in instants if seen.start <= instant < seen.end)
+    return found
+
+
+def fires(text: str, seen: Window, dst_gap: str = "shift", dst_fold: str = "first") -> list[int]:
+    return fires_by_policy(text, seen)[dst_gap, dst_fold]
+
+
+def days_named(text: str, first: date, last: date) -> list[date]:
+    """Every day of [first, last] that the day fields and the month name."""
+    expression = Expression.read(text)
+    count = (last - first).days + 1
+    return [day for day in (first + timedelta(days=n) for n in range(count)) if expression.names_day(day)]
+
+
+def instant_at(wall: datetime, zone: ZoneInfo) -> int:
+    """When the wall first shows this time; the first instant after the gap where it never does."""
+    around = int(wall.replace(tzinfo=UTC).timestamp())
+    here = range(around - 26 * 3600, around + 26 * 3600)
+    # Two bounds close enough to look at every second between them.
+    coarse = next(instant for instant in here[::1800] if _wall_at(instant, zone) >= wall)
+    return next(instant for instant in range(coarse - 1800, coarse + 1) if _wall_at(instant, zone) >= wall)
+
+
+def _wall_at(instant: int, zone: ZoneInfo) -> datetime:
+    return datetime.fromtimestamp(instant, zone).replace(tzinfo=None)
+
+
+def instant_of(year: int, month: int = 1, day: int = 1, hour: int = 0, minute: int = 0, second: int = 0, zone: str = "UTC") -> int:
+    """The (first) instant of a wall time that exists."""
+    return int(datetime(year, month, day, hour, minute, second, tzinfo=ZoneInfo(zone)).timestamp())
+
+
+# Random expressions
+
+
+def random_part(chance: random.Random, low: int, high: int) -> str:
+    """A number, a range, a step."""
+    first = chance.randint(low, high)
+    last = chance.randint(first, high)
+    step = chance.choice([1, 2, 3, 5, 7, 10, 15, 20, 30])
+    return chance.choice([f"{first}", f"{first}", f"{first}-{last}", f"{first}-{last}/{step}", f"{first}/{step}", f"*/{step}"])
+
+
+def random_field(chance: random.Random, low: int, high: int, star: float) -> str:
+    if chance.random() < star:
+        return "*"
+    return ",".join(random_part(chance, low, high) for _ in range(chance.choice([1, 1, 1, 2, 3, 4])))
+
+
+def random_date_field(chance: random.Random) -> str:
+    """The day of the month, with all that it alone can say."""
+    if chance.random() < 0.5:
+        return random_field(chance, 1, 31, 0.5)
+    parts = ["L", f"L-{chance.randint(1, 27)}", "LW", f"{chance.randint(1, 31)}W", str(chance.randint(1, 31)), "?"]
+    return ",".join(chance.sample(parts, k=chance.choice([1, 1, 1, 2])))
+
+
+def random_weekday_field(chance: random.Random) -> str:
+    if chance.random() < 0.5:
+        return random_field(chance, 0, 7, 0.5)
+    name = chance.choice(WEEKDAY_NAMES)
+    early, late = sorted(chance.sample(WEEKDAY_NAMES[1:], k=2), key=WEEKDAY_NAMES.index)
+    parts = [name, f"{early}-{late}", f"{late}-SUN", f"{name}L", f"{chance.randint(0, 7)}L", f"{name}#{chance.randint(1, 5)}", "L", "?"]
+    return ",".join(chance.sample(parts, k=chance.choice([1, 1, 1, 2])))
+
+
+def random_month_field(chance: random.Random) -> str:
+    return chance.choice(MONTH_NAMES) if chance.random() < 0.2 else random_field(chance, 1, 12, 0.7)
+
+
+def random_expression(chance: random.Random) -> str:
+    """Any five fields."""
+    minute, hour = random_field(chance, 0, 59, 0.15), random_field(chance, 0, 23, 0.3)
+    return f"{minute} {hour} {random_date_field(chance)} {random_month_field(chance)} {random_weekday_field(chance)}"
+
+
+def random_night_expression(chance: random.Random) -> str:
+    """One that fires on most days, in the hours in which clocks are changed."""
+    minute = random_field(chance, 0, 59, 0.1)
+    usual = "* */2 */3 ? 0 1 2 3 23 0-3 1,2 2-3 22-23 0,23 1-4/2 23,0-2 *,2".split()
+    hour = chance.choice([*usual, random_field(chance, 0, 23, 0)])
+    day = chance.choice(["*", "*", "*", "*", "*/2", "L", "1-15", random_date_field(chance)])
+    weekday = chance.choice(["*", "*", "*", "*", "SUN", "FRI-SUN", "SAT,SUN", random_weekday_field(chance)])
+    return f"{minute} {hour} {day} * {weekday}"
+
+
+def random_crontab_part(chance: random.Random, low: int, high: int) -> str:
+    first = chance.randint(low, high - 1)
+    last = chance.randint(first + 1, high)
+    step = chance.choice([2, 3, 5, 7, 10, 15, 20])
+    return chance.choice([f"{first}", f"{last}", f"{first}-{last}", f"{first}-{last}/{step}", f"*/{step}"])
+
+
+def random_crontab_field(chance: random.Random, low: int, high: int, star: float) -> str:
+    if chance.random() < star:
+        return "*"
+    return ",".join(random_crontab_part(chance, low, high) for _ in range(chance.choice([1, 1, 2, 3])))
+
+
+def random_crontab_expression(chance: random.Random) -> str:
+    """What crontab(5) describes and no more: no `5/10`, no range of one number."""
+    fields = [(0, 59, 0.15), (0, 23, 0.3), (1, 31, 0.5), (1, 12, 0.6), (0, 6, 0.5)]
+    return " ".join(random_crontab_field(chance, *field) for field in fields)
