@@ -144,7 +144,7 @@ CONTRADICTORY = {
 @pytest.fixture
 async def nothing_is_stored(sql: Any) -> AsyncIterator[None]:
     yield
-    assert await sql.fetchval("select count(*) from foliot.runs") == 0
+    assert await sql.fetchval("select (select count(*) from foliot.runs) + (select count(*) from foliot.jobs)") == 0
 
 
 def facts(answer: httpx.Response) -> tuple[object, ...]:
@@ -210,6 +210,11 @@ async def test_other_methods_and_paths_are_answered_as_problems_too(client: http
     assert facts(await client.post("/", json={})) == (404, "not_found", None)
 
 
+async def test_a_bad_parameter_of_a_query_is_named(client: httpx.AsyncClient) -> None:
+    for query, field in {"limit=x": "limit", "limit=0": "limit", "limit=99999999999999999999": "limit", "after=%00": "after"}.items():
+        assert facts(await client.get(f"/v1/jobs?{query}")) == (422, "invalid", field)
+
+
 async def test_every_depth_that_is_taken_can_be_shown_again(client: httpx.AsyncClient) -> None:
     statuses = []
     for depth in [*range(1, 50, 7), *range(60, 1000, 20), *range(940, 1010)]:
@@ -239,10 +244,18 @@ plausible = st.fixed_dictionaries({"task": st.sampled_from(["send_invoice", "she
     "retries": st.integers(),
     "timeout_seconds": st.floats(),
     "backoff": st.dictionaries(st.sampled_from(FIELDS), any_json, max_size=2),
+    "cron": st.sampled_from(["* * * * *", "0 0 30 2 *", "@yearly", "60 * * * *", "H H * * *", "0 0 1 1 * 1970"]) | st.text(max_size=9),
+    "every": st.sampled_from(["1s", "90m", "99999999999d", "0s", "-1s", "1e9s"]) | st.text(max_size=4),
+    "schedule": st.sampled_from(["* * * * *", "2030-01-01T00:00:00Z", "2030-01-01"]) | st.text(max_size=4),
+    "timezone": st.sampled_from(["UTC", "Europe/Zurich", "../etc/passwd", "posixrules", ""]) | st.text(max_size=4),
+    "start_at": st.datetimes().map(lambda time: f"{time.isoformat()}Z"),
+    "end_at": st.datetimes().map(lambda time: f"{time.isoformat()}+14:00"),
+    "jitter_seconds": st.integers(0, 86_400),
+    "catchup_window": st.sampled_from(["1d", "0s", "99999d"]) | st.text(max_size=4),
 })  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=plausible | any_json, cut=st.integers(0, 20))
 async def test_no_body_whatsoever_makes_an_error_of_ours(client: httpx.AsyncClient, document: object, cut: int) -> None:
     body = json.dumps(document).encode()

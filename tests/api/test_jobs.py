@@ -198,4 +198,4 @@ async def test_the_api_describes_itself(client: httpx.AsyncClient) -> None:
     described = (await client.get("/openapi.json")).json()
     body = described["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert {"task", "command", "payload", "delay_seconds", "schedule_time", "backoff"} <= set(body["properties"])
-    assert set(described["paths"]["/v1/jobs/{job_id}"]["get"]["responses"]) >= {"200", "404", "503"}
+    assert set(described["paths"]["/v1/jobs/{reference}"]["get"]["responses"]) >= {"200", "404", "503"}

@@ -8,7 +8,7 @@ is imported from `foliot`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -64,9 +64,10 @@ def _is_workday(day: date) -> bool:
     return day.weekday() < 5
 
 
-def _days_of_month(day: date) -> list[date]:
-    first = day.replace(day=1)
-    return [first + timedelta(days=n) for n in range(31) if (first + timedelta(days=n)).month == day.month]
+@lru_cache(maxsize=1000)
+def _days_of_month(year: int, month: int) -> list[date]:
+    days = [date(year, month, 1) + timedelta(days=n) for n in range(31)]
+    return [day for day in days if day.month == month]
 
 
 def _nearest_workday(of: int, month: list[date]) -> date | None:
@@ -77,7 +78,7 @@ def _nearest_workday(of: int, month: list[date]) -> date | None:
 
 
 def _date_is_named(text: str, day: date) -> bool:
-    month = _days_of_month(day)
+    month = _days_of_month(day.year, day.month)
     for part in text.split(","):
         if part in ("LW", "WL"):
             named = day == max(other for other in month if _is_workday(other))
@@ -93,7 +94,7 @@ def _date_is_named(text: str, day: date) -> bool:
 
 
 def _weekday_is_named(text: str, day: date) -> bool:
-    month = _days_of_month(day)
+    month = _days_of_month(day.year, day.month)
     # Sunday is a 0 as well as a 7.
     numbers = {day.isoweekday(), day.isoweekday() % 7}
     same = [other for other in month if other.weekday() == day.weekday()]
@@ -232,11 +233,14 @@ def fires(text: str, seen: Window, dst_gap: str = "shift", dst_fold: str = "firs
     return fires_by_policy(text, seen)[dst_gap, dst_fold]
 
 
-def days_named(text: str, first: date, last: date) -> list[date]:
-    """Every day of [first, last] that the day fields and the month name."""
+def days_named(text: str, first_year: int = 2024, last_year: int = 2031) -> Iterator[date]:
+    """Every day of those years that the day fields and the month name."""
     expression = Expression.read(text)
-    count = (last - first).days + 1
-    return [day for day in (first + timedelta(days=n) for n in range(count)) if expression.names_day(day)]
+    day = date(first_year, 1, 1)
+    while day.year <= last_year:
+        if expression.names_day(day):
+            yield day
+        day += timedelta(days=1)
 
 
 def instant_at(wall: datetime, zone: ZoneInfo) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -59,6 +60,12 @@ def install(app: FastAPI) -> None:
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else None
         return problem(status, FRAMEWORK_CODES.get(status, "error"), HTTPStatus(status).phrase, headers=headers)
 
+    async def on_bad_parameter(_: Request, error: Exception) -> Response:
+        first = error.errors()[0] if isinstance(error, RequestValidationError) else {"loc": ("",), "msg": ""}
+        field = str(first["loc"][-1])
+        return problem_of(Invalid(f"{field}: {first['msg']}", field=field))
+
     app.add_exception_handler(FoliotError, on_error)
+    app.add_exception_handler(RequestValidationError, on_bad_parameter)
     app.add_exception_handler(HTTPException, on_http_exception)
     app.add_exception_handler(Exception, on_error)

@@ -102,7 +102,8 @@ def plan(schedule: Schedule, trigger: Trigger, first: int, now: int) -> Plan:
     late_until = now - schedule.grace_seconds - schedule.jitter_seconds
     if first >= late_until:
         return Plan(first, (), trigger.next_after(first))
-    window_start = max(first, now - schedule.catchup_window_seconds)
+    # A window shorter than the grace takes nothing away from the grace.
+    window_start = min(max(first, now - schedule.catchup_window_seconds), late_until)
     keep = {"none": 0, "latest": 1, "all": schedule.catchup_max}[schedule.catchup]
     kept = last_ticks(trigger, window_start - 1, late_until - 1, keep)
     if kept and kept[0] == first:

@@ -53,6 +53,8 @@ class RecurringRoutes:
 
     async def list_jobs(self, after: str = "", limit: int = 50) -> Response:
         """Recurring jobs by name; `after` is the `next` of the page before."""
+        if "\0" in after:
+            raise Invalid("after: the character NUL (%00) is in no name", field="after")
         jobs = await self._jobs.list_jobs(after, within(limit, PAGE_MAX, "limit"))
         following = jobs[-1].name if len(jobs) == limit else None
         return _answer({"items": [recurring(job) for job in jobs], "next": following})
@@ -141,6 +143,9 @@ def apply_change(job: RecurringJob, asked: JobRequest, given: set[str]) -> Recur
 
 
 def job_id_of(reference: str) -> UUID | None:
+    """None when it can only be a name. Raises `NotFound` for what can't even be that: PostgreSQL would refuse to look for it."""
+    if "\0" in reference:
+        raise _unknown(reference)
     try:
         return UUID(reference)
     except ValueError:

@@ -1,0 +1,170 @@
+"""What becomes of due ticks: one plan at a time, until the cursor is in the future."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.errors import Invalid
+from foliot.model.ids import new_id, shard_of, tick_run_id
+from foliot.model.schedule import Note, Plan, Schedule, jitter_of, plan, trigger_of
+
+NOW = 1_800_000_000
+DAY = 86_400
+YEAR = 365 * DAY
+
+
+def settle(schedule: Schedule, first: int, now: int) -> tuple[list[int], list[Note], int | None]:
+    """Carries plans out until nothing is due: what fired, what was noted, where the cursor is."""
+    trigger = trigger_of(schedule, "", 0)
+    fired: list[int] = []
+    notes: list[Note] = []
+    cursor: int | None = first
+    for _ in range(20_000):
+        if cursor is None or cursor > now:
+            return fired, notes, cursor
+        planned: Plan = plan(schedule, trigger, cursor, now)
+        assert planned.next_tick is None or planned.next_tick > cursor
+        if planned.fire is not None:
+            assert planned.fire == cursor
+            fired.append(planned.fire)
+        notes.extend(planned.notes)
+        cursor = planned.next_tick
+    raise AssertionError("it does not settle")
+
+
+def minutely(**fields: Any) -> Schedule:
+    return Schedule(every="1m", **fields)
+
+
+def test_a_tick_within_its_grace_fires_even_when_nothing_is_caught_up() -> None:
+    fired, notes, cursor = settle(minutely(catchup="none"), NOW, NOW + 59)
+    assert (fired, notes, cursor) == ([NOW], [], NOW + 60)
+
+
+def test_catchup_none_notes_what_was_missed_in_one_sum() -> None:
+    first = NOW - 3600
+    fired, notes, cursor = settle(minutely(catchup="none"), first, NOW)
+    assert notes == [Note("missed", first, NOW - 120)]
+    assert fired == [NOW - 60, NOW]
+    assert cursor == NOW + 60
+
+
+def test_catchup_latest_runs_the_last_missed_one_and_sums_up_the_others() -> None:
+    first = NOW - 3600
+    fired, notes, _ = settle(minutely(), first, NOW)
+    assert notes == [Note("superseded", first, NOW - 180)]
+    assert fired == [NOW - 120, NOW - 60, NOW]
+
+
+def test_catchup_all_runs_every_missed_one_oldest_first() -> None:
+    first = NOW - 3600
+    fired, notes, _ = settle(minutely(catchup="all"), first, NOW)
+    assert fired == list(range(first, NOW + 1, 60))
+    assert notes == []
+
+
+def test_catchup_all_runs_no_more_than_its_maximum_and_the_latest_of_them() -> None:
+    first = NOW - 3600
+    fired, notes, _ = settle(minutely(catchup="all", catchup_max=10), first, NOW)
+    assert len(fired) == 12
+    assert notes == [Note("missed", first, fired[0] - 60)]
+
+
+def test_what_is_older_than_the_window_is_missed_and_what_is_younger_superseded() -> None:
+    first = NOW - 3 * DAY
+    fired, notes, _ = settle(minutely(), first, NOW)
+    assert notes == [Note("missed", first, NOW - DAY - 60), Note("superseded", NOW - DAY, NOW - 180)]
+    assert fired == [NOW - 120, NOW - 60, NOW]
+
+
+@pytest.mark.parametrize("catchup", ["none", "latest", "all"])
+def test_years_of_missed_seconds_become_a_bounded_few_notes(catchup: Any) -> None:
+    schedule = Schedule(every="1s", catchup=catchup, catchup_max=50)
+    fired, notes, cursor = settle(schedule, NOW - 20 * YEAR, NOW)
+    assert cursor == NOW + 1
+    assert len(notes) <= 3
+    assert len(fired) <= 61 + 50
+
+
+@given(
+    every=st.integers(1, 3 * DAY),
+    age=st.integers(0, 10 * DAY),
+    catchup=st.sampled_from(["none", "latest", "all"]),
+    window=st.integers(0, 5 * DAY),
+    most=st.integers(1, 20),
+)
+def test_every_tick_is_fired_or_noted_exactly_once(every: int, age: int, catchup: Any, window: int, most: int) -> None:
+    schedule = Schedule(every=str(every), catchup=catchup, catchup_window_seconds=window, catchup_max=most)
+    trigger = trigger_of(schedule, "", 0)
+    first = trigger.next_after(NOW - age - 1)
+    assert first is not None
+    fired, notes, cursor = settle(schedule, first, NOW)
+    assert cursor is not None
+    covered = list(fired)
+    for note in notes:
+        tick: int | None = note.tick
+        while tick is not None and tick <= (note.until or note.tick):
+            covered.append(tick)
+            tick = trigger.next_after(tick) if len(covered) < 50_000 else None
+    if len(covered) < 50_000:
+        assert sorted(covered) == [tick for tick in range(first, NOW + 1, every) if tick < cursor] or every % DAY == 0
+
+
+def test_an_end_ends_it() -> None:
+    schedule = Schedule(every="1m", end_at=_datetime(NOW))
+    fired, notes, cursor = settle(schedule, NOW, NOW + 30)
+    assert (fired, notes, cursor) == ([NOW], [], None)
+
+
+def test_jitter_is_reproducible_bounded_and_spread() -> None:
+    schedule = Schedule(every="1m", jitter_seconds=30)
+    job = new_id()
+    delays = [jitter_of(schedule, job, NOW + n * 60) for n in range(200)]
+    assert delays == [jitter_of(schedule, job, NOW + n * 60) for n in range(200)]
+    assert min(delays) >= 0
+    assert max(delays) <= 30
+    assert len(set(delays)) > 20
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({}, "cron"),
+        ({"cron": "* * * * *", "every": "1m"}, "cron"),
+        ({"cron": "* * * * *", "timezone": "Mars/Base"}, "timezone"),
+        ({"every": "soon"}, "every"),
+        ({"every": "0s"}, "every"),
+        ({"cron": "0 0 30 2 *"}, "day-of-month"),
+    ],
+)
+def test_a_schedule_that_makes_no_sense_is_refused_by_its_field(fields: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        trigger_of(Schedule(**fields), "", 0)
+    assert caught.value.field == field
+
+
+def test_the_run_of_a_tick_has_one_id_and_sorts_by_its_tick() -> None:
+    job = new_id()
+    ids = [tick_run_id(job, NOW + n) for n in range(100)]
+    assert ids == [tick_run_id(job, NOW + n) for n in range(100)] == sorted(ids)
+    assert len({tick_run_id(UUID(int=n), NOW) for n in range(100)}) == 100
+    assert all(i.version == 7 for i in ids)
+
+
+def test_jobs_are_spread_over_all_shards() -> None:
+    counts = [0] * 100
+    for _ in range(20_000):
+        counts[shard_of(new_id())] += 1
+    assert min(counts) > 120
+    assert max(counts) < 290
+
+
+def _datetime(instant: int) -> Any:
+    from foliot.triggers.base import to_datetime
+
+    return to_datetime(instant)
