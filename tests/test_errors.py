@@ -17,6 +17,7 @@ CODES = {
     "UnknownTask": "unknown_task",
     "TooLarge": "too_large",
     "NotFound": "not_found",
+    "Conflict": "conflict",
     "ConfigurationError": "configuration",
     "EmbeddedPostgresError": "embedded_postgres",
     "StoreUnavailable": "store_unavailable",

@@ -115,7 +115,7 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     around = surroundings(config, "scheduler")
     async with store_for(around, "scheduler") as store:
         await store.check_schema()
-        node = SchedulerNode(store=store, config=config, clock=around.clock, events=around.events)
+        node = SchedulerNode(store=store, config=config, clock=around.clock, events=around.events, listen_url=listen_url_of(config, store))
         await node.start()
         around.events.emit(ProcessStarted("scheduler"))
         await stop.asked.wait()
@@ -129,7 +129,7 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
     around = surroundings(config, "worker")
     async with store_for(around, "worker") as store:
         await store.check_schema()
-        listen_url = config.database_direct_url or (None if store.database.is_pooled else store.database.url)
+        listen_url = listen_url_of(config, store)
         node = WorkerNode(
             store=store, config=config, clock=around.clock, events=around.events, app=app, queues=queues, listen_url=listen_url
         )
@@ -140,6 +140,11 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
         await node.stop()
         hurrying.cancel()
     around.events.emit(ProcessStopped("worker"))
+
+
+def listen_url_of(config: Config, store: Store) -> str | None:
+    """Where hints can be listened for; None behind a pooler that was given no way around."""
+    return config.database_direct_url or (None if store.database.is_pooled else store.database.url)
 
 
 async def _hurry(stop: Stop, node: WorkerNode) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from foliot.errors import Invalid
 from foliot.model.ids import new_id, shard_of, tick_run_id
 from foliot.model.schedule import Note, Plan, Schedule, jitter_of, plan, trigger_of
+from foliot.triggers.base import to_datetime
 
 NOW = 1_800_000_000
 DAY = 86_400
@@ -116,7 +117,7 @@ def test_every_tick_is_fired_or_noted_exactly_once(every: int, age: int, catchup
 
 
 def test_an_end_ends_it() -> None:
-    schedule = Schedule(every="1m", end_at=_datetime(NOW))
+    schedule = Schedule(every="1m", end_at=to_datetime(NOW))
     fired, notes, cursor = settle(schedule, NOW, NOW + 30)
     assert (fired, notes, cursor) == ([NOW], [], None)
 
@@ -162,9 +163,3 @@ def test_jobs_are_spread_over_all_shards() -> None:
         counts[shard_of(new_id())] += 1
     assert min(counts) > 120
     assert max(counts) < 290
-
-
-def _datetime(instant: int) -> Any:
-    from foliot.triggers.base import to_datetime
-
-    return to_datetime(instant)

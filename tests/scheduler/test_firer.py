@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.model.job import resumed
+from foliot.model.job import resumed, scheduled_from
 from foliot.model.outcome import Outcome
+from foliot.model.schedule import Schedule
 from foliot.model.states import RunState
 from foliot.scheduler.firer import Firer, firing_of
 from foliot.scheduler.shard_keeper import ShardKeeper
@@ -150,11 +153,6 @@ async def test_a_node_whose_lease_is_over_fires_nothing(
 async def test_an_edit_affects_only_ticks_after_it(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, firer: Firer, sql: Any
 ) -> None:
-    from dataclasses import replace
-
-    from foliot.model.job import scheduled_from
-    from foliot.model.schedule import Schedule
-
     job = await make_job(store, every="10s", overlap="allow_all")
     await fake_clock.advance(10)
     (due,) = await store.jobs.due_jobs([job.shard], 10)
@@ -188,8 +186,6 @@ async def test_a_pause_stops_firing_and_its_ticks_are_summed_up(
 
 
 async def test_a_pause_with_an_end_ends_by_itself(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, firer: Firer) -> None:
-    from datetime import timedelta
-
     job = await make_job(store, every="10s", overlap="allow_all")
     await store.jobs.pause_job(job.id, None, fake_clock.now() + timedelta(seconds=15))
     for _ in range(4):

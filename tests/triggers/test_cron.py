@@ -102,8 +102,8 @@ def test_in_any_other_window_we_fire_when_a_walk_of_every_minute_does(zone: Zone
     chance = random.Random(f"windows {zone.key}")
     for _ in range(4):
         start = chance.randrange(FIRST, LAST, 60)
-        seen = oracle.window(zone, start, start + 3 * DAY)
-        for expression in possible_expressions(chance, 5):
+        seen = oracle.window(zone, start, start + 2 * DAY)
+        for expression in possible_expressions(chance, 4):
             assert_same_as_oracle(expression, seen)
 
 
@@ -129,7 +129,7 @@ def test_with_seconds_we_fire_when_a_walk_of_every_second_does(zone: ZoneInfo, i
 
 def test_over_eight_years_we_name_the_days_that_a_walk_of_every_day_names() -> None:
     chance = random.Random("days")
-    for _ in range(90):
+    for _ in range(60):
         days = f"{oracle.random_date_field(chance)} {oracle.random_month_field(chance)} {oracle.random_weekday_field(chance)}"
         judged = list(oracle.days_named(f"0 0 {days}"))
         if judged:

@@ -20,7 +20,8 @@ from foliot.store.jobs import Firing
 from foliot.store.store import Store
 from foliot.triggers.base import to_datetime, to_instant
 
-BATCH_OF_A_SHARD = 200
+# Times a hundred shards: large enough to be cheap, small enough for the first of a burst not to wait for the last.
+BATCH_OF_A_SHARD = 20
 LONGEST_WAIT_SECONDS = 0.2
 
 

@@ -10,19 +10,21 @@ from foliot.scheduler.promoter import Promoter
 from foliot.scheduler.pruner import Pruner
 from foliot.scheduler.reaper import Reaper
 from foliot.scheduler.shard_keeper import ShardKeeper
-from foliot.service import Supervisor
+from foliot.service import Service, Supervisor
+from foliot.store.hints import HintListener
 from foliot.store.store import Store
 
 
 class SchedulerNode(Supervisor):
-    def __init__(self, *, store: Store, config: Config, clock: Clock, events: EventBus) -> None:
+    def __init__(self, *, store: Store, config: Config, clock: Clock, events: EventBus, listen_url: str | None) -> None:
         shards = ShardKeeper(store=store, config=config, clock=clock, events=events)
-        super().__init__(
-            [
-                shards,
-                Pruner(store=store, clock=clock, events=events),
-                Firer(store=store, shards=shards, clock=clock, events=events),
-                Promoter(store=store, clock=clock, events=events),
-                Reaper(store=store, config=config, clock=clock, events=events),
-            ]
-        )
+        services: list[Service] = [
+            shards,
+            Pruner(store=store, clock=clock, events=events),
+            Firer(store=store, shards=shards, clock=clock, events=events),
+            Promoter(store=store, clock=clock, events=events),
+            Reaper(store=store, config=config, clock=clock, events=events),
+        ]
+        if listen_url is not None:
+            services.append(HintListener(store.database, listen_url, shards.hinted, clock=clock, events=events))
+        super().__init__(services)

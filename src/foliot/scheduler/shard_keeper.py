@@ -15,6 +15,7 @@ from foliot.config import Config
 from foliot.events import EventBus, ShardsChanged
 from foliot.model.ids import new_id
 from foliot.service import Service
+from foliot.store.hints import SHARDS_TOPIC
 from foliot.store.shards import Epochs
 from foliot.store.store import Store
 
@@ -42,8 +43,9 @@ class ShardKeeper(Service):
         asked_at, before = self.clock.monotonic(), set(self._epochs)
         shards = self._store.shards
         epochs = await shards.beat_scheduler(self.scheduler_id, self._name)
-        for surplus in await shards.give_up_surplus(self.scheduler_id):
-            epochs.pop(surplus, None)
+        if surplus := await shards.give_up_surplus(self.scheduler_id):
+            epochs = {shard: epoch for shard, epoch in epochs.items() if shard not in surplus}
+            self._store.hints.send([SHARDS_TOPIC])
         epochs |= await shards.take_shards(self.scheduler_id)
         self._epochs = epochs
         self._trusted_until = asked_at + self._config.shard_ttl_seconds - MARGIN_SECONDS
@@ -51,6 +53,11 @@ class ShardKeeper(Service):
             self.events.emit(ShardsChanged(len(epochs)))
             return SETTLING_SECONDS
         return self._config.shard_renew_seconds
+
+    def hinted(self, topic: str) -> None:
+        """Somebody let go of shards."""
+        if topic == SHARDS_TOPIC:
+            self.wake()
 
     async def on_stop(self) -> None:
         self._epochs = {}

@@ -1,4 +1,4 @@
-"""Hints: "something may be ready in this queue". They shorten a wait and carry no truth; losing every one of them loses nothing.
+"""Hints: "something may be ready in this queue", "shards are free". They shorten a wait and carry no truth; losing them all loses nothing.
 
 A NOTIFY makes commits wait for each other, so none is ever sent inside the transaction that stores a job: it goes out on its own
 afterwards, the first at once, later ones gathered and at most twenty times a second. A LISTEN needs a session of its own, which a
@@ -21,35 +21,37 @@ from foliot.store import queries
 from foliot.store.postgres import Database
 
 CHANNEL = "foliot_ready"
+# Every other topic is the name of a queue, and no queue's name has a slash.
+SHARDS_TOPIC = "/shards"
 GATHER_SECONDS = 0.05
 CHECK_SECONDS = 10.0
 
 
 class HintSender(Service):
-    """Tells listeners which queues got something to do."""
+    """Tells listeners which queues, or shards, got something to do."""
 
     def __init__(self, database: Database, *, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
         self._database = database
-        self._queues: set[str] = set()
+        self._topics: set[str] = set()
         self._query = queries.load("hints")["notify"]
 
-    def send(self, queues: Iterable[str]) -> None:
-        self._queues.update(queues)
-        if self._queues:
+    def send(self, topics: Iterable[str]) -> None:
+        self._topics.update(topics)
+        if self._topics:
             self.wake()
 
     async def run_once(self) -> float | None:
-        if not self._queues:
+        if not self._topics:
             return None
-        queues, self._queues = sorted(self._queues), set()
-        await self._database.execute(self._query, CHANNEL, queues)
+        topics, self._topics = sorted(self._topics), set()
+        await self._database.execute(self._query, CHANNEL, topics)
         await self.clock.wait(self._stopping, GATHER_SECONDS)
-        return 0 if self._queues else None
+        return 0 if self._topics else None
 
 
 class HintListener(Service):
-    """Calls `on_hint(queue)` for every hint, over a session of its own that is looked after and made anew when it dies."""
+    """Calls `on_hint(topic)` for every hint, over a session of its own that is looked after and made anew when it dies."""
 
     def __init__(self, database: Database, url: str, on_hint: Callable[[str], None], *, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)

@@ -110,7 +110,11 @@ class Database:
 
         async def work() -> None:
             async with self._session() as session:
-                await session.execute(sql, timeout=MAINTENANCE_SECONDS)
+                await session.execute(f"set statement_timeout = {MAINTENANCE_SECONDS * 1000}")
+                try:
+                    await session.execute(sql, timeout=MAINTENANCE_SECONDS + SILENCE_SECONDS)
+                finally:
+                    await session.execute("reset statement_timeout")
 
         await self._retrying(name, work, is_repeatable=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from foliot.store import queries
+from foliot.store.hints import CHANNEL, SHARDS_TOPIC
 from foliot.store.postgres import Database
 
 Epochs = dict[int, int]
@@ -32,7 +33,7 @@ class Shards:
         return [row[0] for row in rows]
 
     async def leave(self, scheduler_id: UUID) -> None:
-        await self._database.execute(self._queries["leave"], scheduler_id)
+        await self._database.fetch(self._queries["leave"], scheduler_id, CHANNEL, SHARDS_TOPIC)
 
     async def remove_dead_schedulers(self) -> int:
         return await self._database.execute(self._queries["remove_dead_schedulers"], self._database.clock.sql_now())

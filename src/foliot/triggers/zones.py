@@ -7,7 +7,6 @@ is a transition that skips wall times, a *fold* one that repeats them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,6 +18,10 @@ from foliot.triggers.base import EARLIEST, LATEST
 
 # No zone changes its offset and changes it back within less than this.
 SAMPLE_SECONDS = 7 * 86_400
+# Transitions are looked for, and remembered, by spans of about a year.
+SPAN_SECONDS = 52 * SAMPLE_SECONDS
+# What may lie among the files of zones, and is none, or not the same on every machine, or counts leap seconds.
+NOT_NAMES = ("/", ".", "localtime", "posixrules", "posix/", "right/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,49 +40,47 @@ class Transition:
 def zone_named(name: str) -> ZoneInfo:
     """An IANA zone. Raises `Invalid`, with the nearest known name, for anything else."""
     try:
-        if name.startswith(("/", ".")) or ".." in name:
+        if name.startswith(NOT_NAMES) or ".." in name:
             raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        hint = did_you_mean(name, _zone_names())
+        hint = did_you_mean(name[:100], _zone_names())
         raise Invalid(f"timezone: there is no IANA time zone {name[:100]!r}{hint}", field="timezone") from None
 
 
 def offset_at(zone: ZoneInfo, instant: int) -> int:
-    moment = datetime.fromtimestamp(_within(instant), UTC).astimezone(zone)
+    # Beyond both ends of what triggers name, nothing changes any more.
+    moment = datetime.fromtimestamp(min(max(instant, EARLIEST), LATEST), UTC).astimezone(zone)
     offset = moment.utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
 
 
 def next_transition(zone: ZoneInfo, after: int, until: int) -> Transition | None:
     """The first transition in (after, until]."""
-    year, last_year = _year_of(after), _year_of(until)
-    while year <= last_year:
-        found = _transitions_in(zone, year)
-        place = bisect_right(found, after, key=lambda transition: transition.instant)
-        if place < len(found):
-            return found[place] if found[place].instant <= until else None
-        year += 1
+    for span in range(after // SPAN_SECONDS, until // SPAN_SECONDS + 1):
+        for found in _transitions_in(zone, span):
+            if found.instant > after:
+                return found if found.instant <= until else None
     return None
 
 
 def last_transition(zone: ZoneInfo, since: int, until: int) -> Transition | None:
     """The last transition in [since, until]."""
-    for year in range(_year_of(until), _year_of(since) - 1, -1):
-        for found in reversed(_transitions_in(zone, year)):
+    for span in range(until // SPAN_SECONDS, since // SPAN_SECONDS - 1, -1):
+        for found in reversed(_transitions_in(zone, span)):
             if found.instant <= until:
                 return found if found.instant >= since else None
     return None
 
 
 @lru_cache(maxsize=4096)
-def _transitions_in(zone: ZoneInfo, year: int) -> tuple[Transition, ...]:
-    start, end = _start_of(year), _start_of(year + 1)
+def _transitions_in(zone: ZoneInfo, span: int) -> tuple[Transition, ...]:
     found = []
-    # One second before the year, so that a transition at its very first instant belongs to it.
-    left, before = start - 1, offset_at(zone, start - 1)
-    while left < end - 1:
-        right = min(left + SAMPLE_SECONDS, end - 1)
+    # One second before the span, so that a transition at its very first instant belongs to it.
+    left, last = span * SPAN_SECONDS - 1, (span + 1) * SPAN_SECONDS - 1
+    before = offset_at(zone, left)
+    while left < last:
+        right = min(left + SAMPLE_SECONDS, last)
         after = offset_at(zone, right)
         if after != before:
             found.append(_narrow(zone, left, right, before, after))
@@ -95,19 +96,6 @@ def _narrow(zone: ZoneInfo, left: int, right: int, before: int, after: int) -> T
         else:
             right = middle
     return Transition(right, before, after)
-
-
-def _year_of(instant: int) -> int:
-    return datetime.fromtimestamp(_within(instant), UTC).year
-
-
-def _within(instant: int) -> int:
-    """Beyond both ends of what triggers name, nothing changes any more."""
-    return min(max(instant, EARLIEST), LATEST)
-
-
-def _start_of(year: int) -> int:
-    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
 
 
 @lru_cache(maxsize=1)

@@ -1,5 +1,5 @@
 -- Hints to whoever listens.
 
 -- name: notify
--- One notice a queue.
-select pg_notify($1::text, queue) from unnest($2::text[]) as q (queue)
+-- One notice a topic.
+select pg_notify($1::text, topic) from unnest($2::text[]) as t (topic)

@@ -49,11 +49,13 @@ where owner_id = $1::uuid and id in (
 returning id
 
 -- name: leave
--- A clean stop: everything is free at once.
+-- A clean stop: everything is free at once, and whoever listens hears of it.
 with gone as (
     delete from foliot.schedulers where id = $1::uuid
+), freed as (
+    update foliot.shards set owner_id = null, expires_at = null where owner_id = $1::uuid returning id
 )
-update foliot.shards set owner_id = null, expires_at = null where owner_id = $1::uuid
+select pg_notify($2::text, $3::text) from (select count(*) from freed) as all_of_them
 
 -- name: remove_dead_schedulers
 -- Nodes whose lease is over, so that they no longer count towards anybody's fair share.
