@@ -9,47 +9,55 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import drain, raw_sql
+from benchmarks import drain, raw_sql, recurring
 from foliot.clock import SystemClock
 from foliot.embedded import EmbeddedPostgres
 
 
-async def main(jobs: int, slots: int, url: str | None) -> None:
-    if url is not None:
-        await run(url, jobs, slots)
+async def main(options: argparse.Namespace) -> None:
+    if options.url is not None:
+        await run(options.url, options)
         return
     with tempfile.TemporaryDirectory(prefix="foliot-bench-") as directory:
         server = EmbeddedPostgres(Path(directory), clock=SystemClock())
         try:
-            await run(await server.start(), jobs, slots)
+            await run(await server.start(), options)
         finally:
             await server.stop()
 
 
-async def run(url: str, jobs: int, slots: int) -> None:
+async def run(url: str, options: argparse.Namespace) -> None:
+    await drain_beside_raw_sql(url, options.jobs, options.slots)
+    await recurring_jobs(url, options.stored)
+
+
+async def drain_beside_raw_sql(url: str, jobs: int, slots: int) -> None:
     # The yardstick before and after, since the machine may change its pace between the two.
     before = await raw_sql.measure(url, jobs=jobs, payload=drain.PAYLOAD)
     foliot = await drain.measure(url, jobs=jobs, slots=slots)
     after = await raw_sql.measure(url, jobs=jobs, payload=drain.PAYLOAD)
     raw = {name: (before[name] + after[name]) / 2 for name in before}
     ratios = {name: foliot[name] / raw[name] for name in ("insert_per_second", "drain_per_second")}
-    print(
-        json.dumps(
-            {
-                "scenario": "drain",
-                "jobs": jobs,
-                "slots": slots,
-                "foliot": _rounded(foliot),
-                "raw_sql": _rounded(raw),
-                "ratio": _rounded(ratios),
-            }
-        )
-    )
-    print(f"\n{jobs} no-op jobs, one worker process, fsync on\n")
+    say("drain", jobs=jobs, slots=slots, foliot=_rounded(foliot), raw_sql=_rounded(raw), ratio=_rounded(ratios))
+    print(f"{jobs} no-op jobs, one worker process, fsync on\n")
     print(f"{'':<24}{'Foliot':>12}{'raw SQL':>12}{'ratio':>8}")
     for name, ratio in ratios.items():
         print(f"{name.replace('_', ' '):<24}{foliot[name]:>12,.0f}{raw[name]:>12,.0f}{ratio:>8.2f}")
-    print(f"{'client CPU us a job':<24}{foliot['worker_cpu_us']:>12.1f}{raw['client_cpu_us']:>12.1f}")
+    print(f"{'client CPU us a job':<24}{foliot['worker_cpu_us']:>12.1f}{raw['client_cpu_us']:>12.1f}\n")
+
+
+async def recurring_jobs(url: str, stored: int) -> None:
+    lag = await recurring.every_second(url, jobs=1000, seconds=20)
+    say("every_second", jobs=1000, seconds=20, **_rounded(lag))
+    print("1,000 jobs every second on one scheduler node\n")
+    print("  ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in lag.items()), end="\n\n")
+    took = await recurring.burst(url, due=20_000, stored=stored)
+    say("burst", due=20_000, stored=stored, **_rounded(took))
+    print(f"20,000 jobs due in one second beside {stored:,} others: the last is ready after {took['last_ready_seconds']:.2f} s\n")
+
+
+def say(scenario: str, **values: object) -> None:
+    print(json.dumps({"scenario": scenario, **values}), end="\n\n")
 
 
 def _rounded(values: dict[str, float]) -> dict[str, float]:
@@ -61,5 +69,5 @@ if __name__ == "__main__":
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--slots", type=int, default=1000, help="attempts the worker runs at once")
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one")
-    options = parser.parse_args()
-    uvloop.run(main(options.jobs, options.slots, options.url))
+    parser.add_argument("--stored", type=int, default=100_000, help="recurring jobs in the table that are not due")
+    uvloop.run(main(parser.parse_args()))

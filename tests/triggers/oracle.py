@@ -246,11 +246,11 @@ def days_named(text: str, first_year: int = 2024, last_year: int = 2031) -> Iter
 
 def instant_at(wall: datetime, zone: ZoneInfo) -> int:
     """When the wall first shows this time; the first instant after the gap where it never does."""
-    around = int(wall.replace(tzinfo=UTC).timestamp())
-    here = range(around - 26 * 3600, around + 26 * 3600)
-    # Two bounds close enough to look at every second between them.
-    coarse = next(instant for instant in here[::1800] if _wall_at(instant, zone) >= wall)
-    return next(instant for instant in range(coarse - 1800, coarse + 1) if _wall_at(instant, zone) >= wall)
+    found = int(wall.replace(tzinfo=UTC).timestamp()) + 26 * 3600
+    # Every half hour of two days, then every minute of that one, then every second: the first at which the wall shows that or later.
+    for length, step in ((52 * 3600, 1800), (1800, 60), (60, 1)):
+        found = next(instant for instant in range(found - length, found + 1, step) if _wall_at(instant, zone) >= wall)
+    return found
 
 
 def _wall_at(instant: int, zone: ZoneInfo) -> datetime:

@@ -44,6 +44,7 @@ class DueJob:
     id: UUID
     version: int
     next_at: datetime
+    fire_at: datetime
     schedule: Schedule
     created_at: datetime
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.scheduler.firer import Firer
+from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.loader import Loader
 from foliot.scheduler.promoter import Promoter
 from foliot.scheduler.pruner import Pruner
 from foliot.scheduler.reaper import Reaper
@@ -18,10 +19,13 @@ from foliot.store.store import Store
 class SchedulerNode(Supervisor):
     def __init__(self, *, store: Store, config: Config, clock: Clock, events: EventBus, listen_url: str | None) -> None:
         shards = ShardKeeper(store=store, config=config, clock=clock, events=events)
+        loader = Loader(store=store, shards=shards, clock=clock, events=events)
         services: list[Service] = [
             shards,
             Pruner(store=store, clock=clock, events=events),
-            Firer(store=store, shards=shards, clock=clock, events=events),
+            loader,
+            Firer(store=store, shards=shards, loader=loader, clock=clock, events=events),
+            Resumer(store=store, shards=shards, clock=clock, events=events),
             Promoter(store=store, clock=clock, events=events),
             Reaper(store=store, config=config, clock=clock, events=events),
         ]

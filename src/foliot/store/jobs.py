@@ -96,17 +96,15 @@ class Jobs:
         arguments = (job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now)
         return bool(await self._database.fetch_value(self._queries["resume_job"], *arguments))
 
-    async def due_jobs(self, shards: Sequence[int], limit: int) -> list[DueJob]:
-        """Up to `limit` of each shard."""
-        rows = await self._database.fetch(self._queries["due_jobs"], shards, limit, self._database.clock.sql_now())
-        return [DueJob(row[0], row[1], row[2], decode_schedule(row[3]), row[4]) for row in rows]
+    async def due_jobs(self, shards: Sequence[int], limit: int, ahead_seconds: float) -> tuple[datetime, list[DueJob]]:
+        """The database's now, and up to `limit` jobs of each shard that are due by then, or so much later."""
+        arguments = (shards, limit, ahead_seconds, self._database.clock.sql_now())
+        rows = await self._database.fetch(self._queries["due_jobs"], *arguments)
+        found = [DueJob(row[1], row[2], row[3], row[4], decode_schedule(row[5]), row[6]) for row in rows if row[1] is not None]
+        return rows[0][0], found
 
     async def jobs_to_resume(self) -> list[UUID]:
         return [row[0] for row in await self._database.fetch(self._queries["jobs_to_resume"], self._database.clock.sql_now())]
-
-    async def seconds_until_fire(self, shards: Sequence[int]) -> float | None:
-        found: float | None = await self._database.fetch_value(self._queries["seconds_until_fire"], shards, self._database.clock.sql_now())
-        return found
 
     async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
         """Safe to repeat: a cursor that has moved is not moved again."""

@@ -43,21 +43,25 @@ def next_instant(policy: WallPolicy, next_wall: Callable[[int], int | None], aft
     offset = offset_at(policy.zone, instant)
     # The wall time after which to look. Inside the repeated hour it may lie at its end.
     wall = max(instant + offset, _end_of_repeat(policy, instant) - 1)
-    while (found := next_wall(wall)) is not None and found - offset <= LATEST:
-        candidate = found - offset
-        if candidate - instant > 4 * LONGEST_TRANSITION and next_transition(policy.zone, instant, instant + LONGEST_TRANSITION) is None:
-            # What the transitions on the way skip or repeat is not named: only one near the end can matter.
-            instant, wall = candidate - 2 * LONGEST_TRANSITION, found - 1
-            offset = offset_at(policy.zone, instant)
-            continue
-        transition = next_transition(policy.zone, instant, candidate + LONGEST_TRANSITION)
-        if transition is None or (candidate < transition.instant and not _comes_again(policy, transition, found)):
-            return candidate
-        if transition.is_gap and candidate >= transition.instant and _is_moved_out_of(policy, transition, found):
-            return transition.instant
+    while True:
+        found = next_wall(wall)
+        # The one transition that can bring back wall times which are past already.
+        transition = next_transition(policy.zone, instant, instant + LONGEST_TRANSITION)
+        if found is not None and (candidate := found - offset) <= LATEST:
+            if transition is None and candidate - instant > 4 * LONGEST_TRANSITION:
+                # What the transitions on the way skip or repeat is not named: only one near the end can matter.
+                instant, wall = candidate - 2 * LONGEST_TRANSITION, found - 1
+                offset = offset_at(policy.zone, instant)
+                continue
+            transition = transition or next_transition(policy.zone, instant, candidate + LONGEST_TRANSITION)
+            if transition is None or (candidate < transition.instant and not _comes_again(policy, transition, found)):
+                return candidate
+            if transition.is_gap and candidate >= transition.instant and _is_moved_out_of(policy, transition, found):
+                return transition.instant
+        elif transition is None:
+            return None
         instant, offset = transition.instant, transition.after
         wall = _start_after(policy, transition) - 1
-    return None
 
 
 def _comes_again(policy: WallPolicy, transition: Transition, wall: int) -> bool:

@@ -76,31 +76,27 @@ with resumed as (
 select true from resumed
 
 -- name: due_jobs
--- What is due in these shards, longest due first.
-select j.id, j.version, j.next_at, j.schedule, j.created_at, j.runs_left
-from unnest($1::bigint[]) as mine (shard)
-cross join lateral (
+-- What is due in these shards up to a little ahead of now, longest due first; with the database's clock, which is the one that counts.
+with clock as (
+    select coalesce($4::timestamptz, clock_timestamp()) as at
+)
+select clock.at, j.id, j.version, j.next_at, j.fire_at, j.schedule, j.created_at
+from clock
+left join unnest($1::bigint[]) as mine (shard) on true
+left join lateral (
     select * from foliot.jobs
-    where shard = mine.shard and fire_at <= coalesce($3::timestamptz, clock_timestamp())
+    where shard = mine.shard and fire_at <= clock.at + $3::float8 * interval '1 second'
     order by fire_at
     limit $2::bigint
-) as j
+) as j on true
 
 -- name: jobs_to_resume
 -- Paused until an instant that has come.
 select id from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock_timestamp()) limit 1000
 
--- name: seconds_until_fire
--- How long until the next fire in these shards; null when there is none.
-select extract(epoch from min(first.fire_at) - coalesce($2::timestamptz, clock_timestamp()))::float8
-from unnest($1::bigint[]) as mine (shard)
-cross join lateral (
-    select fire_at from foliot.jobs where shard = mine.shard and fire_at is not null order by fire_at limit 1
-) as first
-
 -- name: fire_ticks
 -- Moves cursors, makes runs, and notes what did not become one, in one transaction, and only under epochs that are still in force. The
--- cursor is compared with what it was read as: a tick that another node dealt with matches nothing.
+-- cursor is compared with what it was read as: a tick that another node dealt with matches nothing, nor does one that is not due yet.
 with clock as (
     select coalesce($13::timestamptz, clock_timestamp()) as at
 ), mine as (
@@ -115,8 +111,8 @@ with clock as (
     set next_at = g.next_at,
         fire_at = case when j.runs_left - (g.tick_at is not null)::int <= 0 then null else g.fire_at end,
         runs_left = j.runs_left - (g.tick_at is not null)::int
-    from given g, mine
-    where j.id = g.job_id and j.version = g.version and j.next_at = g.expected_at and j.shard = mine.id and j.paused_at is null
+    from clock, given g, mine
+    where j.id = g.job_id and j.version = g.version and j.next_at = g.expected_at and j.shard = mine.id and j.fire_at <= clock.at
     returning j.id, j.task, j.queue, j.name, j.priority, j.payload, j.options, coalesce(j.schedule ->> 'overlap', 'skip') as overlap,
         g.tick_at, g.run_id
 ), open as (

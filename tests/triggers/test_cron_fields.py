@@ -1,0 +1,338 @@
+"""The grammar of cron: what each field may say, what H becomes, and that every error points at what is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.errors import Invalid
+from foliot.triggers.cron_fields import ALIASES, MAX_LENGTH, CronError, CronFields, parse_fields
+from tests.triggers import oracle
+
+SEEDS = [f"job-{n}" for n in range(3000)]
+
+
+def minutes_of(field: str, seed: str = "") -> tuple[int, ...]:
+    return parse_fields(f"{field} * * * *", seed=seed).minutes
+
+
+# Numbers, names, ranges, steps, lists
+
+
+@pytest.mark.parametrize(
+    ("field", "minutes"),
+    [
+        ("0", (0,)),
+        ("59", (59,)),
+        ("05", (5,)),
+        ("1,2,2,1", (1, 2)),
+        ("10-13", (10, 11, 12, 13)),
+        ("7-7", (7,)),
+        ("*/20", (0, 20, 40)),
+        ("?/20", (0, 20, 40)),
+        ("*/59", (0, 59)),
+        ("*/9999", (0,)),
+        ("5/20", (5, 25, 45)),
+        ("59/2", (59,)),
+        ("10-30/10", (10, 20, 30)),
+        ("10-29/10", (10, 20)),
+        ("9-9/2", (9,)),
+        ("58,*/30,1-2", (0, 1, 2, 30, 58)),
+    ],
+)
+def test_a_field_of_numbers_means_what_it_says(field: str, minutes: tuple[int, ...]) -> None:
+    assert minutes_of(field) == minutes
+
+
+def test_star_and_question_mark_are_every_number() -> None:
+    for star in "*?":
+        fields = parse_fields(" ".join(star * 6))
+        assert fields.seconds == fields.minutes == tuple(range(60))
+        assert fields.hours == tuple(range(24))
+        assert fields.days.days == frozenset(range(1, 32))
+        assert fields.months == frozenset(range(1, 13))
+        assert fields.days.weekdays == frozenset(range(7))
+        assert fields.days.needs_both
+        assert fields.is_elapsed
+
+
+def test_names_are_numbers_in_any_case() -> None:
+    by_number = parse_fields("0 0 * 1,2,3,4,5,6,7,8,9,10,11,12 0,1,2,3,4,5,6")
+    by_name = parse_fields("0 0 * jan,FEB,Mar,apr,may,jun,jul,aug,sep,oct,nov,dec sun,MON,Tue,wed,thu,fri,sat")
+    assert by_name.months == by_number.months
+    assert by_name.days.weekdays == by_number.days.weekdays
+
+
+@pytest.mark.parametrize(
+    ("field", "weekdays"),
+    [("7", {0}), ("0", {0}), ("0-7", set(range(7))), ("FRI-SUN", {5, 6, 0}), ("5-7", {5, 6, 0}), ("1-7/2", {1, 3, 5, 0}), ("SAT-SUN/1", {6, 0})],
+)
+def test_seven_is_sunday_and_a_range_may_end_with_it(field: str, weekdays: set[int]) -> None:
+    assert parse_fields(f"0 0 * * {field}").days.weekdays == weekdays
+
+
+@pytest.mark.parametrize(("field", "weekdays"), [("*/2", {0, 2, 4, 6}), ("2/2", {2, 4, 6}), ("7/2", {0}), ("6/1", {6}), ("0/7", {0})])
+def test_a_step_through_the_week_ends_on_saturday(field: str, weekdays: set[int]) -> None:
+    assert parse_fields(f"0 0 * * {field}").days.weekdays == weekdays
+
+
+def test_the_special_days_of_a_month_are_kept_apart() -> None:
+    days = parse_fields("0 0 L,L-3,LW,15W,1W,31W,7 * 5L,FRIL,0L,7L,MON#2,1#5,L").days
+    assert days.days == {7}
+    assert days.last_offsets == {0, 3}
+    assert days.nearest == {1, 15, 31}
+    assert days.has_last_workday
+    assert days.last_weekdays == {5, 0}
+    assert days.nth_weekdays == {(1, 2), (1, 5)}
+    assert days.weekdays == {6}
+
+
+@pytest.mark.parametrize(
+    ("days", "needs_both"),
+    [
+        ("* * *", True),
+        ("* * MON", True),
+        ("1 * *", True),
+        ("*/2 * MON", True),
+        ("1 * */2", True),
+        ("? * MON", True),
+        ("1 * ?", True),
+        ("*,1 * MON", True),
+        ("1 * MON", False),
+        ("1,*/2 * MON", False),
+        ("L * 5L", False),
+        ("H * H", False),
+        ("1-31 * 0-6", False),
+    ],
+)
+def test_a_day_must_fit_both_fields_when_one_begins_with_a_star_and_else_either(days: str, needs_both: bool) -> None:
+    assert parse_fields(f"0 0 {days}").days.needs_both is needs_both
+
+
+@pytest.mark.parametrize(
+    ("hour", "is_elapsed"),
+    [
+        *[("*", True), ("*/2", True), ("?", True), ("?/6", True), ("*/1", True)],
+        *[("0-23", False), ("2", False), ("*,2", False), ("*/2,3", False), ("H", False), ("H/6", False)],
+    ],
+)
+def test_elapsed_is_an_hour_of_star_or_of_a_step_of_it(hour: str, is_elapsed: bool) -> None:
+    assert parse_fields(f"0 {hour} * * *").is_elapsed is is_elapsed
+
+
+def test_five_fields_fire_at_second_zero_and_six_say_which() -> None:
+    assert parse_fields("1 2 3 4 5").seconds == (0,)
+    assert parse_fields("9 1 2 3 4 5").seconds == (9,)
+    assert parse_fields("1 2 3 4 5").texts == ("0", "1", "2", "3", "4", "5")
+
+
+def test_spaces_and_tabs_between_the_fields_do_not_matter() -> None:
+    fields = parse_fields("\t 5   4\t* * mon \n")
+    assert fields.texts == ("0", "5", "4", "*", "*", "MON")
+    assert fields.places[1:] == (2, 6, 8, 10, 12)
+
+
+@pytest.mark.parametrize("alias", sorted(ALIASES))
+def test_an_alias_is_its_expression_in_any_case(alias: str) -> None:
+    assert parse_fields(alias) == parse_fields(alias.upper()) == parse_fields(f" {alias} ") == parse_fields(ALIASES[alias])
+
+
+@given(st.integers(min_value=0, max_value=2**32).map(random.Random))
+def test_a_field_parses_into_the_numbers_that_the_oracle_matches(chance: random.Random) -> None:
+    expression = oracle.random_expression(chance)
+    fields, judge = parse_fields(expression), oracle.Expression.read(expression)
+    assert (set(fields.hours), set(fields.minutes), set(fields.seconds)) == judge.times()
+    assert fields.is_elapsed == judge.is_elapsed
+
+
+# H
+
+
+def test_h_is_the_same_for_the_same_seed_for_ever() -> None:
+    """These numbers are in people's schedules: they must never change."""
+    fields = parse_fields("H H H H H H", seed="nightly-report")
+    assert (fields.seconds, fields.minutes, fields.hours) == ((0,), (4,), (23,))
+    assert (fields.days.days, fields.months, fields.days.weekdays) == ({18}, {12}, {0})
+    assert parse_fields("H(10-19) H(0-7) * * *", seed="nightly-report").minutes == (14,)
+    assert parse_fields("H/15 H/6 * * *", seed="nightly-report").minutes == (4, 19, 34, 49)
+
+
+def test_h_in_one_field_says_nothing_about_another() -> None:
+    pairs = Counter((fields.minutes[0] // 20, fields.hours[0] // 8) for fields in (parse_fields("H H * * *", seed=seed) for seed in SEEDS))
+    assert len(pairs) == 9
+    assert min(pairs.values()) > len(SEEDS) / 9 * 0.8
+
+
+@pytest.mark.parametrize(
+    ("expression", "numbers"),
+    [
+        ("H * * * *", range(60)),
+        ("H(0-7) * * * *", range(8)),
+        ("H(30-59) * * * *", range(30, 60)),
+        ("H(5-5) * * * *", range(5, 6)),
+    ],
+)
+def test_h_spreads_evenly_over_its_range_and_not_beyond(expression: str, numbers: range) -> None:
+    found = Counter(parse_fields(expression, seed=seed).minutes for seed in SEEDS)
+    assert set(found) == {(number,) for number in numbers}
+    even = len(SEEDS) / len(numbers)
+    assert all(0.4 * even <= count <= 1.7 * even for count in found.values())
+
+
+def test_h_names_only_days_that_every_month_and_week_has() -> None:
+    found = [parse_fields("0 0 H * *", seed=seed).days.days for seed in SEEDS]
+    assert {day for days in found for day in days} == set(range(1, 29))
+    assert {day for seed in SEEDS for day in parse_fields("0 0 * * H", seed=seed).days.weekdays} == set(range(7))
+    assert {month for seed in SEEDS for month in parse_fields("0 0 1 H *", seed=seed).months} == set(range(1, 13))
+
+
+@pytest.mark.parametrize(("field", "step", "low", "high"), [("H/15", 15, 0, 59), ("H(0-29)/10", 10, 0, 29), ("H(10-50)/7", 7, 10, 50), ("H(3-5)/30", 30, 3, 5)])
+def test_h_with_a_step_keeps_the_step_and_moves_the_start(field: str, step: int, low: int, high: int) -> None:
+    starts = set()
+    for seed in SEEDS[:1000]:
+        minutes = minutes_of(field, seed)
+        starts.add(minutes[0])
+        assert minutes == tuple(range(minutes[0], high + 1, step))
+    assert starts == set(range(low, min(low + step, high + 1)))
+
+
+def test_h_stands_in_lists_and_in_lower_case() -> None:
+    assert set(minutes_of("0,h", "a job")) == {0, *minutes_of("H", "a job")}
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("expression", "field", "bad"),
+    [
+        ("60 * * * *", "minute", "60"),
+        ("-1 * * * *", "minute", "-1"),
+        ("* 24 * * *", "hour", "24"),
+        ("* * 0 * *", "day-of-month", "0"),
+        ("* * 32 * *", "day-of-month", "32"),
+        ("* * * 0 *", "month", "0"),
+        ("* * * 13 *", "month", "13"),
+        ("* * * * 8", "day-of-week", "8"),
+        ("60 * * * * *", "second", "60"),
+        ("0 60 * * * *", "minute", "60"),
+        ("1,2,99,4 * * * *", "minute", "99"),
+        ("  7   5,25  * * *", "hour", "25"),
+        ("*/0 * * * *", "minute", "*/0"),
+        ("*/-5 * * * *", "minute", "*/-5"),
+        ("*/ * * * *", "minute", "*/"),
+        ("*/5/5 * * * *", "minute", "*/5/5"),
+        ("*/10000 * * * *", "minute", "*/10000"),
+        ("/5 * * * *", "minute", "/5"),
+        ("30-10 * * * *", "minute", "30-10"),
+        ("* 22-2 * * *", "hour", "22-2"),
+        ("1-2-3 * * * *", "minute", "1-2-3"),
+        ("5- * * * *", "minute", "5-"),
+        ("1.5 * * * *", "minute", "1.5"),
+        ("** * * * *", "minute", "**"),
+        ("*5 * * * *", "minute", "*5"),
+        ("JAN * * * *", "minute", "JAN"),
+        ("* MON * * *", "hour", "MON"),
+        ("* * * MON *", "month", "MON"),
+        ("* * * january *", "month", "january"),
+        ("* * * * JAN", "day-of-week", "JAN"),
+        ("* * * * SAT-MON", "day-of-week", "SAT-MON"),
+        ("* * * * 7-1", "day-of-week", "7-1"),
+        ("* * * * MON#0", "day-of-week", "MON#0"),
+        ("* * * * MON#6", "day-of-week", "MON#6"),
+        ("* * * * MON#", "day-of-week", "MON#"),
+        ("* * * * #2", "day-of-week", "#2"),
+        ("* * * * XYZ#2", "day-of-week", "XYZ#2"),
+        ("* * * * 8#2", "day-of-week", "8#2"),
+        ("* * * * 8L", "day-of-week", "8L"),
+        ("* * * * XYZL", "day-of-week", "XYZL"),
+        ("* * * * MON-FRIL", "day-of-week", "MON-FRIL"),
+        ("* * * * 15W", "day-of-week", "15W"),
+        ("* * 0W * *", "day-of-month", "0W"),
+        ("* * 32W * *", "day-of-month", "32W"),
+        ("* * 1-5W * *", "day-of-month", "1-5W"),
+        ("* * W * *", "day-of-month", "W"),
+        ("* * L-31 * *", "day-of-month", "L-31"),
+        ("* * L- * *", "day-of-month", "L-"),
+        ("* * L/2 * *", "day-of-month", "L/2"),
+        ("* * LW-1 * *", "day-of-month", "LW-1"),
+        ("* * 5L * *", "day-of-month", "5L"),
+        ("* * MON#2 * *", "day-of-month", "MON#2"),
+        ("L * * * *", "minute", "L"),
+        ("* 5W * * *", "hour", "5W"),
+        ("* * * L *", "month", "L"),
+        ("H(60-70) * * * *", "minute", "H(60-70)"),
+        ("H(30-10) * * * *", "minute", "H(30-10)"),
+        ("H() * * * *", "minute", "H()"),
+        ("H(1) * * * *", "minute", "H(1)"),
+        ("H/0 * * * *", "minute", "H/0"),
+        ("H-5 * * * *", "minute", "H-5"),
+        ("* * * H(JAN-MAR) *", "month", "H(JAN-MAR)"),
+        ("5,HH * * * *", "minute", "HH"),
+        # Digits and letters of other scripts are not cron, whatever Python makes of them.
+        ("٣ * * * *", "minute", "٣"),
+        ("*/٣ * * * *", "minute", "*/٣"),
+        ("* * L-٣ * *", "day-of-month", "L-٣"),
+        ("* * * * MON#٢", "day-of-week", "MON#٢"),
+        ("* * * * ſun", "day-of-week", "ſun"),
+        ("* * * * frı", "day-of-week", "frı"),
+        ("ß,5 * * * *", "minute", "ß"),
+        ("5,ŉ * * * *", "minute", "ŉ"),
+    ],
+)
+def test_an_error_names_the_field_and_points_at_the_bad_part(expression: str, field: str, bad: str) -> None:
+    with pytest.raises(CronError) as caught:
+        parse_fields(expression)
+    error = caught.value
+    assert error.field == field
+    assert expression[error.start : error.end] == bad
+    assert error.detail.startswith(f"{field}: ")
+    assert error.code == "invalid_cron"
+
+
+@pytest.mark.parametrize(("expression", "place"), [(",1 * * * *", 0), ("1,,2 * * * *", 2), ("1, * * * *", 2), ("* ,5 * * *", 2), ("* * * * 1,", 10)])
+def test_an_empty_part_of_a_list_is_pointed_at(expression: str, place: int) -> None:
+    with pytest.raises(CronError) as caught:
+        parse_fields(expression)
+    assert (caught.value.start, caught.value.end) == (place, place + 1)
+
+
+@pytest.mark.parametrize("expression", ["", " ", "*", "* * * *", "* * * * * * *", "@", "@never", "@reboot", "@ daily", "@daily * * * *", "* * * * @daily 1 1"])
+def test_the_wrong_number_of_fields_and_an_unknown_alias_are_errors_of_the_whole(expression: str) -> None:
+    with pytest.raises(CronError) as caught:
+        parse_fields(expression)
+    assert caught.value.field == "expression"
+    assert expression[caught.value.start : caught.value.end] == expression
+
+
+def test_an_error_about_an_alias_lists_those_that_exist() -> None:
+    with pytest.raises(CronError, match=r"@annually, @daily, .*@yearly"):
+        parse_fields("@fortnightly")
+    with pytest.raises(CronError, match="no meaning"):
+        parse_fields("@Reboot")
+
+
+def test_an_expression_may_be_long_but_not_endless() -> None:
+    longest = ",".join(["10"] * 164) + " * * * *"
+    assert len(longest) == MAX_LENGTH - 1
+    parse_fields(longest)
+    with pytest.raises(CronError) as caught:
+        parse_fields(longest + "  ")
+    assert (caught.value.field, caught.value.start, caught.value.end) == ("expression", MAX_LENGTH, MAX_LENGTH + 1)
+
+
+def test_a_cron_error_is_an_invalid_request() -> None:
+    assert issubclass(CronError, Invalid)
+
+
+@given(st.text(alphabet="0123456789*/-,?LWH#()@ MONJAN", max_size=40))
+def test_an_error_always_points_into_the_expression(expression: str) -> None:
+    try:
+        assert isinstance(parse_fields(expression), CronFields)
+    except CronError as error:
+        assert 0 <= error.start <= error.end <= len(expression) + 1
+        assert error.field

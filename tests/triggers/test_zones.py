@@ -1,0 +1,140 @@
+"""Zones: every change of an offset that the tz database knows is found, and only names of zones are taken for names."""
+
+from __future__ import annotations
+
+import io
+import struct
+from datetime import UTC, datetime
+from importlib import resources
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.errors import Invalid
+from foliot.triggers.base import LATEST
+from foliot.triggers.zones import Transition, last_transition, next_transition, offset_at, zone_named
+from tests.triggers import oracle
+from tests.triggers.oracle import instant_of
+
+NEW_YORK = ZoneInfo("America/New_York")
+HEADER = struct.Struct(">4sc15x6l")
+
+
+def recorded_transitions(data: bytes) -> list[Transition]:
+    """What a TZif file says (RFC 8536, the second, 64-bit block)."""
+    _, _, utc_count, standard_count, leap_count, time_count, type_count, character_count = HEADER.unpack(data[:44])
+    data = data[44 + time_count * 5 + type_count * 6 + character_count + leap_count * 8 + standard_count + utc_count :]
+    _, _, _, _, _, time_count, type_count, _ = HEADER.unpack(data[:44])
+    times = struct.unpack(f">{time_count}q", data[44 : 44 + 8 * time_count])
+    kinds = data[44 + 8 * time_count :][:time_count]
+    types = data[44 + 9 * time_count :]
+    offsets = [struct.unpack(">l", types[6 * n : 6 * n + 4])[0] for n in range(type_count)]
+    found, before = [], offsets[0]
+    for instant, kind in zip(times, kinds, strict=True):
+        if offsets[kind] != before:
+            found.append(Transition(instant, before, offsets[kind]))
+        before = offsets[kind]
+    return found
+
+
+def transitions_of(zone: ZoneInfo, after: int, until: int) -> list[Transition]:
+    found = []
+    while (transition := next_transition(zone, after, until)) is not None:
+        found.append(transition)
+        after = transition.instant
+    return found
+
+
+def test_every_transition_since_1970_in_the_tz_database_is_found_to_the_second() -> None:
+    compared = 0
+    package = resources.files("tzdata")
+    # Many names are links to the same zone.
+    distinct = {(package / "zoneinfo" / name).read_bytes(): name for name in (package / "zones").read_text().split()}
+    for data, name in distinct.items():
+        recorded = [transition for transition in recorded_transitions(data) if transition.instant > 0]
+        last = recorded[-1].instant if recorded else 0
+        zone = ZoneInfo.from_file(io.BytesIO(data), key=name)
+        assert transitions_of(zone, 0, last) == recorded, name
+        compared += len(recorded)
+    assert len(distinct) > 300
+    assert compared > 10_000
+
+
+@pytest.mark.parametrize("zone", oracle.ZONES, ids=str)
+def test_the_transitions_of_2024_to_2031_are_those_that_a_look_at_every_half_hour_finds(zone: ZoneInfo) -> None:
+    found = transitions_of(zone, instant_of(2024) - 1, instant_of(2032) - 1)
+    assert [transition.instant for transition in found] == [instant for other, instant in oracle.transitions() if other is zone]
+    for transition in found:
+        assert offset_at(zone, transition.instant - 1) == transition.before
+        assert offset_at(zone, transition.instant) == transition.after
+
+
+def test_rules_go_on_beyond_what_is_recorded() -> None:
+    found = transitions_of(NEW_YORK, instant_of(2150), instant_of(2151))
+    assert [datetime.fromtimestamp(transition.instant, UTC).isoformat() for transition in found] == [
+        "2150-03-08T07:00:00+00:00",
+        "2150-11-01T06:00:00+00:00",
+    ]
+    assert [transition.is_gap for transition in found] == [True, False]
+
+
+def test_both_searches_count_their_far_end_and_the_backward_one_its_near_end_too() -> None:
+    spring = instant_of(2024, 3, 10, 7)
+    found = Transition(spring, -18000, -14400)
+    assert next_transition(NEW_YORK, spring - 1, spring) == found
+    assert next_transition(NEW_YORK, spring, spring + 1) is None
+    assert next_transition(NEW_YORK, spring - 10, spring - 1) is None
+    assert last_transition(NEW_YORK, spring - 10, spring) == found
+    assert last_transition(NEW_YORK, spring, spring + 10) == found
+    assert last_transition(NEW_YORK, spring + 1, spring + 10) is None
+    assert last_transition(NEW_YORK, spring - 10, spring - 1) is None
+
+
+@given(
+    st.sampled_from([*oracle.ZONES, ZoneInfo("Asia/Tehran"), ZoneInfo("Europe/Dublin"), ZoneInfo("Antarctica/Troll")]),
+    st.integers(min_value=0, max_value=instant_of(2100)),
+    st.integers(min_value=0, max_value=3 * 366 * 86_400),
+)
+def test_the_backward_search_finds_the_last_of_those_that_the_forward_one_finds(zone: ZoneInfo, start: int, length: int) -> None:
+    found = transitions_of(zone, start - 1, start + length)
+    assert last_transition(zone, start, start + length) == (found[-1] if found else None)
+
+
+def test_an_offset_may_have_odd_minutes_and_seconds() -> None:
+    assert offset_at(ZoneInfo("Asia/Kathmandu"), instant_of(2024)) == 20_700
+    assert offset_at(ZoneInfo("Africa/Monrovia"), instant_of(1971)) == -2670
+    assert offset_at(NEW_YORK, instant_of(2024)) == -18_000
+
+
+@pytest.mark.parametrize("instant", [LATEST, LATEST * 10, 10**30, -62_135_596_800, -(10**30)])
+def test_an_offset_exists_however_far_away(instant: int) -> None:
+    for zone in oracle.ZONES:
+        assert abs(offset_at(zone, instant)) <= 14 * 3600
+
+
+@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Ushuaia", "Etc/GMT+12", "GB", "EST5EDT"])
+def test_iana_names_are_taken(name: str) -> None:
+    assert zone_named(name).key == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *["", " ", "Europe", "UTC ", "Europe/Berlin/", "Europe//Berlin", "Mars/Phobos", "+02:00", "Europe/Berlin\0", "\ud800", "x" * 100_000],
+        *["/etc/passwd", "/usr/share/zoneinfo/UTC", "../UTC", "./UTC", "Europe/../UTC", "tzdata.zi", "zone.tab", "leapseconds", "__init__.py"],
+        # The same word for another zone on each machine, and zones that count leap seconds.
+        *["localtime", "posixrules", "right/UTC", "posix/UTC"],
+    ],
+)
+def test_what_is_no_name_of_a_zone_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        zone_named(name)
+    assert caught.value.field == "timezone"
+    assert len(caught.value.detail) < 700
+
+
+def test_a_misspelt_zone_gets_a_hint() -> None:
+    with pytest.raises(Invalid, match="did you mean 'Europe/Berlin'"):
+        zone_named("europe/berlin")
