@@ -220,7 +220,11 @@ def fires_by_policy(text: str, seen: Window) -> dict[tuple[str, str], list[int]]
     comings: dict[datetime, list[int]] = {}
     for instant, wall in matches:
         comings.setdefault(wall, []).append(instant)
-    by_fold = {"first": {min(instants) for instants in comings.values()}, "last": {max(instants) for instants in comings.values()}, "both": every}
+    by_fold = {
+        "first": {min(instants) for instants in comings.values()},
+        "last": {max(instants) for instants in comings.values()},
+        "both": every,
+    }
     shifted = {instant for instant, left_out in seen.gaps if any(is_named(wall) for wall in left_out)}
     is_elapsed = Expression.read(text).is_elapsed
     found = {}

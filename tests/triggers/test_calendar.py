@@ -52,7 +52,12 @@ def judged(inner: list[int], calendar: Calendar, on_excluded: OnExcluded) -> lis
 
 def test_a_fire_on_an_excluded_day_is_skipped() -> None:
     trigger = CalendarTrigger(parse_cron("0 9 * * *", NEW_YORK), Calendar(NEW_YORK, frozenset({CHRISTMAS}), WEEKEND))
-    assert walls_of(trigger, instant_of(2024, 12, 19, 20), 4) == ["Fri 12-20 09:00", "Mon 12-23 09:00", "Tue 12-24 09:00", "Thu 12-26 09:00"]
+    assert walls_of(trigger, instant_of(2024, 12, 19, 20), 4) == [
+        "Fri 12-20 09:00",
+        "Mon 12-23 09:00",
+        "Tue 12-24 09:00",
+        "Thu 12-26 09:00",
+    ]
 
 
 def test_a_fire_on_an_excluded_day_is_put_off_to_the_next_that_is_allowed_at_the_same_time() -> None:
@@ -172,7 +177,9 @@ def test_the_far_future_and_the_distant_past_are_no_crash(on_excluded: OnExclude
     st.sampled_from(["skip", "move"]),
     st.booleans(),
 )
-def test_a_calendar_does_what_a_walk_over_the_days_does(transition: tuple[ZoneInfo, int], number: int, on_excluded: OnExcluded, is_foreign: bool) -> None:
+def test_a_calendar_does_what_a_walk_over_the_days_does(
+    transition: tuple[ZoneInfo, int], number: int, on_excluded: OnExcluded, is_foreign: bool
+) -> None:
     """Over three weeks with a change of the clock in the middle; the calendar's zone may be another than the trigger's."""
     chance = random.Random(number)
     zone, middle = transition
@@ -182,11 +189,15 @@ def test_a_calendar_does_what_a_walk_over_the_days_does(transition: tuple[ZoneIn
     weekdays = frozenset(chance.sample(range(7), k=chance.choice([0, 1, 2, 2, 3])))
     inner: Trigger
     if chance.random() < 0.3:
-        inner = IntervalTrigger(chance.choice([5000, 7200, 40_000, DAY, 2 * DAY]), middle - 40 * DAY - chance.randrange(DAY), WallPolicy(zone))
+        inner = IntervalTrigger(
+            chance.choice([5000, 7200, 40_000, DAY, 2 * DAY]), middle - 40 * DAY - chance.randrange(DAY), WallPolicy(zone)
+        )
     else:
         hours = chance.choice(["*/5", "0", "1", "2", "3", "23", "0-3", "9,17", "*"])
         weekday = chance.choice(["*", "SUN", "SAT,SUN", "MON-FRI", "TUE", "5L"])
-        inner = parse_cron(f"{chance.choice([0, 15, 30, 59])} {hours} * * {weekday}", zone, dst_fold=chance.choice(["first", "last", "both"]))
+        inner = parse_cron(
+            f"{chance.choice([0, 15, 30, 59])} {hours} * * {weekday}", zone, dst_fold=chance.choice(["first", "last", "both"])
+        )
     calendar = Calendar(calendar_zone, dates, weekdays)
     # Long enough before, so that what is put off into the window is seen; and after it nothing that could be put off to an earlier time.
     all_inner, instant = [], inner.next_after(middle - 40 * DAY)

@@ -84,7 +84,10 @@ def test_bounds_that_contain_nothing_are_never() -> None:
     assert BoundedTrigger(HOURLY, LATEST + 1).next_after(0) is None
 
 
-@given(st.lists(st.tuples(st.integers(min_value=1, max_value=50), st.integers(min_value=0, max_value=50)), min_size=1, max_size=4), st.integers(0, 99))
+@given(
+    st.lists(st.tuples(st.integers(min_value=1, max_value=50), st.integers(min_value=0, max_value=50)), min_size=1, max_size=4),
+    st.integers(0, 99),
+)
 def test_a_union_is_the_sorted_set_of_what_its_triggers_fire(intervals: list[tuple[int, int]], after: int) -> None:
     union = UnionTrigger(tuple(IntervalTrigger(period, anchor, WallPolicy(UTC_ZONE)) for period, anchor in intervals))
     judged = sorted({instant for period, anchor in intervals for instant in range(anchor, 200, period) if instant > after})
@@ -93,7 +96,9 @@ def test_a_union_is_the_sorted_set_of_what_its_triggers_fire(intervals: list[tup
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(all_kinds(), instants, st.integers(min_value=1, max_value=100))
-def test_every_trigger_is_strictly_increasing_and_answers_the_same_from_anywhere_in_between(trigger: Trigger, after: int, share: int) -> None:
+def test_every_trigger_is_strictly_increasing_and_answers_the_same_from_anywhere_in_between(
+    trigger: Trigger, after: int, share: int
+) -> None:
     found = fire_times(trigger, after, 12)
     previous = after
     for instant in found:

@@ -155,7 +155,9 @@ def test_cronsim_agrees_in_utc_on_all_that_a_crontab_can_say() -> None:
         assert fire_times(trigger, start, 60) == judged, f"{expression} after {start}"
 
 
-@pytest.mark.parametrize("days", ["L * *", "LW * *", "L,15 2 *", "* * 5L", "* * 0L", "* * MON#2", "13 * 5#5", "* * 7#1,3L", "LW */3 1", "29 2 *"])
+@pytest.mark.parametrize(
+    "days", ["L * *", "LW * *", "L,15 2 *", "* * 5L", "* * 0L", "* * MON#2", "13 * 5#5", "* * 7#1,3L", "LW */3 1", "29 2 *"]
+)
 def test_cronsim_agrees_from_2024_to_2031_on_last_and_nth_days(days: str) -> None:
     judged = []
     for moment in CronSim(f"30 6 {days}", to_datetime(FIRST)):
@@ -175,7 +177,9 @@ def test_cronsim_agrees_on_fixed_times_in_zones_with_daylight_saving(name: str) 
             minutes = ",".join(str(chance.randrange(60)) for _ in range(chance.randint(1, 4)))
             hours = chance.choice(["0", "1", "2", "3", "23", "0-3", "1,2", "0-23", "2-23/3", "23,0"])
             start = instant - 2 * DAY
-            judged = [int(moment.timestamp()) for moment in islice(CronSim(f"{minutes} {hours} * * *", datetime.fromtimestamp(start, zone)), 150)]
+            judged = [
+                int(moment.timestamp()) for moment in islice(CronSim(f"{minutes} {hours} * * *", datetime.fromtimestamp(start, zone)), 150)
+            ]
             assert fire_times(parse_cron(f"{minutes} {hours} * * *", zone), start, 150) == judged, f"{minutes} {hours} after {start}"
 
 
@@ -316,7 +320,9 @@ def test_lord_howe_moves_its_clock_by_half_an_hour() -> None:
     assert times_of("*/30 * * * *", "Australia/Lord_Howe", autumn)[2:6] == ["01:00+1100", "01:30+1100", "01:30+1030", "02:00+1030"]
 
 
-@pytest.mark.parametrize(("name", "day", "offset"), [("America/Santiago", date(2024, 9, 8), "-0300"), ("Africa/Cairo", date(2024, 4, 26), "+0300")])
+@pytest.mark.parametrize(
+    ("name", "day", "offset"), [("America/Santiago", date(2024, 9, 8), "-0300"), ("Africa/Cairo", date(2024, 4, 26), "+0300")]
+)
 def test_where_midnight_does_not_exist_a_midnight_job_fires_at_one_or_not_at_all(name: str, day: date, offset: str) -> None:
     assert times_of("0 0 * * *", name, day) == [f"01:00{offset}"]
     assert times_of("0 0 * * *", name, day, dst_gap="skip") == []
@@ -360,7 +366,10 @@ def test_kathmandu_is_three_quarters_of_an_hour_off() -> None:
         ("L-28 2 *", ["2024-02-01", "2028-02-01"]),
         ("L,1 * *", ["2024-01-01", "2024-01-31", "2024-02-01", "2024-02-29"]),
         ("LW * *", ["2024-01-31", "2024-02-29", "2024-03-29", "2024-04-30", "2024-05-31", "2024-06-28"]),
-        ("15W * *", ["2024-01-15", "2024-02-15", "2024-03-15", "2024-04-15", "2024-05-15", "2024-06-14", "2024-07-15", "2024-08-15", "2024-09-16"]),
+        (
+            "15W * *",
+            ["2024-01-15", "2024-02-15", "2024-03-15", "2024-04-15", "2024-05-15", "2024-06-14", "2024-07-15", "2024-08-15", "2024-09-16"],
+        ),
         # A Saturday 1st must not go back into the month before, a Sunday 31st not on into the next.
         ("1W 6,9 *", ["2024-06-03", "2024-09-02"]),
         ("31W * *", ["2024-01-31", "2024-03-29", "2024-05-31", "2024-07-31", "2024-08-30", "2024-10-31", "2024-12-31"]),
@@ -429,7 +438,9 @@ def test_an_alias_fires_as_what_it_stands_for(alias: str, same: str) -> None:
     assert fire_times(parse_cron(alias, NEW_YORK), FIRST, 100) == fire_times(parse_cron(same, NEW_YORK), FIRST, 100)
 
 
-@pytest.mark.parametrize("expression", ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 L-29 2 *", "0 0 30W 2 *", "0 0 */30 * MON#2", "0 0 30 2 */1", "7 0 0 31 apr ?"])
+@pytest.mark.parametrize(
+    "expression", ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 L-29 2 *", "0 0 30W 2 *", "0 0 */30 * MON#2", "0 0 30 2 */1", "7 0 0 31 apr ?"]
+)
 def test_what_can_never_fire_is_refused_with_the_day_as_the_place(expression: str) -> None:
     with pytest.raises(CronError) as caught:
         parse_cron(expression, UTC_ZONE)
@@ -482,7 +493,11 @@ def test_the_same_question_has_the_same_answer(
 ) -> None:
     expression = next(possible_expressions(chance, 1))
     answers = {tuple(fire_times(parse_cron(expression, zone, dst_gap=dst_gap, dst_fold=dst_fold), instant, 5)) for _ in range(2)}
-    answers.add(tuple(fire_times(parse_cron(f"  {expression.lower()} ", ZoneInfo.no_cache(zone.key), dst_gap=dst_gap, dst_fold=dst_fold), instant, 5)))
+    answers.add(
+        tuple(
+            fire_times(parse_cron(f"  {expression.lower()} ", ZoneInfo.no_cache(zone.key), dst_gap=dst_gap, dst_fold=dst_fold), instant, 5)
+        )
+    )
     assert len(answers) == 1
 
 

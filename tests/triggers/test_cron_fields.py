@@ -69,7 +69,15 @@ def test_names_are_numbers_in_any_case() -> None:
 
 @pytest.mark.parametrize(
     ("field", "weekdays"),
-    [("7", {0}), ("0", {0}), ("0-7", set(range(7))), ("FRI-SUN", {5, 6, 0}), ("5-7", {5, 6, 0}), ("1-7/2", {1, 3, 5, 0}), ("SAT-SUN/1", {6, 0})],
+    [
+        ("7", {0}),
+        ("0", {0}),
+        ("0-7", set(range(7))),
+        ("FRI-SUN", {5, 6, 0}),
+        ("5-7", {5, 6, 0}),
+        ("1-7/2", {1, 3, 5, 0}),
+        ("SAT-SUN/1", {6, 0}),
+    ],
 )
 def test_seven_is_sunday_and_a_range_may_end_with_it(field: str, weekdays: set[int]) -> None:
     assert parse_fields(f"0 0 * * {field}").days.weekdays == weekdays
@@ -190,7 +198,9 @@ def test_h_names_only_days_that_every_month_and_week_has() -> None:
     assert {month for seed in SEEDS for month in parse_fields("0 0 1 H *", seed=seed).months} == set(range(1, 13))
 
 
-@pytest.mark.parametrize(("field", "step", "low", "high"), [("H/15", 15, 0, 59), ("H(0-29)/10", 10, 0, 29), ("H(10-50)/7", 7, 10, 50), ("H(3-5)/30", 30, 3, 5)])
+@pytest.mark.parametrize(
+    ("field", "step", "low", "high"), [("H/15", 15, 0, 59), ("H(0-29)/10", 10, 0, 29), ("H(10-50)/7", 7, 10, 50), ("H(3-5)/30", 30, 3, 5)]
+)
 def test_h_with_a_step_keeps_the_step_and_moves_the_start(field: str, step: int, low: int, high: int) -> None:
     starts = set()
     for seed in SEEDS[:1000]:
@@ -294,14 +304,18 @@ def test_an_error_names_the_field_and_points_at_the_bad_part(expression: str, fi
     assert error.code == "invalid_cron"
 
 
-@pytest.mark.parametrize(("expression", "place"), [(",1 * * * *", 0), ("1,,2 * * * *", 2), ("1, * * * *", 2), ("* ,5 * * *", 2), ("* * * * 1,", 10)])
+@pytest.mark.parametrize(
+    ("expression", "place"), [(",1 * * * *", 0), ("1,,2 * * * *", 2), ("1, * * * *", 2), ("* ,5 * * *", 2), ("* * * * 1,", 10)]
+)
 def test_an_empty_part_of_a_list_is_pointed_at(expression: str, place: int) -> None:
     with pytest.raises(CronError) as caught:
         parse_fields(expression)
     assert (caught.value.start, caught.value.end) == (place, place + 1)
 
 
-@pytest.mark.parametrize("expression", ["", " ", "*", "* * * *", "* * * * * * *", "@", "@never", "@reboot", "@ daily", "@daily * * * *", "* * * * @daily 1 1"])
+@pytest.mark.parametrize(
+    "expression", ["", " ", "*", "* * * *", "* * * * * * *", "@", "@never", "@reboot", "@ daily", "@daily * * * *", "* * * * @daily 1 1"]
+)
 def test_the_wrong_number_of_fields_and_an_unknown_alias_are_errors_of_the_whole(expression: str) -> None:
     with pytest.raises(CronError) as caught:
         parse_fields(expression)

@@ -122,8 +122,30 @@ def test_iana_names_are_taken(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *["", " ", "Europe", "UTC ", "Europe/Berlin/", "Europe//Berlin", "Mars/Phobos", "+02:00", "Europe/Berlin\0", "\ud800", "x" * 100_000],
-        *["/etc/passwd", "/usr/share/zoneinfo/UTC", "../UTC", "./UTC", "Europe/../UTC", "tzdata.zi", "zone.tab", "leapseconds", "__init__.py"],
+        *[
+            "",
+            " ",
+            "Europe",
+            "UTC ",
+            "Europe/Berlin/",
+            "Europe//Berlin",
+            "Mars/Phobos",
+            "+02:00",
+            "Europe/Berlin\0",
+            "\ud800",
+            "x" * 100_000,
+        ],
+        *[
+            "/etc/passwd",
+            "/usr/share/zoneinfo/UTC",
+            "../UTC",
+            "./UTC",
+            "Europe/../UTC",
+            "tzdata.zi",
+            "zone.tab",
+            "leapseconds",
+            "__init__.py",
+        ],
         # The same word for another zone on each machine, and zones that count leap seconds.
         *["localtime", "posixrules", "right/UTC", "posix/UTC"],
     ],

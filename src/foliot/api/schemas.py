@@ -12,12 +12,13 @@ from msgspec import Meta
 
 from foliot.errors import Invalid
 from foliot.model.ids import shard_of
-from foliot.model.job import RecurringJob, scheduled_from
+from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.retry import Backoff
 from foliot.model.run import MAX_RETRIES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun
-from foliot.model.schedule import Catchup, Overlap, Schedule
+from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Overlap, Schedule
 from foliot.model.states import RunState
+from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.wall import DstFold, DstGap
 
@@ -26,6 +27,7 @@ NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
 MAX_DELAY_SECONDS = 315_360_000
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+ONLY_RECURRING = ("start_at", "end_at", "max_runs")
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
 Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
@@ -79,9 +81,11 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.delay_seconds is not None or self.schedule_time is not None:
             field = "delay_seconds" if self.delay_seconds is not None else "schedule_time"
             raise Invalid(f"{field}: a recurring job has none; use start_at", field=field)
+        if self.name is not None:
+            check_name(self.name)
         job = RecurringJob(
             id=job_id,
-            name=self.name or f"{self.task_name()}-{job_id.hex[-12:]}",
+            name=self.name or f"{self.task_name()[:187]}-{job_id.hex[-12:]}",
             task=self.task_name(),
             queue=self.queue or queue,
             priority=self.priority,
@@ -99,15 +103,24 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             updated_at=now,
             shard=shard_of(job_id),
         )
-        planned = scheduled_from(job, now)
+        try:
+            planned = scheduled_from(job, now)
+        except CronError as error:
+            if self.schedule is None:
+                raise
+            raise CronError(f"schedule: {error.detail.removeprefix('cron: ')}", field="schedule") from None
         if planned.next_at is None:
-            raise Invalid("end_at: the job would never fire", field="end_at")
+            field = "start_at" if self.end_at is None else "end_at"
+            raise Invalid(f"{field}: the job would never fire", field=field)
         return planned
 
     def _schedule(self) -> Schedule:
         given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
+        window = parse_duration(self.catchup_window, field="catchup_window")
+        if window > MAX_CATCHUP_WINDOW_SECONDS:
+            raise Invalid("catchup_window: must be a year (365d) at most", field="catchup_window")
         return Schedule(
             cron=self.cron or self.schedule,
             every=self.every,
@@ -119,17 +132,20 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             jitter_seconds=self.jitter_seconds,
             overlap=self.overlap,
             catchup=self.catchup,
-            catchup_window_seconds=parse_duration(self.catchup_window, field="catchup_window"),
+            catchup_window_seconds=window,
             catchup_max=self.catchup_max,
         )
 
     def new_run(self, run_id: UUID, *, queue: str) -> NewRun:
         """The run this job is. Raises `Invalid` for fields that contradict each other."""
-        if self.delay_seconds is not None and self.schedule_time is not None:
-            raise Invalid("schedule_time: give either delay_seconds or schedule_time", field="schedule_time")
+        given = [name for name in ("delay_seconds", "schedule_time", "schedule") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
+        if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) is not None]:
+            raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron or every too", field=misplaced[0])
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
-            raise Invalid(f"schedule_time: must be before the year {LATEST.year}", field="schedule_time")
+            raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
         return NewRun(
             id=run_id,
             task=self.task_name(),

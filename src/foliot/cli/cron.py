@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -50,8 +51,9 @@ def next_command(
     times = [to_datetime(found).astimezone(found_zone).isoformat() for found in fire_times(trigger, to_instant(start), count)]
     if as_json:
         click.echo(msgspec.json.encode({"expression": expression, "timezone": zone, "times": times}))
-    else:
-        click.echo("\n".join(times))
+        return
+    for time in times:
+        click.echo(time)
 
 
 @command.command("explain")
@@ -68,7 +70,9 @@ def _parse(expression: str, zone: ZoneInfo, seed: str, dst_gap: DstGap, dst_fold
     try:
         return parse_cron(expression, zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold)
     except CronError as error:
-        place = f"\n  {expression}\n  {' ' * error.start}{'^' * (error.end - error.start)}" if error.end else ""
+        # A tab or a new line would move what stands below.
+        line = re.sub(r"\s", " ", expression)
+        place = f"\n  {line}\n  {' ' * error.start}{'^' * (error.end - error.start)}" if error.end else ""
         raise Invalid(f"{error.detail}{place}", field=error.field) from None
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from foliot.errors import Invalid
 from foliot.model.schedule import Schedule, jitter_of, last_ticks, trigger_of
 from foliot.triggers.base import Trigger, to_datetime, to_instant
+
+# Control characters, invisible ones, line and paragraph separators.
+NOT_IN_NAMES = frozenset({"Cc", "Cf", "Zl", "Zp"})
+# Invisible too, but parts of emoji and of words.
+JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,26 @@ def scheduled_from(job: RecurringJob, now: datetime) -> RecurringJob:
 def resumed(job: RecurringJob, now: datetime) -> tuple[RecurringJob, datetime | None, datetime | None]:
     """The job as it goes on from now, and the first and last tick that its pause made it miss."""
     at = to_instant(now)
-    missed = [] if job.next_at is None else last_ticks(job.trigger, to_instant(job.next_at) - 1, at, 1)
+    missed = [] if job.next_at is None or job.runs_left == 0 else last_ticks(job.trigger, to_instant(job.next_at) - 1, at, 1)
     later = scheduled_from(job, now)
     return later, job.next_at if missed else None, to_datetime(missed[0]) if missed else None
+
+
+def check_name(name: str) -> None:
+    """A name stands in paths beside ids, so it must be one segment of a path, and no id. Raises `Invalid` for what is not."""
+    if any(unicodedata.category(character) in NOT_IN_NAMES and character not in JOINERS for character in name):
+        raise Invalid("name: must have no control characters", field="name")
+    if "/" in name or name in (".", ".."):
+        raise Invalid("name: must have no '/' and must not be '.' or '..', which are not found in a path", field="name")
+    if name != name.strip():
+        raise Invalid("name: must not begin or end with a blank", field="name")
+    if _is_uuid(name):
+        raise Invalid("name: looks like an id; choose another", field="name")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -17,6 +17,7 @@ from foliot.errors import Invalid
 from foliot.triggers.base import Trigger, to_instant
 from foliot.triggers.compose import BoundedTrigger
 from foliot.triggers.cron import parse_cron
+from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.interval import IntervalTrigger
 from foliot.triggers.wall import DstFold, DstGap, WallPolicy
@@ -25,6 +26,7 @@ from foliot.triggers.zones import zone_named
 Overlap = Literal["skip", "buffer_one", "buffer_all", "allow_all"]
 Catchup = Literal["none", "latest", "all"]
 Reason = Literal["overlap", "missed", "superseded", "paused"]
+MAX_CATCHUP_WINDOW_SECONDS = 31_536_000
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -40,7 +42,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 0
     overlap: Overlap = "skip"
     catchup: Catchup = "latest"
-    catchup_window_seconds: Annotated[int, Meta(ge=0, le=31_536_000)] = 86_400
+    catchup_window_seconds: Annotated[int, Meta(ge=0, le=MAX_CATCHUP_WINDOW_SECONDS)] = 86_400
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] = 100
     grace_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
 
@@ -77,7 +79,11 @@ def trigger_of(schedule: Schedule, seed: str, anchor: int) -> Trigger:
         raise Invalid("cron: give either cron or every", field="cron")
     inner: Trigger
     if schedule.cron is not None:
-        inner = parse_cron(schedule.cron, zone, seed=seed, dst_gap=schedule.dst_gap, dst_fold=schedule.dst_fold)
+        try:
+            inner = parse_cron(schedule.cron, zone, seed=seed, dst_gap=schedule.dst_gap, dst_fold=schedule.dst_fold)
+        except CronError as error:
+            # Here the field at fault is the schedule's; that of the expression is in the words.
+            raise CronError(f"cron: {error.detail}", field="cron", start=error.start, end=error.end) from None
     else:
         period = parse_duration(schedule.every or "", field="every")
         policy = WallPolicy(zone, schedule.dst_gap, schedule.dst_fold)

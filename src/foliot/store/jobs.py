@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from foliot.model.ids import not_finished_before
 from foliot.model.job import DueJob, RecurringJob
 from foliot.model.priority import aging_microseconds
 from foliot.model.schedule import Note, Schedule
@@ -127,7 +128,7 @@ class Jobs:
 
     async def insert_triggered_run(self, run_id: UUID, job_id: UUID) -> str | None:
         """The queue it went to; None when the job is gone."""
-        arguments = (run_id, job_id, self._aging, self._database.clock.sql_now())
+        arguments = (run_id, job_id, self._aging, self._database.clock.sql_now(), not_finished_before(run_id))
         queue: str | None = await self._database.fetch_value(self._queries["insert_triggered_run"], *arguments)
         return queue
 

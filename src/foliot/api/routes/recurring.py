@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
-from foliot.api.schemas import JobRequest, PauseRequest, RecurringShown, recurring
+from foliot.api.schemas import LATEST, JobRequest, PauseRequest, RecurringShown, recurring
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob, resumed, scheduled_from
@@ -69,7 +69,7 @@ class RecurringRoutes:
         changed = apply_change(job, decode(body, request_decoder), given)
         version = await self._jobs.change_job(scheduled_from(changed, await self._jobs.database_now()))
         if version is None:
-            raise Conflict(f"the job {reference!r} was changed by somebody else at the same time; look again")
+            raise _changed_meanwhile(reference)
         return _answer(recurring(await self._find(reference)))
 
     async def delete_job(self, reference: str) -> Response:
@@ -80,14 +80,18 @@ class RecurringRoutes:
     async def pause_job(self, reference: str, request: Request) -> Response:
         """Stops firing. What falls into the pause is noted, not caught up."""
         asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
+        if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
+            raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
         await self._jobs.pause_job((await self._find(reference)).id, asked.reason, asked.until)
         return _answer(recurring(await self._find(reference)))
 
     async def resume_job(self, reference: str) -> Response:
         """Goes on with the next tick from now."""
         job = await self._find(reference)
-        if job.paused_at is not None:
-            await self._jobs.resume_job(*resumed(job, await self._jobs.database_now()))
+        if job.paused_at is not None and not await self._jobs.resume_job(*resumed(job, await self._jobs.database_now())):
+            job = await self._find(reference)
+            if job.paused_at is not None:
+                raise _changed_meanwhile(reference)
         return _answer(recurring(await self._find(reference)))
 
     async def trigger_job(self, reference: str) -> Response:
@@ -108,7 +112,8 @@ class RecurringRoutes:
         """The next fire times, in the job's own zone."""
         job = await self._find(reference)
         zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
-        ticks = fire_times(job.trigger, now, within(count, NEXT_MAX, "count"))
+        count = within(count, NEXT_MAX, "count")
+        ticks = fire_times(job.trigger, now, count if job.runs_left is None else min(count, job.runs_left))
         return _answer({"items": [to_datetime(tick).astimezone(zone) for tick in ticks], "timezone": job.schedule.timezone})
 
     async def _find(self, reference: str) -> RecurringJob:
@@ -158,3 +163,7 @@ def _answer(body: object, *, status: int = 200) -> Response:
 
 def _unknown(reference: str) -> NotFound:
     return NotFound(f"there is no recurring job {reference!r}")
+
+
+def _changed_meanwhile(reference: str) -> Conflict:
+    return Conflict(f"the job {reference!r} was changed or fired at the same time; look again")

@@ -1,7 +1,7 @@
 -- Recurring jobs: kept, fired, paused, shown. Whatever moves a cursor is fenced: by the version of the job, and for a scheduler by its epoch.
 
 -- name: insert_job
--- Nothing when the name is taken.
+-- Nothing when the name is taken; by this job itself when it is sent again after a lost answer.
 with made as (
     insert into foliot.jobs (
         id, created_at, updated_at, next_at, fire_at, shard, priority, runs_left, name, task, queue, schedule, payload, options
@@ -17,6 +17,8 @@ with made as (
     insert into foliot.job_versions (job_id, version, made_at, definition) select id, 1, created_at, definition from made
 )
 select created_at from made
+union all
+select created_at from foliot.jobs where id = $1::uuid
 
 -- name: database_now
 -- The instant from which the ticks of a new or changed job are counted.
@@ -35,13 +37,15 @@ select id, name, task, queue, priority, schedule, payload, options, version, run
 from foliot.jobs where name > $1::text order by name limit $2::bigint
 
 -- name: change_job
--- A new version. It affects ticks after it only: the cursor is given anew.
+-- A new version. It affects ticks after it only: the cursor is given anew. It must not have been passed meanwhile: that tick may have fired
+-- already, as one of the version before. A job without runs left stays ended.
 with changed as (
     update foliot.jobs
     set version = version + 1, updated_at = coalesce($11::timestamptz, clock_timestamp()), next_at = $3::timestamptz,
-        fire_at = case when paused_at is null then $4::timestamptz end, priority = $5::bigint, task = $6::text, queue = $7::text,
+        fire_at = case when paused_at is null and coalesce(runs_left, 1) > 0 then $4::timestamptz end, priority = $5::bigint, task = $6::text, queue = $7::text,
         schedule = $8::jsonb, payload = $9::jsonb, options = $10::jsonb
     where id = $1::uuid and version = $2::bigint
+        and ($3::timestamptz is null or $3::timestamptz > coalesce($11::timestamptz, clock_timestamp()))
     returning id, version, updated_at, jsonb_build_object(
         'name', name, 'task', task, 'queue', queue, 'priority', priority, 'schedule', schedule, 'payload', payload, 'options', options
     ) as definition
@@ -65,7 +69,8 @@ returning true
 -- Goes on after now; the ticks in between are summed up in one row.
 with resumed as (
     update foliot.jobs
-    set paused_at = null, paused_until = null, paused_reason = null, next_at = $3::timestamptz, fire_at = $4::timestamptz
+    set paused_at = null, paused_until = null, paused_reason = null, next_at = $3::timestamptz,
+        fire_at = case when coalesce(runs_left, 1) > 0 then $4::timestamptz end
     where id = $1::uuid and version = $2::bigint and paused_at is not null
     returning id
 ), noted as (
@@ -147,13 +152,14 @@ select (select count(*) from moved), (select count(*) from fired), array(select 
 
 -- name: release_held
 -- held -> ready: the oldest held run of each job whose other runs have ended. Only the shard's owner does it, or two would start at once.
+-- A deleted job has no shard any more; what it has left is the business of the first one's owner.
 with mine as (
     select s.id from foliot.shards s join unnest($2::bigint[], $3::bigint[]) as e (id, epoch) on s.id = e.id and s.epoch = e.epoch
     where s.owner_id = $1::uuid and s.expires_at > coalesce($4::timestamptz, clock_timestamp())
     for share of s
 ), next as (
     select distinct on (r.job_id) r.id
-    from foliot.runs r join foliot.jobs j on j.id = r.job_id join mine on mine.id = j.shard
+    from foliot.runs r left join foliot.jobs j on j.id = r.job_id join mine on mine.id = coalesce(j.shard, 0)
     where r.state = 'held' and r.job_id is not null
         and not exists (select from foliot.runs other where other.job_id = r.job_id and other.state <> 'held')
     order by r.job_id, r.tick_at
@@ -162,14 +168,18 @@ update foliot.runs set state = 'ready' where id = any (array(select id from next
 returning queue
 
 -- name: insert_triggered_run
--- A run by hand, beside the schedule.
-insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
-select $1::uuid, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $3::bigint, j.priority, 'ready', j.queue, j.task,
-    j.name, j.payload, j.options, j.id, at
-from foliot.jobs j, (select coalesce($4::timestamptz, clock_timestamp()) as at) as clock
-where j.id = $2::uuid
-on conflict (id) do nothing
-returning queue
+-- A run by hand, beside the schedule. Sent again after a lost answer, it finds the run that it made, live or finished ($5: since when), and
+-- makes no other.
+with made as (
+    insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
+    select $1::uuid, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $3::bigint, j.priority, 'ready', j.queue, j.task,
+        j.name, j.payload, j.options, j.id, at
+    from foliot.jobs j, (select coalesce($4::timestamptz, clock_timestamp()) as at) as clock
+    where j.id = $2::uuid
+        and not exists (select from foliot.history h where h.id = $1::uuid and h.finished_at >= $5::timestamptz)
+    on conflict (id) do nothing
+)
+select queue from foliot.jobs where id = $2::uuid
 
 -- name: list_ticks
 -- Every tick with what became of it, latest first.
