@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -103,12 +103,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             updated_at=now,
             shard=shard_of(job_id),
         )
-        try:
-            planned = scheduled_from(job, now)
-        except CronError as error:
-            if self.schedule is None:
-                raise
-            raise CronError(f"schedule: {error.detail.removeprefix('cron: ')}", field="schedule") from None
+        planned = planned_from(job, now, field="cron" if self.schedule is None else "schedule")
         if planned.next_at is None:
             field = "start_at" if self.end_at is None else "end_at"
             raise Invalid(f"{field}: the job would never fire", field=field)
@@ -180,6 +175,14 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
         retries = self.max_retries if self.retries is None else self.retries
         return RunOptions(retries=retries, timeout_seconds=self.timeout_seconds, backoff=self.backoff)
+
+
+def planned_from(job: RecurringJob, now: datetime, *, field: str = "cron") -> RecurringJob:
+    """`scheduled_from`, but the field at fault is that of the request; that of the expression stays in the words."""
+    try:
+        return scheduled_from(job, now)
+    except CronError as error:
+        raise CronError(f"{field}: {error.detail}", field=field, start=error.start, end=error.end) from None
 
 
 class JobCreated(msgspec.Struct, frozen=True):
@@ -262,6 +265,15 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
 class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=1000)] | None = None
     until: Annotated[datetime, Meta(tz=True)] | None = None
+
+
+class BackfillRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"start": "from", "end": "to"}):
+    """Runs the ticks from one instant to another, both included. `dry_run` only says which."""
+
+    start: Annotated[datetime, Meta(tz=True)]
+    end: Annotated[datetime, Meta(tz=True)]
+    dry_run: bool = False
+    overlap: Literal["buffer_all", "allow_all"] = "buffer_all"
 
 
 def created(run: NewRun, stored: StoredRun) -> JobCreated:

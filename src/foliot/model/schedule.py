@@ -17,7 +17,6 @@ from foliot.errors import Invalid
 from foliot.triggers.base import Trigger, to_instant
 from foliot.triggers.compose import BoundedTrigger
 from foliot.triggers.cron import parse_cron
-from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.interval import IntervalTrigger
 from foliot.triggers.wall import DstFold, DstGap, WallPolicy
@@ -79,11 +78,7 @@ def trigger_of(schedule: Schedule, seed: str, anchor: int) -> Trigger:
         raise Invalid("cron: give either cron or every", field="cron")
     inner: Trigger
     if schedule.cron is not None:
-        try:
-            inner = parse_cron(schedule.cron, zone, seed=seed, dst_gap=schedule.dst_gap, dst_fold=schedule.dst_fold)
-        except CronError as error:
-            # Here the field at fault is the schedule's; that of the expression is in the words.
-            raise CronError(f"cron: {error.detail}", field="cron", start=error.start, end=error.end) from None
+        inner = parse_cron(schedule.cron, zone, seed=seed, dst_gap=schedule.dst_gap, dst_fold=schedule.dst_fold)
     else:
         period = parse_duration(schedule.every or "", field="every")
         policy = WallPolicy(zone, schedule.dst_gap, schedule.dst_fold)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,6 +13,7 @@ from foliot.model.ids import not_finished_before
 from foliot.model.job import DueJob, RecurringJob
 from foliot.model.priority import aging_microseconds
 from foliot.model.schedule import Note, Schedule
+from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.postgres import Database, Record, columns
 from foliot.store.shards import Epochs
@@ -131,6 +132,14 @@ class Jobs:
         arguments = (run_id, job_id, self._aging, self._database.clock.sql_now(), not_finished_before(run_id))
         queue: str | None = await self._database.fetch_value(self._queries["insert_triggered_run"], *arguments)
         return queue
+
+    async def insert_backfill(self, job_id: UUID, ticks: Mapping[UUID, datetime], state: RunState) -> list[datetime]:
+        """The ticks that became runs by it; `ticks` maps the id of each tick's run to its instant."""
+        arguments = (job_id, list(ticks), list(ticks.values()), state, self._aging, self._database.clock.sql_now())
+        return [row[0] for row in await self._database.fetch(self._queries["insert_backfill"], *arguments)]
+
+    async def find_fired(self, job_id: UUID, ticks: Sequence[datetime]) -> set[datetime]:
+        return {row[0] for row in await self._database.fetch(self._queries["find_fired"], job_id, ticks)}
 
     async def list_ticks(self, job_id: UUID, limit: int) -> list[Tick]:
         return [Tick(*row) for row in await self._database.fetch(self._queries["list_ticks"], job_id, limit)]

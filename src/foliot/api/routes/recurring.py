@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -12,16 +13,18 @@ from starlette.responses import Response
 
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
-from foliot.api.schemas import LATEST, JobRequest, PauseRequest, RecurringShown, recurring
+from foliot.api.schemas import LATEST, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
 from foliot.errors import Conflict, Invalid, NotFound
-from foliot.model.ids import new_id
-from foliot.model.job import RecurringJob, resumed, scheduled_from
+from foliot.model.ids import new_id, tick_run_id
+from foliot.model.job import RecurringJob, resumed
+from foliot.model.states import RunState
 from foliot.store.store import Store
 from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
 
 PAGE_MAX = 200
 NEXT_MAX = 1000
+BACKFILL_MAX = 10_000
 SCHEDULE_FIELDS = frozenset({
     "cron", "every", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "jitter_seconds", "overlap", "catchup", "catchup_max",
 })  # fmt: skip
@@ -29,6 +32,7 @@ CHANGEABLE = SCHEDULE_FIELDS | {"priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 request_decoder = msgspec.json.Decoder(JobRequest)
 pause_decoder = msgspec.json.Decoder(PauseRequest)
+backfill_decoder = msgspec.json.Decoder(BackfillRequest)
 
 
 class RecurringRoutes:
@@ -41,6 +45,7 @@ class RecurringRoutes:
         shows = described(200, RecurringShown, problems=(404, 409, 422, 503))
         changes = described(200, RecurringShown, body=JobRequest, problems=(404, 409, 422, 503))
         pauses = described(200, RecurringShown, body=PauseRequest, problems=(404, 422, 503))
+        backfills = described(200, Backfilled, body=BackfillRequest, problems=(404, 422, 503))
         add = self.router.add_api_route
         add("/v1/jobs", self.list_jobs, methods=["GET"])
         add(one, self.change_job, methods=["PATCH"], openapi_extra=changes)
@@ -48,6 +53,7 @@ class RecurringRoutes:
         add(f"{one}/pause", self.pause_job, methods=["POST"], openapi_extra=pauses)
         add(f"{one}/resume", self.resume_job, methods=["POST"], openapi_extra=shows)
         add(f"{one}/trigger", self.trigger_job, methods=["POST"], status_code=201)
+        add(f"{one}/backfill", self.backfill, methods=["POST"], openapi_extra=backfills)
         add(f"{one}/ticks", self.list_ticks, methods=["GET"])
         add(f"{one}/next", self.next_ticks, methods=["GET"])
 
@@ -67,7 +73,7 @@ class RecurringRoutes:
             raise Invalid(f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0])
         job = await self._find(reference)
         changed = apply_change(job, decode(body, request_decoder), given)
-        version = await self._jobs.change_job(scheduled_from(changed, await self._jobs.database_now()))
+        version = await self._jobs.change_job(planned_from(changed, await self._jobs.database_now()))
         if version is None:
             raise _changed_meanwhile(reference)
         return _answer(recurring(await self._find(reference)))
@@ -103,6 +109,22 @@ class RecurringRoutes:
         self._store.hints.send([queue])
         return _answer({"id": run_id, "job_id": job.id}, status=201)
 
+    async def backfill(self, reference: str, request: Request) -> Response:
+        """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the other."""
+        asked = decode(await read(request, self._body_max_bytes), backfill_decoder)
+        job = await self._find(reference)
+        ticks = {tick_run_id(job.id, tick): to_datetime(tick) for tick in ticks_between(job, asked.start, asked.end)}
+        if asked.end > await self._jobs.database_now():
+            raise Invalid("to: must be in the past", field="to")
+        fired = await self._jobs.find_fired(job.id, list(ticks.values()))
+        missing = {run_id: tick for run_id, tick in ticks.items() if tick not in fired}
+        if asked.dry_run:
+            return _answer(Backfilled(list(missing.values()), len(ticks) - len(missing), is_dry_run=True))
+        state = RunState.HELD if asked.overlap == "buffer_all" else RunState.READY
+        made = await self._jobs.insert_backfill(job.id, missing, state)
+        self._store.hints.send([job.queue])
+        return _answer(Backfilled(sorted(made), len(ticks) - len(made), is_dry_run=False))
+
     async def list_ticks(self, reference: str, limit: int = 50) -> Response:
         """Every due tick with its outcome, latest first."""
         ticks = await self._jobs.list_ticks((await self._find(reference)).id, within(limit, PAGE_MAX, "limit"))
@@ -121,6 +143,26 @@ class RecurringRoutes:
         if job is None:
             raise _unknown(reference)
         return job
+
+
+class Backfilled(msgspec.Struct, frozen=True):
+    ticks: list[datetime]
+    """What was, or would be, run."""
+    already_run: int
+    is_dry_run: bool
+
+
+def ticks_between(job: RecurringJob, start: datetime, end: datetime) -> list[int]:
+    """The ticks from `start` to `end`. Raises `Invalid` when there are too many for one request."""
+    if start >= end:
+        raise Invalid("to: is not after from", field="to")
+    if max(start, end) >= LATEST or start.year < 1970:
+        raise Invalid("from: must be between 1970 and 2200", field="from")
+    first, last = to_instant(start) - (0 if start.microsecond else 1), to_instant(end)
+    found = [tick for tick in fire_times(job.trigger, first, BACKFILL_MAX + 1) if tick <= last]
+    if len(found) > BACKFILL_MAX:
+        raise Invalid(f"to: more than {BACKFILL_MAX} ticks; take a smaller range", field="to")
+    return found
 
 
 def within(number: int, most: int, field: str) -> int:

@@ -181,6 +181,23 @@ with made as (
 )
 select queue from foliot.jobs where id = $2::uuid
 
+-- name: insert_backfill
+-- Runs for ticks of the past. One that became a run before, live or finished, is left alone: its id says so.
+insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
+select t.run_id, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $5::bigint + t.ordinal, j.priority, $4::text, j.queue,
+    j.task, j.name, j.payload, j.options, j.id, t.tick_at
+from foliot.jobs j, (select coalesce($6::timestamptz, clock_timestamp()) as at) as clock,
+    unnest($2::uuid[], $3::timestamptz[]) with ordinality as t (run_id, tick_at, ordinal)
+where j.id = $1::uuid and not exists (select from foliot.history h where h.job_id = j.id and h.tick_at = t.tick_at)
+on conflict (id) do nothing
+returning tick_at
+
+-- name: find_fired
+-- Which of these ticks have become a run.
+select tick_at from foliot.runs where job_id = $1::uuid and tick_at = any ($2::timestamptz[])
+union all
+select tick_at from foliot.history where job_id = $1::uuid and tick_at = any ($2::timestamptz[])
+
 -- name: list_ticks
 -- Every tick with what became of it, latest first.
 select tick_at, until_at, outcome, run_id, blocked_by from (
