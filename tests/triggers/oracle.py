@@ -1,8 +1,8 @@
 """The judge of our triggers: slow, simple, and written without them.
 
-It walks every minute (or second) of a window in UTC, asks `zoneinfo` what the clock on the wall shows then, asks of each wall time whether the
-expression names it, and applies the two policies for daylight saving as they are defined. Nothing here steps, jumps or searches, and nothing
-is imported from `foliot`.
+It walks every minute (or second) of a window in UTC, asks `zoneinfo` what the clock on the wall shows then, asks of each wall time whether
+the expression names it, and applies the two policies for daylight saving as they are defined. Nothing here steps, jumps or searches, and
+nothing is imported from `foliot`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-MONTH_NAMES = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
-WEEKDAY_NAMES = "SUN MON TUE WED THU FRI SAT".split()
+MONTH_NAMES = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
+WEEKDAY_NAMES = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 ZONE_NAMES = (
     "Australia/Lord_Howe",
     "America/Santiago",
@@ -313,7 +313,7 @@ def random_expression(chance: random.Random) -> str:
 def random_night_expression(chance: random.Random) -> str:
     """One that fires on most days, in the hours in which clocks are changed."""
     minute = random_field(chance, 0, 59, 0.1)
-    usual = "* */2 */3 ? 0 1 2 3 23 0-3 1,2 2-3 22-23 0,23 1-4/2 23,0-2 *,2".split()
+    usual = ["*", "*/2", "*/3", "?", "0", "1", "2", "3", "23", "0-3", "1,2", "2-3", "22-23", "0,23", "1-4/2", "23,0-2", "*,2"]
     hour = chance.choice([*usual, random_field(chance, 0, 23, 0)])
     day = chance.choice(["*", "*", "*", "*", "*/2", "L", "1-15", random_date_field(chance)])
     weekday = chance.choice(["*", "*", "*", "*", "SUN", "FRI-SUN", "SAT,SUN", random_weekday_field(chance)])

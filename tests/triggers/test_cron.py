@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from croniter import croniter
+from croniter import croniter  # type: ignore[import-untyped]
 from cronsim import CronSim
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.errors import Invalid
-from foliot.triggers.cron_fields import ALIASES, MAX_LENGTH, CronError, CronFields, parse_fields
+from foliot.triggers.cron_fields import ALIASES, MAX_LENGTH, CronError, parse_fields
 from tests.triggers import oracle
 
 SEEDS = [f"job-{n}" for n in range(3000)]
@@ -153,7 +153,8 @@ def test_an_alias_is_its_expression_in_any_case(alias: str) -> None:
 def test_a_field_parses_into_the_numbers_that_the_oracle_matches(chance: random.Random) -> None:
     expression = oracle.random_expression(chance)
     fields, judge = parse_fields(expression), oracle.Expression.read(expression)
-    assert (set(fields.hours), set(fields.minutes), set(fields.seconds)) == judge.times()
+    hours, minutes, seconds = judge.times()
+    assert (fields.hours, fields.minutes, fields.seconds) == (tuple(sorted(hours)), tuple(sorted(minutes)), tuple(sorted(seconds)))
     assert fields.is_elapsed == judge.is_elapsed
 
 
@@ -164,7 +165,7 @@ def test_h_is_the_same_for_the_same_seed_for_ever() -> None:
     """These numbers are in people's schedules: they must never change."""
     fields = parse_fields("H H H H H H", seed="nightly-report")
     assert (fields.seconds, fields.minutes, fields.hours) == ((0,), (4,), (23,))
-    assert (fields.days.days, fields.months, fields.days.weekdays) == ({18}, {12}, {0})
+    assert (set(fields.days.days), set(fields.months), set(fields.days.weekdays)) == ({18}, {12}, {0})
     assert parse_fields("H(10-19) H(0-7) * * *", seed="nightly-report").minutes == (14,)
     assert parse_fields("H/15 H/6 * * *", seed="nightly-report").minutes == (4, 19, 34, 49)
 
@@ -288,8 +289,8 @@ def test_h_stands_in_lists_and_in_lower_case() -> None:
         ("*/٣ * * * *", "minute", "*/٣"),
         ("* * L-٣ * *", "day-of-month", "L-٣"),
         ("* * * * MON#٢", "day-of-week", "MON#٢"),
-        ("* * * * ſun", "day-of-week", "ſun"),
-        ("* * * * frı", "day-of-week", "frı"),
+        ("* * * * \u017fun", "day-of-week", "\u017fun"),
+        ("* * * * fr\u0131", "day-of-week", "fr\u0131"),
         ("ß,5 * * * *", "minute", "ß"),
         ("5,ŉ * * * *", "minute", "ŉ"),
     ],
@@ -345,8 +346,9 @@ def test_a_cron_error_is_an_invalid_request() -> None:
 
 @given(st.text(alphabet="0123456789*/-,?LWH#()@ MONJAN", max_size=40))
 def test_an_error_always_points_into_the_expression(expression: str) -> None:
+    error = None
     try:
-        assert isinstance(parse_fields(expression), CronFields)
-    except CronError as error:
-        assert 0 <= error.start <= error.end <= len(expression) + 1
-        assert error.field
+        parse_fields(expression)
+    except CronError as caught:
+        error = caught
+    assert error is None or (error.field and 0 <= error.start <= error.end <= len(expression) + 1)

@@ -38,7 +38,7 @@ def test_a_duration_is_whole_seconds(text: str, seconds: int) -> None:
     "text",
     [
         *["", " ", "s", "h1", "1x", "1 h", "1.5h", "-5m", "+5", "1e3", "5m 3s", "five", "1h30", "PT5M", "\n", "1_000", "0x10"],
-        *["٣m", "٣", "5ｍ", "²", "1" * 11, "1" * 10_000, "9999999999m", "1s1s1s1s1s1s"],
+        *["٣m", "٣", "5\uff4d", "²", "1" * 11, "1" * 10_000, "9999999999m", "1s1s1s1s1s1s"],
     ],
 )
 def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
@@ -63,6 +63,7 @@ def test_the_parts_of_a_duration_add_up(parts: list[tuple[int, str]]) -> None:
 @given(st.text(max_size=30))
 def test_any_text_is_a_duration_or_refused(text: str) -> None:
     try:
-        assert 1 <= parse_duration(text, field="every") <= HUNDRED_YEARS
-    except Invalid as error:
-        assert error.field == "every"
+        seconds = parse_duration(text, field="every")
+    except Invalid:
+        return
+    assert 1 <= seconds <= HUNDRED_YEARS

@@ -21,7 +21,7 @@ from tests.triggers.oracle import DAY, instant_of
 POLICIES: list[tuple[DstGap, DstFold, bool]] = list(product(("shift", "skip"), ("first", "last", "both"), (False, True)))
 NEW_YORK = ZoneInfo("America/New_York")
 APIA = ZoneInfo("Pacific/Apia")
-# The nights of Apia 2011 (a day skipped), of Caracas 2007 and Pyongyang 2018 (half an hour, for good) and of Troll (two hours) are odder still.
+# Odder still: Apia 2011 (a day skipped), Caracas 2007 and Pyongyang 2018 (half an hour, for good), and Troll (two hours).
 ODD_NIGHTS = [
     *oracle.transitions(),
     (APIA, instant_of(2011, 12, 30, 10)),
@@ -41,10 +41,10 @@ def from_list(walls: list[int]) -> Callable[[int], int | None]:
 
 
 def instants_of(policy: WallPolicy, walls: list[int], after: int) -> list[int]:
-    found: list[int] = []
-    instant: int | None = after
-    while (instant := next_instant(policy, from_list(walls), instant)) is not None:
+    found = []
+    while (instant := next_instant(policy, from_list(walls), after)) is not None:
         found.append(instant)
+        after = instant
     return found
 
 

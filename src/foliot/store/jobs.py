@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -15,6 +16,7 @@ from foliot.model.priority import aging_microseconds
 from foliot.model.schedule import Note, Schedule
 from foliot.model.states import RunState
 from foliot.store import queries
+from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, columns
 from foliot.store.shards import Epochs
 from foliot.triggers.base import to_datetime
@@ -52,8 +54,9 @@ class Tick:
 
 
 class Jobs:
-    def __init__(self, database: Database, *, aging_seconds: float) -> None:
+    def __init__(self, database: Database, *, partitions: Partitions, aging_seconds: float) -> None:
         self._database = database
+        self._partitions = partitions
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("jobs")
 
@@ -96,7 +99,8 @@ class Jobs:
     async def resume_job(self, job: RecurringJob, first_missed: datetime | None, last_missed: datetime | None) -> bool:
         now = self._database.clock.sql_now()
         arguments = (job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now)
-        return bool(await self._database.fetch_value(self._queries["resume_job"], *arguments))
+        write = partial(self._database.fetch_value, self._queries["resume_job"], *arguments)
+        return bool(await self._partitions.with_partition(write))
 
     async def due_jobs(self, shards: Sequence[int], limit: int, ahead_seconds: float) -> tuple[datetime, list[DueJob]]:
         """The database's now, and up to `limit` jobs of each shard that are due by then, or so much later."""
@@ -116,10 +120,10 @@ class Jobs:
             for f in firings
             for n in f.notes
         ]
-        row = await self._database.fetch_row(
-            self._queries["fire_ticks"], scheduler_id, list(epochs), list(epochs.values()), *given, msgspec.json.encode(notes).decode(),
-            self._aging, self._database.clock.sql_now(),
-        )  # fmt: skip
+        arguments = (*given, msgspec.json.encode(notes).decode(), self._aging, self._database.clock.sql_now())
+        query = self._queries["fire_ticks"]
+        write = partial(self._database.fetch_row, query, scheduler_id, list(epochs), list(epochs.values()), *arguments)
+        row = await self._partitions.with_partition(write)
         return Fired(row[0], row[1], tuple(row[2])) if row else Fired(0, 0, ())
 
     async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:

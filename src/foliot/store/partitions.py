@@ -1,17 +1,22 @@
-"""The days of history and attempts: made a week ahead, dropped whole when retention is over.
+"""The days of history, attempts and ticks: made a week ahead, dropped whole when retention is over.
 
 Neither blocks a running system: a day is made apart and attached, and an old one is detached concurrently before it is dropped. There is no
-default partition, because it would forbid the concurrent detach; a write that meets a missing day makes it (see `Runs`).
+default partition, because it would forbid the concurrent detach; a write that meets a missing day makes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
+from typing import TypeVar
 
 from foliot.store import queries
+from foliot.store.faults import lacks_partition
 from foliot.store.postgres import Database
 
-PARENTS = ("history", "attempts")
+T = TypeVar("T")
+
+PARENTS = ("history", "attempts", "ticks")
 DAYS_AHEAD = 7
 
 
@@ -30,6 +35,16 @@ class Partitions:
         for parent, day in missing:
             await self._create(parent, day)
         return len(missing)
+
+    async def with_partition(self, write: Callable[[], Awaitable[T]]) -> T:
+        """A write by day; should its day have no partition because no scheduler ran for a week, it is made first."""
+        try:
+            return await write()
+        except Exception as error:
+            if not lacks_partition(error):
+                raise
+            await self.create_missing()
+            return await write()
 
     async def drop_expired(self) -> int:
         """Drops the days that ended before retention began; the number dropped."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -17,11 +17,9 @@ from foliot.model.priority import aging_microseconds
 from foliot.model.run import Claim, NewRun, RunView, StoredRun
 from foliot.model.states import LIVE, RunState, sources_of
 from foliot.store import queries
-from foliot.store.faults import lacks_partition
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, columns
 
-T = TypeVar("T")
 decode_json = msgspec.json.Decoder().decode
 BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
 
@@ -85,12 +83,12 @@ class Runs:
         """The number written; the others were no longer this worker's."""
         given = columns([(o.run_id, o.token, o.state, o.reason, o.result, o.error, o.output) for o in outcomes], 7)
         arguments = (worker_id, *given, self._database.clock.sql_now())
-        return await self._with_partition(lambda: self._database.execute(self._queries["finish_runs"], *arguments))
+        return await self._partitions.with_partition(lambda: self._database.execute(self._queries["finish_runs"], *arguments))
 
     async def retry_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token, o.reason, o.delay_seconds, o.error, o.output) for o in outcomes], 6)
         arguments = (worker_id, *given, self._database.clock.sql_now(), self._aging)
-        return await self._with_partition(lambda: self._database.execute(self._queries["retry_runs"], *arguments))
+        return await self._partitions.with_partition(lambda: self._database.execute(self._queries["retry_runs"], *arguments))
 
     async def release_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token) for o in outcomes], 2)
@@ -123,27 +121,17 @@ class Runs:
             raise ValueError(f"a run is not closed as {target}")
         sources = sorted(sources_of(target) & BETWEEN_ATTEMPTS)
         arguments = (run_ids, target, reason, sources, self._database.clock.sql_now())
-        rows = await self._with_partition(lambda: self._database.fetch(self._queries["close_runs"], *arguments))
+        rows = await self._partitions.with_partition(lambda: self._database.fetch(self._queries["close_runs"], *arguments))
         return [row[0] for row in rows]
 
     async def lose_runs(self, limit: int, lost_attempts_max: int) -> Lost:
         arguments = (limit, lost_attempts_max, self._database.clock.sql_now())
-        row = await self._with_partition(lambda: self._database.fetch_row(self._queries["lose_runs"], *arguments))
+        row = await self._partitions.with_partition(lambda: self._database.fetch_row(self._queries["lose_runs"], *arguments))
         return Lost(row[0], row[1], tuple(row[2])) if row else Lost(0, 0, ())
 
     async def get_run(self, run_id: UUID) -> RunView | None:
         row = await self._database.fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))
         return _view(row) if row else None
-
-    async def _with_partition(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Writes into history; should the day have no partition because no scheduler ran for a week, it is made first."""
-        try:
-            return await write()
-        except Exception as error:
-            if not lacks_partition(error):
-                raise
-            await self._partitions.create_missing()
-            return await write()
 
 
 def _earliest(run_ids: Sequence[UUID]) -> datetime:

@@ -135,7 +135,8 @@ CREATE TABLE foliot.ticks (
     reason text NOT NULL,
     blocked_by uuid,
     CONSTRAINT ticks_reason_is_known CHECK ((reason = ANY (ARRAY['overlap'::text, 'missed'::text, 'superseded'::text, 'paused'::text])))
-);
+)
+PARTITION BY RANGE (noted_at);
 
 CREATE TABLE foliot.workers (
     id uuid NOT NULL,
@@ -193,4 +194,4 @@ CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 
 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
 
-CREATE INDEX ticks_job ON foliot.ticks USING btree (job_id, tick_at);
+CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);

@@ -51,7 +51,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
             yield Store(
                 database=database,
                 runs=Runs(database, partitions=partitions, aging_seconds=config.aging_seconds),
-                jobs=Jobs(database, aging_seconds=config.aging_seconds),
+                jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 shards=Shards(database, ttl_seconds=config.shard_ttl_seconds),
                 workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
                 partitions=partitions,

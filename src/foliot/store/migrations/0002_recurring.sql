@@ -38,7 +38,7 @@ create table foliot.job_versions (
     primary key (job_id, version)
 );
 
--- Ticks that did not become a run, each with its reason. A row with `until_at` sums up all ticks from `tick_at` to there.
+-- Ticks that did not become a run, each with its reason; one partition a day, as for history. A row with `until_at` sums up all ticks from `tick_at` to there.
 create table foliot.ticks (
     job_id uuid not null,
     tick_at timestamptz not null,
@@ -47,7 +47,7 @@ create table foliot.ticks (
     reason text not null,
     blocked_by uuid,
     constraint ticks_reason_is_known check (reason in ('overlap', 'missed', 'superseded', 'paused'))
-);
+) partition by range (noted_at);
 create index ticks_job on foliot.ticks (job_id, tick_at);
 
 -- A slice of the jobs. Exactly one node owns it at a time, under an epoch that only grows.
