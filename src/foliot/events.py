@@ -28,6 +28,13 @@ class ProcessStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessStopping(Event):
+    """Asked to end: work under way gets its grace. Asked once more, it hurries."""
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessStopped(Event):
     part: str
 

@@ -18,7 +18,7 @@ import msgspec
 from foliot.assembly import Stop, Surroundings, run_migrate, surroundings
 from foliot.config import PREFIX, Config
 from foliot.embedded import EmbeddedPostgres
-from foliot.events import ChildDied, ChildStarted, ProcessStarted, ProcessStopped
+from foliot.events import ChildDied, ChildStarted, ProcessStarted, ProcessStopped, ProcessStopping
 from foliot.service import Service
 
 FIRST_RESTART_SECONDS = 0.2
@@ -116,6 +116,7 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
         await _answers(address, port, stop)
         around.events.emit(ProcessStarted("up", f"http://{address}:{port}"))
         await stop.asked.wait()
+        around.events.emit(ProcessStopping("up"))
     around.events.emit(ProcessStopped("up"))
 
 

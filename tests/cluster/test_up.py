@@ -94,6 +94,7 @@ async def test_a_second_ctrl_c_hurries_and_gives_the_job_back(tmp_path: Path) ->
         await api.status(job["id"], "running")
         tree = up.tree()
         up.signal(signal.SIGINT)
+        await up.event("ProcessStopping", part="up")
         up.signal(signal.SIGINT)
         assert await up.wait(seconds=15) == 0
         await all_gone(tree, seconds=1)

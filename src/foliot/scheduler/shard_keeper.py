@@ -33,6 +33,7 @@ class ShardKeeper(Service):
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._epochs: Epochs = {}
         self._trusted_until = 0.0
+        self._has_joined = False
 
     @property
     def epochs(self) -> Epochs:
@@ -47,6 +48,10 @@ class ShardKeeper(Service):
             epochs = {shard: epoch for shard, epoch in epochs.items() if shard not in surplus}
             self._store.hints.send([SHARDS_TOPIC])
         epochs |= await shards.take_shards(self.scheduler_id)
+        if not self._has_joined:
+            # Others may have more than their share now; they look at once instead of at their next renewal.
+            self._has_joined = True
+            self._store.hints.send([SHARDS_TOPIC])
         self._epochs = epochs
         self._trusted_until = asked_at + self._config.shard_ttl_seconds - MARGIN_SECONDS
         if set(epochs) != before:

@@ -152,8 +152,9 @@ class Jobs:
 def _job(row: Record) -> RecurringJob:
     fields = dict(row)
     fields["schedule"] = decode_schedule(fields["schedule"])
-    for name in ("payload", "options"):
-        fields[name] = None if fields[name] is None else decode_json(fields[name])
+    # Handed on as it is: how deep a payload may be decoded depends on how deep the caller is already.
+    fields["payload"] = None if fields["payload"] is None else msgspec.Raw(fields["payload"])
+    fields["options"] = None if fields["options"] is None else decode_json(fields["options"])
     return RecurringJob(**fields)
 
 
