@@ -19,6 +19,8 @@ from foliot.store.store import Store, open_store
 from tests.support.fake_clock import FakeClock
 from tests.support.server import PostgresServer
 
+test_servers: list[PostgresServer] = []
+
 
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_from_outside() -> None:
@@ -31,7 +33,9 @@ def no_settings_from_outside() -> None:
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     server = PostgresServer(tmp_path_factory.mktemp("postgres"))
     server.start()
+    test_servers.append(server)
     yield server
+    test_servers.remove(server)
     server.stop()
 
 
@@ -87,14 +91,13 @@ async def store(database_url: str, config: Config, clock: Clock, events: EventBu
 
 
 @pytest.fixture(autouse=True)
-async def no_leaks(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+async def no_leaks() -> AsyncIterator[None]:
     """A task or a process that outlives its test fails it."""
     tasks_before, processes_before = asyncio.all_tasks(), _children()
     yield
     tasks = [task for task in asyncio.all_tasks() - tasks_before if task is not asyncio.current_task()]
     assert not tasks, f"tasks left running: {tasks}"
-    # The server of the test run starts with the first test that needs it, and starts and ends processes when it likes.
-    left = {child for child in _children() - processes_before if "postgres" not in request.fixturenames or not _is_postgres(child)}
+    left = {child for child in _children() - processes_before if not _is_of_the_test_server(child)}
     assert not left, f"processes left running: {left}"
 
 
@@ -107,8 +110,9 @@ def _children() -> set[psutil.Process]:
     return found
 
 
-def _is_postgres(process: psutil.Process) -> bool:
+def _is_of_the_test_server(process: psutil.Process) -> bool:
+    """The server of the test run starts with the first test that needs it, and starts and ends processes when it likes."""
     try:
-        return bool(process.name() == "postgres")
+        return any(server.pid in (process.pid, process.ppid()) for server in test_servers)
     except psutil.NoSuchProcess:
         return True

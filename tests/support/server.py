@@ -36,6 +36,10 @@ class PostgresServer:
         self._runner.run(self._server.stop())
         self._runner.close()
 
+    @property
+    def pid(self) -> int:
+        return int((self._server.data / "postmaster.pid").read_text().split()[0])
+
     def url_of(self, database: str) -> str:
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{database}"))
 
