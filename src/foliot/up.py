@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from contextlib import AsyncExitStack, suppress
@@ -63,10 +64,17 @@ class Child(Service):
         return float(delay)
 
     def terminate(self) -> None:
-        """SIGTERM: the first drains it, a second hurries it."""
+        """Asks it to drain."""
+        self._signal(signal.SIGTERM)
+
+    def hurry(self) -> None:
+        """Another signal than the first, since two of a kind that come close together arrive as one."""
+        self._signal(signal.SIGINT)
+
+    def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
-                self._process.terminate()
+                self._process.send_signal(number)
 
     async def end(self, seconds: float) -> None:
         """Stops the process for good, by force once the time is over."""
@@ -142,7 +150,7 @@ async def _end(children: list[Child], stop: Stop, grace_seconds: float) -> None:
     async def pass_on_the_hurry() -> None:
         await stop.hurried.wait()
         for child in children:
-            child.terminate()
+            child.hurry()
 
     hurrying = asyncio.create_task(pass_on_the_hurry(), name="pass on the hurry")
     workers, others = children[2:], children[:2]

@@ -21,7 +21,7 @@ from foliot.model.ids import new_id
 from foliot.model.run import NewRun
 from foliot.store.store import open_store
 from tests.support.api import api_of
-from tests.support.processes import FoliotProcess, foliot_up
+from tests.support.processes import FoliotProcess, foliot_up, is_alive
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -45,7 +45,7 @@ async def sql_of(data: Path) -> AsyncIterator[Any]:
 
 async def all_gone(processes: list[psutil.Process], *, seconds: float = 10.0) -> None:
     async def look() -> bool:
-        return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+        return not any(is_alive(process) for process in processes)
 
     await until(look, seconds=seconds)
 

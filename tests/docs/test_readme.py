@@ -15,7 +15,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.support.processes import ROOT
+from tests.support.processes import ROOT, is_alive
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
@@ -51,7 +51,7 @@ class Reader:
         children = psutil.Process(self._up.pid).children(recursive=True)
         os.killpg(self._up.pid, signal.SIGINT)
         await self._up.wait()
-        assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+        assert not [child for child in children if is_alive(child)]
         self._up = None
 
     async def _start(self, text: str) -> None:

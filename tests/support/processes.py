@@ -110,3 +110,10 @@ class FoliotProcess:
 
 def foliot_up(directory: Path, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> FoliotProcess:
     return FoliotProcess("up", "--port", "0", "--data", str(directory), *arguments, environment=environment, cwd=cwd)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

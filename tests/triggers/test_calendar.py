@@ -121,6 +121,23 @@ def test_a_calendar_that_excludes_nothing_changes_nothing() -> None:
     assert fire_times(CalendarTrigger(inner, Calendar(NEW_YORK), "move"), START, 100) == fire_times(inner, START, 100)
 
 
+def test_an_excluded_day_is_left_in_one_step_however_often_it_fires() -> None:
+    """A weekend of every second is 172800 fires."""
+    trigger = CalendarTrigger(parse_cron("* * * * * *", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND))
+    friday = instant_of(2024, 6, 7, 23, 59, 58, zone="America/New_York")
+    monday = instant_of(2024, 6, 10, zone="America/New_York")
+    started = time.process_time()
+    assert fire_times(trigger, friday, 3) == [friday + 1, monday, monday + 1]
+    assert time.process_time() - started < 0.1
+
+
+def test_fires_put_off_from_a_repeated_hour_come_in_the_order_of_their_times_on_the_wall() -> None:
+    """On Sunday, 01:30 came first, and after the clock was put back, 01:10. On Monday it is the other way round."""
+    inner = UnionTrigger((OnceTrigger(instant_of(2024, 11, 3, 5, 30)), OnceTrigger(instant_of(2024, 11, 3, 6, 10))))
+    trigger = CalendarTrigger(inner, Calendar(NEW_YORK, weekdays=WEEKEND), "move")
+    assert walls_of(trigger, instant_of(2024, 11, 1), 3) == ["Mon 11-04 01:10", "Mon 11-04 01:30"]
+
+
 # Nothing left
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from foliot.errors import Invalid
 from foliot.triggers.base import LATEST
-from foliot.triggers.zones import Transition, last_transition, next_transition, offset_at, zone_named
+from foliot.triggers.zones import SPAN_SECONDS, Transition, last_transition, next_transition, offset_at, zone_named
 from tests.triggers import oracle
 from tests.triggers.oracle import instant_of
 
@@ -37,6 +37,14 @@ def recorded_transitions(data: bytes) -> list[Transition]:
             found.append(Transition(instant, before, offsets[kind]))
         before = offsets[kind]
     return found
+
+
+def made_zone(instant: int, before: int, after: int) -> ZoneInfo:
+    """One that changes its offset once."""
+    nothing = HEADER.pack(b"TZif", b"2", 0, 0, 0, 0, 1, 1) + bytes(7)
+    types = struct.pack(">lBBlBB", before, 0, 0, after, 0, 0) + b"A\0"
+    body = HEADER.pack(b"TZif", b"2", 0, 0, 0, 1, 2, 2) + struct.pack(">qB", instant, 1) + types
+    return ZoneInfo.from_file(io.BytesIO(nothing + body + b"\n\n"), key="Made/Up")
 
 
 def transitions_of(zone: ZoneInfo, after: int, until: int) -> list[Transition]:
@@ -69,6 +77,14 @@ def test_the_transitions_of_2024_to_2031_are_those_that_a_look_at_every_half_hou
     for transition in found:
         assert offset_at(zone, transition.instant - 1) == transition.before
         assert offset_at(zone, transition.instant) == transition.after
+
+
+@pytest.mark.parametrize("apart", [-1, 0, 1])
+def test_a_transition_at_the_seam_of_two_spans_is_found_once(apart: int) -> None:
+    instant = 55 * SPAN_SECONDS + apart
+    zone = made_zone(instant, 3600, 7200)
+    assert transitions_of(zone, 0, instant_of(2100)) == [Transition(instant, 3600, 7200)]
+    assert last_transition(zone, 0, instant_of(2100)) == Transition(instant, 3600, 7200)
 
 
 def test_rules_go_on_beyond_what_is_recorded() -> None:
