@@ -80,13 +80,17 @@ class Jobs:
     async def list_jobs(self, after_name: str, limit: int) -> list[RecurringJob]:
         return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], after_name, limit)]
 
-    async def change_job(self, job: RecurringJob) -> int | None:
-        """The new version; None when somebody else changed it meanwhile. `job.version` is the one that was read."""
-        schedule, now = msgspec.json.encode(job.schedule).decode(), self._database.clock.sql_now()
-        version: int | None = await self._database.fetch_value(
-            self._queries["change_job"], job.id, job.version, job.next_at, job.fire_at, job.priority, job.task, job.queue, schedule,
-            _text(job.payload), _text(job.options), now, is_repeatable=False,
+    async def change_job(
+        self, before: RecurringJob, after: RecurringJob, first_missed: datetime | None, last_missed: datetime | None
+    ) -> int | None:
+        """The new version; None when it was changed, or fired, since `before` was read."""
+        arguments = (
+            before.id, before.version, after.next_at, after.fire_at, after.priority, after.task, after.queue,
+            msgspec.json.encode(after.schedule).decode(), _text(after.payload), _text(after.options), self._database.clock.sql_now(),
+            before.next_at, first_missed, last_missed,
         )  # fmt: skip
+        write = partial(self._database.fetch_value, self._queries["change_job"], *arguments, is_repeatable=False)
+        version: int | None = await self._partitions.with_partition(write)
         return version
 
     async def delete_job(self, job_id: UUID) -> bool:

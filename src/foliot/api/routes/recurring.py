@@ -25,6 +25,7 @@ from foliot.triggers.zones import zone_named
 PAGE_MAX = 200
 NEXT_MAX = 1000
 BACKFILL_MAX = 10_000
+CHANGE_ATTEMPTS = 10
 SCHEDULE_FIELDS = frozenset({
     "cron", "every", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "jitter_seconds", "overlap", "catchup", "catchup_max",
 })  # fmt: skip
@@ -71,12 +72,16 @@ class RecurringRoutes:
         given = set(decode(body, change_decoder).keys())
         if unknown := sorted(given - CHANGEABLE):
             raise Invalid(f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0])
-        job = await self._find(reference)
-        changed = apply_change(job, decode(body, request_decoder), given)
-        version = await self._jobs.change_job(planned_from(changed, await self._jobs.database_now()))
-        if version is None:
-            raise _changed_meanwhile(reference)
-        return _answer(recurring(await self._find(reference)))
+        asked = decode(body, request_decoder)
+        for _ in range(CHANGE_ATTEMPTS):
+            job = await self._find(reference)
+            now = await self._jobs.database_now()
+            _, first_missed, last_missed = resumed(job, now)
+            changed = planned_from(apply_change(job, asked, given), now)
+            # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
+            if await self._jobs.change_job(job, changed, first_missed, last_missed) is not None:
+                return _answer(recurring(await self._find(reference)))
+        raise _changed_meanwhile(reference)
 
     async def delete_job(self, reference: str) -> Response:
         """Deletes a recurring job. What it has run stays in history."""

@@ -37,20 +37,24 @@ select id, name, task, queue, priority, schedule, payload, options, version, run
 from foliot.jobs where name > $1::text order by name limit $2::bigint
 
 -- name: change_job
--- A new version. It affects ticks after it only: the cursor is given anew. It must not have been passed meanwhile: that tick may have fired
--- already, as one of the version before. A job without runs left stays ended.
+-- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
+-- and had not fired is noted. A cursor that was moved, or passed, meanwhile: nothing is changed. A job without runs left stays ended.
 with changed as (
     update foliot.jobs
     set version = version + 1, updated_at = coalesce($11::timestamptz, clock_timestamp()), next_at = $3::timestamptz,
-        fire_at = case when paused_at is null and coalesce(runs_left, 1) > 0 then $4::timestamptz end, priority = $5::bigint, task = $6::text, queue = $7::text,
-        schedule = $8::jsonb, payload = $9::jsonb, options = $10::jsonb
-    where id = $1::uuid and version = $2::bigint
+        fire_at = case when paused_at is null and coalesce(runs_left, 1) > 0 then $4::timestamptz end, priority = $5::bigint,
+        task = $6::text, queue = $7::text, schedule = $8::jsonb, payload = $9::jsonb, options = $10::jsonb
+    where id = $1::uuid and version = $2::bigint and next_at is not distinct from $12::timestamptz
         and ($3::timestamptz is null or $3::timestamptz > coalesce($11::timestamptz, clock_timestamp()))
-    returning id, version, updated_at, jsonb_build_object(
+    returning id, version, updated_at, paused_at, jsonb_build_object(
         'name', name, 'task', task, 'queue', queue, 'priority', priority, 'schedule', schedule, 'payload', payload, 'options', options
     ) as definition
 ), kept as (
     insert into foliot.job_versions (job_id, version, made_at, definition) select id, version, updated_at, definition from changed
+), noted as (
+    insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason)
+    select id, $13::timestamptz, $14::timestamptz, updated_at, case when paused_at is null then 'superseded' else 'paused' end
+    from changed where $13::timestamptz is not null
 )
 select version from changed
 
