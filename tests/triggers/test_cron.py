@@ -93,7 +93,7 @@ def test_around_every_transition_we_fire_when_a_walk_of_every_minute_does(zone: 
     chance = random.Random(f"transitions {zone.key}")
     for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
         seen = oracle.window(zone, instant - 27 * 3600, instant + 27 * 3600)
-        for _ in range(4):
+        for _ in range(3):
             assert_same_as_oracle(oracle.random_night_expression(chance), seen)
 
 
@@ -117,7 +117,7 @@ def test_hypothesis_finds_no_minute_near_a_transition_on_which_we_and_the_walk_d
     assert_same_as_oracle(oracle.random_night_expression(chance) if is_night else next(possible_expressions(chance, 1)), seen)
 
 
-@pytest.mark.parametrize(("zone", "instant"), oracle.transitions()[::9], ids=lambda value: getattr(value, "key", value))
+@pytest.mark.parametrize(("zone", "instant"), oracle.transitions()[::13], ids=lambda value: getattr(value, "key", value))
 def test_with_seconds_we_fire_when_a_walk_of_every_second_does(zone: ZoneInfo, instant: int) -> None:
     chance = random.Random(instant)
     seen = oracle.window(zone, instant - 2700, instant + 2700, step=1, margin=4000)
@@ -129,7 +129,7 @@ def test_with_seconds_we_fire_when_a_walk_of_every_second_does(zone: ZoneInfo, i
 
 def test_over_eight_years_we_name_the_days_that_a_walk_of_every_day_names() -> None:
     chance = random.Random("days")
-    for _ in range(60):
+    for _ in range(40):
         days = f"{oracle.random_date_field(chance)} {oracle.random_month_field(chance)} {oracle.random_weekday_field(chance)}"
         judged = list(oracle.days_named(f"0 0 {days}"))
         if judged:
@@ -173,7 +173,7 @@ def test_cronsim_agrees_on_fixed_times_in_zones_with_daylight_saving(name: str) 
     chance = random.Random(f"cronsim {name}")
     zone = ZoneInfo(name)
     for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
-        for _ in range(4):
+        for _ in range(2):
             minutes = ",".join(str(chance.randrange(60)) for _ in range(chance.randint(1, 4)))
             hours = chance.choice(["0", "1", "2", "3", "23", "0-3", "1,2", "0-23", "2-23/3", "23,0"])
             start = instant - 2 * DAY
