@@ -107,11 +107,11 @@ async def _start(command: str, pipe: BinaryIO) -> Process:
 async def _terminate(process: Process) -> None:
     """Asks first; what does not go in time is killed."""
     _signal_group(process, signal.SIGTERM)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(TERMINATE_SECONDS):
-            await process.wait()
+    # Not asyncio.timeout: in a task that is being cancelled, as here, early releases of Python 3.11 let it raise CancelledError instead.
+    ending = asyncio.ensure_future(process.wait())
+    await asyncio.wait([ending], timeout=TERMINATE_SECONDS)
     _signal_group(process, signal.SIGKILL)
-    await process.wait()
+    await ending
 
 
 def _signal_group(process: Process, number: signal.Signals) -> None:
