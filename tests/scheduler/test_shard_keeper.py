@@ -9,6 +9,7 @@ import pytest
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
+from foliot.scheduler.pruner import Pruner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
@@ -81,3 +82,14 @@ async def test_a_silent_node_is_fenced_off_when_its_lease_is_over(
     # It wakes up, and learns that it owns nothing; then it gets its fair share again, under new epochs.
     await silent.run_once()
     assert not set(silent.epochs.items()) & set(before.items())
+
+
+async def test_nodes_that_are_long_gone_are_forgotten(
+    store: Store, config: Config, events: EventBus, fake_clock: FakeClock, sql: Any
+) -> None:
+    await settle(node(store, config, events))
+    await fake_clock.advance(80)
+    alive = node(store, config, events)
+    await settle(alive)
+    await Pruner(store=store, clock=fake_clock, events=events).run_once()
+    assert await sql.fetchval("select array_agg(id) from foliot.schedulers") == [alive.scheduler_id]

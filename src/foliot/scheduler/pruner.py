@@ -1,4 +1,4 @@
-"""Keeps a week of empty days ahead of history, and drops the days whose retention is over."""
+"""Keeps a week of empty days ahead of history, and drops what is over: days past their retention, nodes long gone."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Pruner(Service):
     async def run_once(self) -> float:
         created = await self._store.partitions.create_missing()
         dropped = await self._store.partitions.drop_expired()
+        await self._store.shards.remove_dead_schedulers()
         if created or dropped:
             self.events.emit(PartitionsKept(created, dropped))
         return INTERVAL_SECONDS
