@@ -106,6 +106,20 @@ class TicksFired(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CursorsReplanned(Event):
+    """The rules by which their next ticks were found have changed."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunsCancelled(Event):
+    """They were asked to end, and nobody held them any more."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunsClaimed(Event):
     count: int
 

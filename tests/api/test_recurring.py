@@ -237,7 +237,7 @@ BAD_CRON = [
 NOT_A_SCHEDULE = [
     *[bad("cron", "invalid_cron", cron=cron) for cron in BAD_CRON],
     *[bad("schedule", "invalid_cron", schedule=cron) for cron in BAD_CRON],
-    bad("cron", cron=""),
+    bad("cron", "invalid_cron", cron=""),
     bad("cron", cron="1," * 250 + "1 * * * *"),
     bad("cron", cron=5),
     bad("schedule", "invalid_cron", schedule=""),
@@ -424,23 +424,40 @@ CHANGES: dict[str, Any] = {
     "priority": -5,
     "queue": "bulk",
     "payload": {"customer": 8, "deep": [{"😀": None}, 10**40]},
+    "calendar": "holidays",
+    "on_excluded": "move",
+    "times": ["2026-12-24T18:00:00Z"],
+    "catchup_window": "2h",
+    "max_runs": 12,
+    "retries": 5,
+    "max_retries": 6,
+    "timeout_seconds": 9.5,
+    "backoff": {"kind": "fixed", "base_seconds": 3.0},
     "every": "2h",
 }
-OF_THE_SCHEDULE = set(CHANGES) - {"priority", "queue", "payload"}
+# Where a field is shown that is not shown under its own name in the schedule.
+SHOWN_AS = {
+    "catchup_window": ("schedule", "catchup_window_seconds", 7200),
+    "max_runs": ("runs_left", None, 12),
+    "retries": ("options", "retries", 5),
+    "max_retries": ("options", "retries", 6),
+    "timeout_seconds": ("options", "timeout_seconds", 9.5),
+    "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
+    **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload")},
+}
 
 
 async def test_each_field_is_changed_alone_and_every_version_is_kept(client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock) -> None:
     assert set(CHANGES) == CHANGEABLE
+    assert (await client.put("/v1/calendars/holidays", json={"dates": ["2026-12-25"]})).status_code == 200
     job = await create(client, cron="0 9 * * *", name="report", payload={"customer": 7}, retries=3)
     expected = job | {"created": False}
     definitions = [{**expected["schedule"]}]
     for version, (field, value) in enumerate(CHANGES.items(), start=2):
         await fake_clock.advance(60)
         changed = await done(client, "PATCH", "report", **{field: value})
-        if field in OF_THE_SCHEDULE:
-            expected["schedule"] = expected["schedule"] | {field: value}
-        else:
-            expected[field] = value
+        place, key, shown = SHOWN_AS.get(field, ("schedule", field, value))
+        expected[place] = shown if key is None else expected[place] | {key: shown}
         if field == "every":
             del expected["schedule"]["cron"]
         expected |= {"version": version, "updated_at": changed["updated_at"], "next_at": changed["next_at"]}
@@ -496,7 +513,7 @@ async def test_an_edit_may_end_a_job_and_another_may_bring_it_back(client: httpx
 
 async def test_a_field_that_is_unknown_or_can_t_be_changed_is_named(client: httpx.AsyncClient) -> None:
     job = await create(client, cron="@hourly", name="report")
-    given = {"name": "other", "task": "shell", "job_type": "shell", "command": "true", "schedule": "@daily", "max_runs": 3, "retries": 1,
+    given = {"name": "other", "task": "shell", "job_type": "shell", "command": "true", "schedule": "@daily", "created_at": None,
              "delay_seconds": 1, "schedule_time": "2030-01-01T00:00:00Z", "id": job["id"], "version": 1, "next_at": None, "crno": "@daily",
              "": 1, "a - at b": 1}  # fmt: skip
     for field, value in given.items():
@@ -859,16 +876,18 @@ async def test_ticks_are_shown_latest_first_and_no_more_than_asked_for(client: h
 async def test_the_next_ticks_are_told_in_the_job_s_zone_over_a_clock_change(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
     spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
     for eve, policy, expected in [
-        (spring, {}, ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"]),
-        (spring, {"dst_gap": "skip"}, ["2026-03-30T02:30:00+02:00", "2026-03-31T02:30:00+02:00"]),
-        (autumn, {}, ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"]),
-        (autumn, {"dst_fold": "last"}, ["2026-10-25T02:30:00+01:00", "2026-10-26T02:30:00+01:00"]),
-        (autumn, {"dst_fold": "both"}, ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"]),
+        (spring, {}, [("2026-03-29T03:00:00+02:00", "after_gap"), ("2026-03-30T02:30:00+02:00", None)]),
+        (spring, {"dst_gap": "skip"}, [("2026-03-30T02:30:00+02:00", None), ("2026-03-31T02:30:00+02:00", None)]),
+        (autumn, {}, [("2026-10-25T02:30:00+02:00", "first_of_two"), ("2026-10-26T02:30:00+01:00", None)]),
+        (autumn, {"dst_fold": "last"}, [("2026-10-25T02:30:00+01:00", "second_of_two"), ("2026-10-26T02:30:00+01:00", None)]),
+        (autumn, {"dst_fold": "both"}, [("2026-10-25T02:30:00+02:00", "first_of_two"), ("2026-10-25T02:30:00+01:00", "second_of_two")]),
     ]:
         await fake_clock.advance((eve - fake_clock.now()).total_seconds())
         job = await create(client, cron="30 2 * * *", timezone="Europe/Zurich", **policy)
-        assert (await client.get(path_of(job["id"], "/next?count=2"))).json() == {"items": expected, "timezone": "Europe/Zurich"}
-        assert datetime.fromisoformat(job["next_at"]) == datetime.fromisoformat(expected[0])
+        assert (await client.get(path_of(job["id"], "/next?count=2"))).json() == {
+            "items": [{"at": at, "dst": flag} for at, flag in expected], "timezone": "Europe/Zurich",
+        }  # fmt: skip
+        assert datetime.fromisoformat(job["next_at"]) == datetime.fromisoformat(expected[0][0])
 
 
 async def test_the_next_ticks_are_as_many_as_asked_for_unless_there_are_fewer(client: httpx.AsyncClient) -> None:
@@ -878,7 +897,8 @@ async def test_the_next_ticks_are_as_many_as_asked_for_unless_there_are_fewer(cl
     hours = [f"2026-03-01T{hour}:00:00Z" for hour in range(13, 23)]
     for name, counts in {"endless": {"": 10, "?count=4": 4}, "bounded": {"": 3, "?count=2": 2}, "counted": {"": 2, "?count=1": 1}}.items():
         for query, number in counts.items():
-            assert (await client.get(path_of(name, "/next") + query)).json()["items"] == hours[:number]
+            items = (await client.get(path_of(name, "/next") + query)).json()["items"]
+            assert [item["at"] for item in items] == hours[:number]
     assert len((await client.get(path_of("endless", "/next?count=1000"))).json()["items"]) == 1000
 
 
@@ -887,6 +907,6 @@ async def test_h_is_the_job_s_own_and_the_same_whenever_it_is_asked_for(client: 
     for _ in range(8):
         job = await create(client, cron="H H * * *")
         (first,) = (await client.get(path_of(job["id"], "/next?count=1"))).json()["items"]
-        assert first == job["next_at"]
-        firsts.add(first)
+        assert first["at"] == job["next_at"]
+        firsts.add(first["at"])
     assert len(firsts) > 1

@@ -10,25 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.errors import Invalid
+from foliot.model.calendar import CalendarDays, calendar_of
 from foliot.model.ids import new_id, shard_of, tick_run_id
-from foliot.model.schedule import Note, Plan, Schedule, jitter_of, plan, trigger_of
+from foliot.model.schedule import Note, Plan, Schedule, jitter_of, plan, timetable_of
 from foliot.triggers.base import to_datetime
+from foliot.triggers.calendar import Calendar
 
 NOW = 1_800_000_000
 DAY = 86_400
 YEAR = 365 * DAY
+WEEKENDS = calendar_of(CalendarDays(timezone="Europe/Berlin", weekdays=("SAT", "SUN")))
 
 
-def settle(schedule: Schedule, first: int, now: int) -> tuple[list[int], list[Note], int | None]:
+def settle(schedule: Schedule, first: int, now: int, calendar: Calendar | None = None) -> tuple[list[int], list[Note], int | None]:
     """Carries plans out until nothing is due: what fired, what was noted, where the cursor is."""
-    trigger = trigger_of(schedule, "", 0)
+    timetable = timetable_of(schedule, "", 0, calendar)
     fired: list[int] = []
     notes: list[Note] = []
     cursor: int | None = first
     for _ in range(20_000):
         if cursor is None or cursor > now:
             return fired, notes, cursor
-        planned: Plan = plan(schedule, trigger, cursor, now)
+        planned: Plan = plan(schedule, timetable, cursor, now)
         assert planned.next_tick is None or planned.next_tick > cursor
         if planned.fire is not None:
             assert planned.fire == cursor
@@ -98,14 +101,18 @@ def test_years_of_missed_seconds_become_a_bounded_few_notes(catchup: Any) -> Non
     catchup=st.sampled_from(["none", "latest", "all"]),
     window=st.integers(0, 5 * DAY),
     most=st.integers(1, 20),
+    calendar=st.sampled_from([None, WEEKENDS]),
 )
-def test_every_tick_is_fired_or_noted_exactly_once(every: int, age: int, catchup: Any, window: int, most: int) -> None:
+def test_every_tick_is_fired_or_noted_exactly_once(
+    every: int, age: int, catchup: Any, window: int, most: int, calendar: Calendar | None
+) -> None:
     schedule = Schedule(every=str(every), catchup=catchup, catchup_window_seconds=window, catchup_max=most)
-    trigger = trigger_of(schedule, "", 0)
+    trigger = timetable_of(schedule, "", 0, calendar).ticks
     first = trigger.next_after(NOW - age - 1)
     assert first is not None
-    fired, notes, cursor = settle(schedule, first, NOW)
+    fired, notes, cursor = settle(schedule, first, NOW, calendar)
     assert cursor is not None
+    assert calendar is None or not any(calendar.excludes_instant(tick) for tick in fired)
     covered = list(fired)
     for note in notes:
         tick: int | None = note.tick
@@ -145,7 +152,7 @@ def test_jitter_is_reproducible_bounded_and_spread() -> None:
 )
 def test_a_schedule_that_makes_no_sense_is_refused_by_its_field(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
-        trigger_of(Schedule(**fields), "", 0)
+        timetable_of(Schedule(**fields), "", 0, None)
     assert caught.value.field == field
 
 

@@ -89,9 +89,9 @@ async def test_a_locked_row_is_waited_for_and_tried_again(database_url: str, eve
         async with sql.transaction():
             await sql.execute("select * from foliot.workers for update")
             with events.expect(StoreInterrupted) as interrupted:
-                beating = asyncio.create_task(store.workers.beat(worker))
+                beating = asyncio.create_task(store.workers.beat(worker, []))
                 assert "LockNotAvailable" in (await interrupted).error
-        assert await beating
+        assert (await beating).is_renewed
 
 
 async def test_silence_ends_by_our_own_limit_and_the_session_is_given_up(database_url: str, events: EventBus) -> None:

@@ -188,10 +188,10 @@ class TestOnAClockMovedByHand:
         await claim(store, worker_id=worker)
         await fake_clock.advance(14.9)
         assert (await store.runs.lose_runs(10, 3)).requeued == 0
-        assert await store.workers.beat(worker)
+        assert (await store.workers.beat(worker, [])).is_renewed
         await fake_clock.advance(14.9)
         assert (await store.runs.lose_runs(10, 3)).requeued == 0
         await fake_clock.advance(0.2)
         assert await store.workers.remove_dead_workers() == 1
         assert (await store.runs.lose_runs(10, 3)).requeued == 1
-        assert not await store.workers.beat(worker)
+        assert not (await store.workers.beat(worker, [])).is_renewed

@@ -8,9 +8,11 @@ from foliot import __version__
 from foliot.api import problems
 from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
+from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.health import health_router
 from foliot.api.routes.jobs import jobs_router
 from foliot.api.routes.recurring import RecurringRoutes
+from foliot.api.routes.runs import runs_router
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
@@ -25,4 +27,6 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(health_router(store=store))
     app.include_router(RecurringRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(jobs_router(store=store, submitter=submitter, known_tasks=known_tasks, body_max_bytes=config.body_max_bytes))
+    app.include_router(runs_router(store=store, body_max_bytes=config.body_max_bytes))
+    app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))
     return app

@@ -11,13 +11,16 @@ import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
+from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.retry import Backoff
 from foliot.model.run import MAX_RETRIES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun
-from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Overlap, Schedule
+from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
+from foliot.triggers.base import to_instant
+from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.wall import DstFold, DstGap
@@ -27,7 +30,7 @@ NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
 MAX_DELAY_SECONDS = 315_360_000
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
-ONLY_RECURRING = ("start_at", "end_at", "max_runs")
+ONLY_RECURRING = ("start_at", "end_at", "max_runs", "calendar")
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
 Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
@@ -43,14 +46,23 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     delay_seconds: Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)] | None = None
     schedule_time: Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None = None
-    cron: Annotated[str, Meta(max_length=500, description="A cron expression: makes the job recurring.")] | None = None
+    cron: (
+        Annotated[str, Meta(max_length=500, description="A cron expression: makes the job recurring. Several: a list.")]
+        | Expressions
+        | None
+    ) = None
     every: Annotated[str, Meta(max_length=100, description="A period such as `90s` or `5m`: makes the job recurring.")] | None = None
+    times: Annotated[Times, Meta(description="Instants at which it is due, alone or beside cron or every.")] | None = None
     schedule: Annotated[str, Meta(max_length=500, description="A cron expression or an ISO 8601 time.")] | None = None
     timezone: Annotated[str, Meta(max_length=100, description="IANA name.")] = "UTC"
     dst_gap: DstGap = "shift"
     dst_fold: DstFold = "first"
     start_at: Annotated[datetime, Meta(tz=True)] | None = None
     end_at: Annotated[datetime, Meta(tz=True)] | None = None
+    calendar: Annotated[Name, Meta(description="The name of an exclusion calendar.")] | None = None
+    on_excluded: Annotated[OnExcluded, Meta(description="On a day that the calendar excludes: skip, or move to the next other day.")] = (
+        "skip"
+    )
     jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 0
     overlap: Overlap = "skip"
     catchup: Catchup = "latest"
@@ -74,9 +86,11 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_recurring(self) -> bool:
-        return self.cron is not None or self.every is not None or (self.schedule is not None and not _is_time(self.schedule))
+        if self.cron is not None or self.every is not None or self.times is not None:
+            return True
+        return self.schedule is not None and not _is_time(self.schedule)
 
-    def new_job(self, job_id: UUID, *, queue: str, now: datetime) -> RecurringJob:
+    def new_job(self, job_id: UUID, *, queue: str, now: datetime, calendar: NamedCalendar | None) -> RecurringJob:
         """The recurring job. Raises `Invalid` for a schedule that makes no sense or that never fires."""
         if self.delay_seconds is not None or self.schedule_time is not None:
             field = "delay_seconds" if self.delay_seconds is not None else "schedule_time"
@@ -91,7 +105,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             priority=self.priority,
             schedule=self._schedule(),
             payload=self._payload_tree(),
-            options=msgspec.to_builtins(self._run_options()) or None,
+            options=msgspec.to_builtins(self.run_options()) or None,
             version=1,
             runs_left=self.max_runs,
             next_at=None,
@@ -102,34 +116,50 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             created_at=now,
             updated_at=now,
             shard=shard_of(job_id),
+            calendar=calendar.days if calendar else None,
+            calendar_version=calendar.version if calendar else None,
         )
         planned = planned_from(job, now, field="cron" if self.schedule is None else "schedule")
-        if planned.next_at is None:
-            field = "start_at" if self.end_at is None else "end_at"
+        if planned.timetable.fires.next_after(to_instant(now)) is None:
+            field = self._why_never(now)
             raise Invalid(f"{field}: the job would never fire", field=field)
         return planned
+
+    def _why_never(self, now: datetime) -> str:
+        if self.end_at is not None:
+            return "end_at"
+        if self.times is not None and max(self.times) <= now:
+            return "times"
+        return "calendar" if self.calendar is not None else "start_at"
 
     def _schedule(self) -> Schedule:
         given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
-        window = parse_duration(self.catchup_window, field="catchup_window")
-        if window > MAX_CATCHUP_WINDOW_SECONDS:
-            raise Invalid("catchup_window: must be a year (365d) at most", field="catchup_window")
         return Schedule(
-            cron=self.cron or self.schedule,
+            cron=self.schedule if self.cron is None else self.cron,
             every=self.every,
+            times=self.times,
             timezone=self.timezone,
             dst_gap=self.dst_gap,
             dst_fold=self.dst_fold,
             start_at=self.start_at,
             end_at=self.end_at,
+            calendar=self.calendar,
+            on_excluded=self.on_excluded,
             jitter_seconds=self.jitter_seconds,
             overlap=self.overlap,
             catchup=self.catchup,
-            catchup_window_seconds=window,
+            catchup_window_seconds=self.catchup_window_seconds,
             catchup_max=self.catchup_max,
         )
+
+    @property
+    def catchup_window_seconds(self) -> int:
+        window = parse_duration(self.catchup_window, field="catchup_window")
+        if window > MAX_CATCHUP_WINDOW_SECONDS:
+            raise Invalid("catchup_window: must be a year (365d) at most", field="catchup_window")
+        return window
 
     def new_run(self, run_id: UUID, *, queue: str) -> NewRun:
         """The run this job is. Raises `Invalid` for fields that contradict each other."""
@@ -137,7 +167,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) is not None]:
-            raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron or every too", field=misplaced[0])
+            raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0])
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
@@ -167,10 +197,10 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return payload or None
 
     def _options(self) -> str | None:
-        options = self._run_options()
+        options = self.run_options()
         return None if options == RunOptions() else msgspec.json.encode(options).decode()
 
-    def _run_options(self) -> RunOptions:
+    def run_options(self) -> RunOptions:
         if self.retries is not None and self.max_retries is not None:
             raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
         retries = self.max_retries if self.retries is None else self.retries

@@ -5,13 +5,18 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
-from foliot.errors import Invalid
-from foliot.model.schedule import Schedule, jitter_of, last_ticks, trigger_of
-from foliot.triggers.base import Trigger, to_datetime, to_instant
+import msgspec
 
+from foliot.errors import Invalid
+from foliot.model.calendar import CalendarDays, calendar_of
+from foliot.model.schedule import Schedule, Timetable, jitter_of, last_ticks, timetable_of
+from foliot.triggers.base import to_datetime, to_instant
+from foliot.triggers.wall import fold_of
+
+DstFlag = Literal["after_gap", "first_of_two", "second_of_two"]
 # Control characters, invisible ones, line and paragraph separators.
 NOT_IN_NAMES = frozenset({"Cc", "Cf", "Zl", "Zp"})
 # Invisible too, but parts of emoji and of words.
@@ -38,10 +43,19 @@ class RecurringJob:
     created_at: datetime
     updated_at: datetime
     shard: int
+    utc_offset: int | None = None
+    """That of the job's zone at its next tick, as it was when the tick was found."""
+    calendar: CalendarDays | None = None
+    calendar_version: int | None = None
 
     @property
-    def trigger(self) -> Trigger:
-        return job_trigger(self.schedule, self.id, self.created_at)
+    def found_under(self) -> int | None:
+        """The version of the calendar on which it depends where the next tick is."""
+        return self.calendar_version if self.schedule.on_excluded == "move" else None
+
+    @property
+    def timetable(self) -> Timetable:
+        return job_timetable(self.schedule, self.id, self.created_at, self.calendar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +68,20 @@ class DueJob:
     fire_at: datetime
     schedule: Schedule
     created_at: datetime
+    shard: int
+    utc_offset: int | None
+    calendar: CalendarDays | None
 
     @property
-    def trigger(self) -> Trigger:
-        return job_trigger(self.schedule, self.id, self.created_at)
+    def timetable(self) -> Timetable:
+        return job_timetable(self.schedule, self.id, self.created_at, self.calendar)
 
 
-def job_trigger(schedule: Schedule, job_id: UUID, created_at: datetime) -> Trigger:
-    # Jobs that share an expression share one trigger, unless it depends on the job: by H, or by where it counts from.
-    seed = str(job_id) if schedule.cron is not None and "H" in schedule.cron.upper() else ""
+def job_timetable(schedule: Schedule, job_id: UUID, created_at: datetime, calendar: CalendarDays | None) -> Timetable:
+    # Jobs that share an expression share one timetable, unless it depends on the job: by H, or by where it counts from.
+    seed = str(job_id) if any("H" in expression.upper() for expression in schedule.expressions) else ""
     anchor = to_instant(created_at) if schedule.every is not None else 0
-    return trigger_of(schedule, seed, anchor)
+    return timetable_of(schedule, seed, anchor, None if calendar is None else calendar_of(calendar))
 
 
 def fire_at(schedule: Schedule, job_id: UUID, tick: int | None) -> datetime | None:
@@ -72,16 +89,33 @@ def fire_at(schedule: Schedule, job_id: UUID, tick: int | None) -> datetime | No
     return None if tick is None else to_datetime(tick + jitter_of(schedule, job_id, tick))
 
 
+def dst_flag(job: RecurringJob, tick: int) -> DstFlag | None:
+    """What a change of the clocks does to a tick: it was moved out of a gap, or its wall time comes twice and this is one of the two."""
+    without_gap = replace(job, schedule=msgspec.structs.replace(job.schedule, dst_gap="skip")).timetable.ticks
+    if without_gap.next_after(tick - 1) != tick:
+        return "after_gap"
+    fold = fold_of(job.timetable.zone, tick)
+    return None if fold is None else "first_of_two" if fold == "first" else "second_of_two"
+
+
 def scheduled_from(job: RecurringJob, now: datetime) -> RecurringJob:
     """The job with its cursor on the first tick after now."""
-    tick = job.trigger.next_after(to_instant(now))
-    return replace(job, next_at=None if tick is None else to_datetime(tick), fire_at=fire_at(job.schedule, job.id, tick))
+    return with_cursor(job, job.timetable.ticks.next_after(to_instant(now)))
+
+
+def with_cursor(job: RecurringJob, tick: int | None) -> RecurringJob:
+    return replace(
+        job,
+        next_at=None if tick is None else to_datetime(tick),
+        fire_at=fire_at(job.schedule, job.id, tick),
+        utc_offset=job.timetable.offset_of(tick),
+    )
 
 
 def resumed(job: RecurringJob, now: datetime) -> tuple[RecurringJob, datetime | None, datetime | None]:
     """The job as it goes on from now, and the first and last tick that its pause made it miss."""
     at = to_instant(now)
-    missed = [] if job.next_at is None or job.runs_left == 0 else last_ticks(job.trigger, to_instant(job.next_at) - 1, at, 1)
+    missed = [] if job.next_at is None or job.runs_left == 0 else last_ticks(job.timetable.ticks, to_instant(job.next_at) - 1, at, 1)
     later = scheduled_from(job, now)
     return later, job.next_at if missed else None, to_datetime(missed[0]) if missed else None
 

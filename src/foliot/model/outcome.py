@@ -23,6 +23,8 @@ class Ending(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     TIMED_OUT = "timeout"
+    CANCELLED = "cancelled"
+    """Somebody asked for its end."""
     RELEASED = "released"
     """Given back unfinished because the worker stops: not consumed."""
 
@@ -44,6 +46,8 @@ class Attempted:
     """JSON text."""
     error: AttemptError | None = None
     output: bytes | None = None
+    reason: str | None = None
+    """Of a cancel: the machine's word for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,10 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
             return Outcome(run_id, token, RunState.SUCCEEDED, result=attempted.result, output=attempted.output)
         case Ending.RELEASED:
             return Outcome(run_id, token, RunState.READY)
+        case Ending.CANCELLED:
+            return Outcome(run_id, token, RunState.CANCELLED, attempted.reason, error=_encoded(attempted.error), output=attempted.output)
         case Ending.FAILED | Ending.TIMED_OUT:
-            error = msgspec.json.encode(attempted.error).decode() if attempted.error else None
+            error = _encoded(attempted.error)
             reason = "error" if attempted.ending is Ending.FAILED else "timeout"
             if not may_retry(attempt=attempt, lost=lost, retries=options.retries or 0):
                 return Outcome(run_id, token, RunState.FAILED, reason, error=error, output=attempted.output)
@@ -76,6 +82,10 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
             return Outcome(run_id, token, RunState.SCHEDULED, reason, delay, error=error, output=attempted.output)
         case _:
             assert_never(attempted.ending)
+
+
+def _encoded(error: AttemptError | None) -> str | None:
+    return msgspec.json.encode(error).decode() if error else None
 
 
 def error_of(kind: str, message: str, traceback: Sequence[str] = ()) -> AttemptError:

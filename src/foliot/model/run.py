@@ -63,6 +63,14 @@ class StoredRun:
     created_at: datetime
 
 
+class Cancel(msgspec.Struct, frozen=True):
+    """What a run is told that is asked to end."""
+
+    reason: str
+    message: str
+    is_forced: bool = False
+
+
 class Claim(msgspec.Struct, frozen=True, gc=False):
     """A worker's exclusive right to one attempt; every write of that attempt carries its token."""
 

@@ -9,41 +9,81 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Literal
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
 from foliot.triggers.base import Trigger, to_instant
-from foliot.triggers.compose import BoundedTrigger
+from foliot.triggers.calendar import Calendar, CalendarTrigger, OnExcluded
+from foliot.triggers.compose import BoundedTrigger, OnceTrigger, UnionTrigger
 from foliot.triggers.cron import parse_cron
+from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.interval import IntervalTrigger
 from foliot.triggers.wall import DstFold, DstGap, WallPolicy
-from foliot.triggers.zones import zone_named
+from foliot.triggers.zones import offset_at, same_wall, zone_named
 
-Overlap = Literal["skip", "buffer_one", "buffer_all", "allow_all"]
+Overlap = Literal["skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"]
 Catchup = Literal["none", "latest", "all"]
-Reason = Literal["overlap", "missed", "superseded", "paused"]
+Reason = Literal["overlap", "missed", "superseded", "paused", "excluded"]
 MAX_CATCHUP_WINDOW_SECONDS = 31_536_000
+MAX_EXPRESSIONS = 20
+MAX_TIMES = 1000
+
+Expression = Annotated[str, Meta(max_length=500)]
+Expressions = Annotated[tuple[Expression, ...], Meta(min_length=1, max_length=MAX_EXPRESSIONS)]
+Times = Annotated[tuple[Annotated[datetime, Meta(tz=True)], ...], Meta(min_length=1, max_length=MAX_TIMES)]
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Either `cron` or `every`."""
+    """`cron`, `every` or `times`; `cron` may name several expressions, and `times` may stand beside either: due whenever one of them is."""
 
-    cron: Annotated[str, Meta(max_length=500)] | None = None
+    cron: Expression | Expressions | None = None
     every: Annotated[str, Meta(max_length=100)] | None = None
+    times: Times | None = None
     timezone: Annotated[str, Meta(max_length=100)] = "UTC"
     dst_gap: DstGap = "shift"
     dst_fold: DstFold = "first"
     start_at: Annotated[datetime, Meta(tz=True)] | None = None
     end_at: Annotated[datetime, Meta(tz=True)] | None = None
+    calendar: Annotated[str, Meta(max_length=200)] | None = None
+    on_excluded: OnExcluded = "skip"
     jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 0
     overlap: Overlap = "skip"
     catchup: Catchup = "latest"
     catchup_window_seconds: Annotated[int, Meta(ge=0, le=MAX_CATCHUP_WINDOW_SECONDS)] = 86_400
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] = 100
     grace_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        return (self.cron,) if isinstance(self.cron, str) else self.cron or ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """The ticks of a schedule. On the days that a calendar excludes they are ticks all the same, each with a row that says so."""
+
+    ticks: Trigger
+    zone: ZoneInfo
+    excluded: Calendar | None = None
+
+    @property
+    def fires(self) -> Trigger:
+        """The ticks that become runs."""
+        return self.ticks if self.excluded is None else CalendarTrigger(self.ticks, self.excluded)
+
+    def offset_of(self, tick: int | None) -> int | None:
+        """The offset of the zone under which a tick was found; see `corrected`."""
+        return None if tick is None else offset_at(self.zone, tick)
+
+    def corrected(self, tick: int, offset_before: int | None) -> int:
+        """The same time on the wall by today's rules, for a tick that was found under others: by another node, or before an update."""
+        if offset_before is None or self.ticks.is_elapsed or offset_at(self.zone, tick) == offset_before:
+            return tick
+        return same_wall(self.zone, tick, offset_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +107,40 @@ class Plan:
 
 
 @lru_cache(maxsize=65_536)
-def trigger_of(schedule: Schedule, seed: str, anchor: int) -> Trigger:
-    """The ticks of a schedule. `seed` is what H is hashed from; `anchor` is where `every` counts from, unless there is a `start_at`."""
+def timetable_of(schedule: Schedule, seed: str, anchor: int, calendar: Calendar | None) -> Timetable:
+    """`seed` is what H is hashed from; `anchor` is where `every` counts from, unless there is a `start_at`."""
     zone = zone_named(schedule.timezone)
     start = None if schedule.start_at is None else to_instant(schedule.start_at)
     end = None if schedule.end_at is None else to_instant(schedule.end_at)
     if start is not None and end is not None and start > end:
         raise Invalid("end_at: is before start_at", field="end_at")
-    if (schedule.cron is None) == (schedule.every is None):
+    ticks = _ticks_of(schedule, zone, seed, start if start is not None else anchor)
+    if calendar is not None and schedule.on_excluded == "move":
+        ticks = CalendarTrigger(ticks, calendar, "move")
+    if start is not None or end is not None:
+        ticks = BoundedTrigger(ticks, start, end)
+    return Timetable(ticks, zone, calendar if schedule.on_excluded == "skip" else None)
+
+
+def _ticks_of(schedule: Schedule, zone: ZoneInfo, seed: str, anchor: int) -> Trigger:
+    if schedule.cron is not None and schedule.every is not None:
         raise Invalid("cron: give either cron or every", field="cron")
-    inner: Trigger
-    if schedule.cron is not None:
-        inner = parse_cron(schedule.cron, zone, seed=seed, dst_gap=schedule.dst_gap, dst_fold=schedule.dst_fold)
-    else:
-        period = parse_duration(schedule.every or "", field="every")
-        policy = WallPolicy(zone, schedule.dst_gap, schedule.dst_fold)
-        inner = IntervalTrigger(period, start if start is not None else anchor, policy)
-    return inner if start is None and end is None else BoundedTrigger(inner, start, end)
+    dst_gap, dst_fold = schedule.dst_gap, schedule.dst_fold
+    expressions = schedule.expressions
+    found: list[Trigger] = []
+    for text in expressions:
+        try:
+            found.append(parse_cron(text, zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold))
+        except CronError as error:
+            if len(expressions) == 1:
+                raise
+            raise CronError(f"{text!r}: {error.detail}", field=error.field, start=error.start, end=error.end) from None
+    if schedule.every is not None:
+        found.append(IntervalTrigger(parse_duration(schedule.every, field="every"), anchor, WallPolicy(zone, dst_gap, dst_fold)))
+    found.extend(OnceTrigger(to_instant(time)) for time in schedule.times or ())
+    if not found:
+        raise Invalid("cron: give cron, every or times", field="cron")
+    return found[0] if len(found) == 1 else UnionTrigger(tuple(found))
 
 
 def jitter_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
@@ -94,27 +151,31 @@ def jitter_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
     return int.from_bytes(digest[:8], "big") % (schedule.jitter_seconds + 1)
 
 
-def plan(schedule: Schedule, trigger: Trigger, first: int, now: int) -> Plan:
+def plan(schedule: Schedule, timetable: Timetable, first: int, now: int) -> Plan:
     """Deals with the ticks from `first`, which is due, up to now.
 
     A tick within its grace fires. Older ones are caught up as the schedule says, never one by one without bound: years of missed ticks
-    become a few notes and one sum.
+    become a few notes and one sum. So do the ticks of an excluded day.
     """
+    ticks, excluded = timetable.ticks, timetable.excluded
     late_until = now - schedule.grace_seconds - schedule.jitter_seconds
-    if first >= late_until:
-        return Plan(first, (), trigger.next_after(first))
     # A window shorter than the grace takes nothing away from the grace.
     window_start = min(max(first, now - schedule.catchup_window_seconds), late_until)
+    if excluded is not None and first >= window_start and excluded.excludes_instant(first):
+        next_day = excluded.start_of(excluded.day_of(first) + 1)
+        return Plan(None, tuple(_note(ticks, "excluded", first, next_day)), ticks.next_after(next_day - 1))
+    if first >= late_until:
+        return Plan(first, (), ticks.next_after(first))
     keep = {"none": 0, "latest": 1, "all": schedule.catchup_max}[schedule.catchup]
-    kept = last_ticks(trigger, window_start - 1, late_until - 1, keep)
+    kept = last_ticks(timetable.fires, window_start - 1, late_until - 1, keep)
     if kept and kept[0] == first:
-        return Plan(first, (), trigger.next_after(first))
+        return Plan(first, (), ticks.next_after(first))
     # What is kept comes up tick by tick from here on; what lies before it is noted at once.
     until = kept[0] if kept else late_until
     inside: Reason = "superseded" if schedule.catchup == "latest" else "missed"
-    outside = _note(trigger, "missed", first, window_start)
-    notes = [*outside, *_note(trigger, inside, window_start if outside else first, until)]
-    return Plan(None, tuple(notes), kept[0] if kept else trigger.next_after(until - 1))
+    outside = _note(ticks, "missed", first, window_start)
+    notes = [*outside, *_note(ticks, inside, window_start if outside else first, until)]
+    return Plan(None, tuple(notes), kept[0] if kept else ticks.next_after(until - 1))
 
 
 def _note(trigger: Trigger, reason: Reason, start: int, end: int) -> list[Note]:

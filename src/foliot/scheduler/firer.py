@@ -8,19 +8,25 @@ database's clock, which also decides what is late.
 
 from __future__ import annotations
 
+import asyncio
+
 from foliot.clock import Clock
-from foliot.events import EventBus, TicksFired
+from foliot.events import EventBus, RunsCancelled, TicksFired
 from foliot.model.job import resumed
 from foliot.scheduler.loader import MILLISECONDS, Loader, Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
+from foliot.store.hints import worker_topic
 from foliot.store.jobs import Firing
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant
 
 # Small enough for the first of a burst not to wait for the last.
 BATCH = 250
+# Statements under way at the same time: one commits while another computes.
+AT_ONCE = 2
 LONGEST_WAIT_SECONDS = 0.2
+CLOSE_BATCH = 1000
 
 
 class Firer(Service):
@@ -36,14 +42,23 @@ class Firer(Service):
             return LONGEST_WAIT_SECONDS / 4
         now = self._loader.database_now()
         due = [firing for _, firing in wheel.advance(now)]
-        for start in range(0, len(due), BATCH):
-            await self._fire(due[start : start + BATCH], now // MILLISECONDS)
+        for start in range(0, len(due), BATCH * AT_ONCE):
+            await self._fire_side_by_side(due[start : start + BATCH * AT_ONCE], now // MILLISECONDS)
         if due:
             self._loader.wake()
             return 0
         following = wheel.next_due()
         wait = LONGEST_WAIT_SECONDS if following is None else (following - self._loader.database_now()) / MILLISECONDS
         return max(0.001, min(wait, LONGEST_WAIT_SECONDS))
+
+    async def _fire_side_by_side(self, firings: list[Firing], now: int) -> None:
+        # By shard, so that two batches lock few of the same ones and share their pages.
+        firings.sort(key=lambda firing: firing.job.shard)
+        size = min(BATCH, -(-len(firings) // AT_ONCE))
+        batches = [firings[start : start + size] for start in range(0, len(firings), size)]
+        failures = [f for f in await asyncio.gather(*(self._fire(batch, now) for batch in batches), return_exceptions=True) if f]
+        if failures:
+            raise failures[0]
 
     async def _fire(self, firings: list[Firing], now: int) -> None:
         planner = Planner(now)
@@ -53,12 +68,21 @@ class Firer(Service):
             fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
         finally:
             self._loader.forget(firings)
-        self._store.hints.send(fired.queues)
+        self._store.hints.send([*fired.queues, *map(worker_topic, fired.workers)])
         self.events.emit(TicksFired(fired.fired, fired.moved - fired.fired))
+        if fired.is_making_room:
+            await close_cancelled(self._store)
+
+
+async def close_cancelled(store: Store) -> int:
+    """Ends what was asked to end and is held by nobody, and tells those that hold what was ended by force."""
+    closed = await store.runs.close_cancelled(CLOSE_BATCH)
+    store.hints.send(worker_topic(worker_id) for worker_id in closed.values() if worker_id is not None)
+    return len(closed)
 
 
 class Resumer(Service):
-    """What waits for something other than its instant: held runs whose turn has come, and pauses that are over."""
+    """What waits for something other than its instant: runs that were asked to end, held ones whose turn has come, pauses that are over."""
 
     def __init__(self, *, store: Store, shards: ShardKeeper, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
@@ -67,6 +91,8 @@ class Resumer(Service):
 
     async def run_once(self) -> float:
         jobs, epochs = self._store.jobs, self._shards.epochs
+        if closed := await close_cancelled(self._store):
+            self.events.emit(RunsCancelled(closed))
         if epochs:
             self._store.hints.send(await jobs.release_held(self._shards.scheduler_id, epochs))
             for job_id in await jobs.jobs_to_resume():

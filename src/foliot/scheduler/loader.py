@@ -8,19 +8,21 @@ The wheel runs on the database's clock: `database_now` is that clock as last hea
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.events import EventBus
 from foliot.model.ids import tick_run_id
 from foliot.model.job import DueJob, fire_at
-from foliot.model.schedule import Plan, plan
+from foliot.model.schedule import Plan, Timetable, plan
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.scheduler.timing_wheel import TimingWheel
 from foliot.service import Service
 from foliot.store.jobs import Firing
 from foliot.store.store import Store
-from foliot.triggers.base import Trigger, to_datetime, to_instant
+from foliot.triggers.base import to_datetime, to_instant
 
 LOOK_AHEAD_SECONDS = 2.0
 INTERVAL_SECONDS = 0.25
@@ -74,25 +76,37 @@ class Planner:
 
     def __init__(self, now: int) -> None:
         self._now = now
-        self._plans: dict[tuple[int, int], tuple[Trigger, Plan]] = {}
+        self._plans: dict[tuple[int, int, int | None], Planned] = {}
 
     def firing_of(self, job: DueJob) -> Firing:
-        tick = to_instant(job.next_at)
-        planned = self._plan(job, job.trigger, tick)
-        following = planned.next_tick
+        timetable, tick = job.timetable, to_instant(job.next_at)
+        # Equal schedules have one timetable. It is kept with the plan, so that its address stays its own.
+        key = (id(timetable), tick, job.utc_offset)
+        planned = self._plans.get(key)
+        if planned is None:
+            planned = self._plans[key] = self._plan(job, timetable, tick)
+        fire = planned.plan.fire
         return Firing(
             job=job,
-            next_at=None if following is None else to_datetime(following),
-            fire_at=fire_at(job.schedule, job.id, following),
-            tick_at=None if planned.fire is None else to_datetime(planned.fire),
-            run_id=None if planned.fire is None else tick_run_id(job.id, planned.fire),
-            notes=planned.notes,
+            next_at=planned.next_at,
+            fire_at=planned.next_at if not job.schedule.jitter_seconds else fire_at(job.schedule, job.id, planned.plan.next_tick),
+            utc_offset=planned.utc_offset,
+            tick_at=None if fire is None else job.next_at,
+            run_id=None if fire is None else tick_run_id(job.id, fire),
+            notes=planned.plan.notes,
         )
 
-    def _plan(self, job: DueJob, trigger: Trigger, tick: int) -> Plan:
-        # Equal schedules have one trigger, policies and all. It is kept here, so that its address stays its own.
-        key = (id(trigger), tick)
-        found = self._plans.get(key)
-        if found is None:
-            found = self._plans[key] = trigger, plan(job.schedule, trigger, tick, max(self._now, tick))
-        return found[1]
+    def _plan(self, job: DueJob, timetable: Timetable, tick: int) -> Planned:
+        corrected = timetable.corrected(tick, job.utc_offset)
+        # A tick that was found under other rules of its zone: the cursor goes where it belongs, and the tick is dealt with there.
+        found = plan(job.schedule, timetable, tick, max(self._now, tick)) if corrected == tick else Plan(None, (), corrected)
+        following = found.next_tick
+        return Planned(timetable, found, None if following is None else to_datetime(following), timetable.offset_of(following))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    timetable: Timetable
+    plan: Plan
+    next_at: datetime | None
+    utc_offset: int | None

@@ -10,6 +10,7 @@ from foliot.scheduler.loader import Loader
 from foliot.scheduler.promoter import Promoter
 from foliot.scheduler.pruner import Pruner
 from foliot.scheduler.reaper import Reaper
+from foliot.scheduler.replanner import Replanner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service, Supervisor
 from foliot.store.hints import HintListener
@@ -25,6 +26,7 @@ class SchedulerNode(Supervisor):
             Pruner(store=store, clock=clock, events=events),
             loader,
             Firer(store=store, shards=shards, loader=loader, clock=clock, events=events),
+            Replanner(store=store, shards=shards, clock=clock, events=events),
             Resumer(store=store, shards=shards, clock=clock, events=events),
             Promoter(store=store, clock=clock, events=events),
             Reaper(store=store, config=config, clock=clock, events=events),

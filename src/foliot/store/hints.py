@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
@@ -23,8 +24,14 @@ from foliot.store.postgres import Database
 CHANNEL = "foliot_ready"
 # Every other topic is the name of a queue, and no queue's name has a slash.
 SHARDS_TOPIC = "/shards"
+WORKER_TOPIC = "/worker/"
 GATHER_SECONDS = 0.05
 CHECK_SECONDS = 10.0
+
+
+def worker_topic(worker_id: UUID) -> str:
+    """Something that this worker should look at now: a run that it holds is asked to end."""
+    return f"{WORKER_TOPIC}{worker_id}"
 
 
 class HintSender(Service):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from uuid import UUID
 
 import msgspec
 
+from foliot.model.calendar import CalendarDays
 from foliot.model.ids import not_finished_before
 from foliot.model.job import DueJob, RecurringJob
 from foliot.model.priority import aging_microseconds
@@ -21,8 +22,17 @@ from foliot.store.postgres import Database, Record, columns
 from foliot.store.shards import Epochs
 from foliot.triggers.base import to_datetime
 
-decode_schedule = msgspec.json.Decoder(Schedule).decode
+decode_days = msgspec.json.Decoder(CalendarDays).decode
+schedule_decoder = msgspec.json.Decoder(Schedule)
 decode_json = msgspec.json.Decoder().decode
+# What `buffer_all` may keep waiting.
+BUFFER_MAX = 1000
+
+
+@lru_cache(maxsize=65_536)
+def decode_schedule(text: str) -> Schedule:
+    """Few schedules are shared by many jobs."""
+    return schedule_decoder.decode(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,7 @@ class Firing:
     job: DueJob
     next_at: datetime | None
     fire_at: datetime | None
+    utc_offset: int | None
     tick_at: datetime | None
     run_id: UUID | None
     notes: tuple[Note, ...]
@@ -42,6 +53,20 @@ class Fired:
     moved: int
     fired: int
     queues: tuple[str, ...]
+    workers: tuple[UUID, ...]
+    """Those that hold a run which is to make room."""
+    is_making_room: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShardJob:
+    """A job of a shard, with what tells whether its cursor is still where it belongs."""
+
+    id: UUID
+    fire_at: datetime
+    next_at: datetime
+    utc_offset: int | None
+    timezone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +94,7 @@ class Jobs:
         schedule = msgspec.json.encode(job.schedule).decode()
         made = await self._database.fetch_value(
             self._queries["insert_job"], job.id, job.next_at, job.fire_at, job.shard, job.priority, job.runs_left, job.name, job.task,
-            job.queue, schedule, _text(job.payload), _text(job.options), job.created_at,
+            job.queue, schedule, _text(job.payload), _text(job.options), job.created_at, job.utc_offset, job.found_under,
         )  # fmt: skip
         return made is not None
 
@@ -87,7 +112,7 @@ class Jobs:
         arguments = (
             before.id, before.version, after.next_at, after.fire_at, after.priority, after.task, after.queue,
             msgspec.json.encode(after.schedule).decode(), _text(after.payload), _text(after.options), self._database.clock.sql_now(),
-            before.next_at, first_missed, last_missed,
+            before.next_at, first_missed, last_missed, after.utc_offset, after.found_under, after.runs_left,
         )  # fmt: skip
         write = partial(self._database.fetch_value, self._queries["change_job"], *arguments, is_repeatable=False)
         version: int | None = await self._partitions.with_partition(write)
@@ -102,7 +127,9 @@ class Jobs:
 
     async def resume_job(self, job: RecurringJob, first_missed: datetime | None, last_missed: datetime | None) -> bool:
         now = self._database.clock.sql_now()
-        arguments = (job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now)
+        arguments = (
+            job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now, job.utc_offset, job.found_under,
+        )  # fmt: skip
         write = partial(self._database.fetch_value, self._queries["resume_job"], *arguments)
         return bool(await self._partitions.with_partition(write))
 
@@ -110,25 +137,47 @@ class Jobs:
         """The database's now, and up to `limit` jobs of each shard that are due by then, or so much later."""
         arguments = (shards, limit, ahead_seconds, self._database.clock.sql_now())
         rows = await self._database.fetch(self._queries["due_jobs"], *arguments)
-        found = [DueJob(row[1], row[2], row[3], row[4], decode_schedule(row[5]), row[6]) for row in rows if row[1] is not None]
+        found = [
+            DueJob(row[1], row[2], row[3], row[4], decode_schedule(row[5]), row[6], row[7], row[8], decode_days(row[9]) if row[9] else None)
+            for row in rows
+            if row[1] is not None
+        ]
         return rows[0][0], found
+
+    async def stale_jobs(self, limit: int) -> list[UUID]:
+        return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit)]
+
+    async def jobs_of_shard(self, shard: int, after: tuple[datetime, UUID], limit: int) -> list[ShardJob]:
+        rows = await self._database.fetch(self._queries["jobs_of_shard"], shard, *after, limit)
+        return [ShardJob(*row) for row in rows]
+
+    async def replan_job(self, before: RecurringJob, after: RecurringJob) -> bool:
+        arguments = (before.id, before.version, before.next_at, after.next_at, after.fire_at, after.utc_offset, after.found_under)
+        return bool(await self._database.fetch_value(self._queries["replan_job"], *arguments))
 
     async def jobs_to_resume(self) -> list[UUID]:
         return [row[0] for row in await self._database.fetch(self._queries["jobs_to_resume"], self._database.clock.sql_now())]
 
     async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
         """Safe to repeat: a cursor that has moved is not moved again."""
-        given = columns([(f.job.id, f.job.version, f.job.next_at, f.next_at, f.fire_at, f.tick_at, f.run_id) for f in firings], 7)
+        given = columns(
+            [
+                (f.job.id, f.job.version, f.job.shard, f.job.schedule.overlap, f.job.next_at, f.next_at, f.fire_at, f.utc_offset, f.tick_at,
+                 f.run_id)
+                for f in firings
+            ],
+            10,
+        )  # fmt: skip
         notes = [
             {"job_id": f.job.id, "tick_at": to_datetime(n.tick), "until_at": to_datetime(n.until) if n.until else None, "reason": n.reason}
             for f in firings
             for n in f.notes
         ]
-        arguments = (*given, msgspec.json.encode(notes).decode(), self._aging, self._database.clock.sql_now())
-        query = self._queries["fire_ticks"]
-        write = partial(self._database.fetch_row, query, scheduler_id, list(epochs), list(epochs.values()), *arguments)
+        held = {f.job.shard: epochs[f.job.shard] for f in firings if f.job.shard in epochs}
+        fence = (scheduler_id, self._aging, self._database.clock.sql_now(), list(held), list(held.values()), BUFFER_MAX)
+        write = partial(self._database.fetch_row, self._queries["fire_ticks"], *fence, *given, msgspec.json.encode(notes).decode())
         row = await self._partitions.with_partition(write)
-        return Fired(row[0], row[1], tuple(row[2])) if row else Fired(0, 0, ())
+        return Fired(row[0], row[1], tuple(row[2]), tuple(row[3]), row[4]) if row else Fired(0, 0, (), (), is_making_room=False)
 
     async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:
         now = self._database.clock.sql_now()
@@ -156,6 +205,7 @@ class Jobs:
 def _job(row: Record) -> RecurringJob:
     fields = dict(row)
     fields["schedule"] = decode_schedule(fields["schedule"])
+    fields["calendar"] = None if fields["calendar"] is None else decode_days(fields["calendar"])
     # Handed on as it is: how deep a payload may be decoded depends on how deep the caller is already.
     fields["payload"] = None if fields["payload"] is None else msgspec.Raw(fields["payload"])
     fields["options"] = None if fields["options"] is None else decode_json(fields["options"])

@@ -124,6 +124,17 @@ class Runs:
         rows = await self._partitions.with_partition(lambda: self._database.fetch(self._queries["close_runs"], *arguments))
         return [row[0] for row in rows]
 
+    async def mark_cancelled(self, run_ids: Sequence[UUID], message: str, *, is_forced: bool) -> dict[UUID, UUID | None]:
+        """Those that are live, and who holds them."""
+        rows = await self._database.fetch(self._queries["mark_cancelled"], run_ids, message, is_forced)
+        return {row[0]: row[1] for row in rows}
+
+    async def close_cancelled(self, limit: int) -> dict[UUID, UUID | None]:
+        """Those that ended, and who held them."""
+        arguments = (limit, self._database.clock.sql_now())
+        rows = await self._partitions.with_partition(lambda: self._database.fetch(self._queries["close_cancelled"], *arguments))
+        return {row[0]: row[1] for row in rows}
+
     async def lose_runs(self, limit: int, lost_attempts_max: int) -> Lost:
         arguments = (limit, lost_attempts_max, self._database.clock.sql_now())
         row = await self._partitions.with_partition(lambda: self._database.fetch_row(self._queries["lose_runs"], *arguments))

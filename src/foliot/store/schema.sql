@@ -16,6 +16,14 @@ CREATE TABLE foliot.attempts (
 )
 PARTITION BY RANGE (finished_at);
 
+CREATE TABLE foliot.calendars (
+    name text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    days jsonb NOT NULL
+);
+
 CREATE TABLE foliot.history (
     id uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
@@ -69,6 +77,9 @@ CREATE TABLE foliot.jobs (
     schedule jsonb NOT NULL,
     payload jsonb,
     options jsonb,
+    calendar text GENERATED ALWAYS AS ((schedule ->> 'calendar'::text)) STORED,
+    calendar_version bigint,
+    utc_offset bigint,
     CONSTRAINT jobs_fire_with_their_tick CHECK (((fire_at IS NULL) OR (next_at IS NOT NULL))),
     CONSTRAINT jobs_paused_do_not_fire CHECK (((paused_at IS NULL) OR (fire_at IS NULL)))
 )
@@ -100,6 +111,7 @@ CREATE TABLE foliot.runs (
     options jsonb,
     job_id uuid,
     tick_at timestamp with time zone,
+    cancel jsonb,
     CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
     CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
 )
@@ -117,7 +129,8 @@ CREATE TABLE foliot.shards (
     id bigint NOT NULL,
     owner_id uuid,
     epoch bigint DEFAULT 0 NOT NULL,
-    expires_at timestamp with time zone
+    expires_at timestamp with time zone,
+    zones text
 )
 WITH (fillfactor='50');
 
@@ -134,7 +147,7 @@ CREATE TABLE foliot.ticks (
     noted_at timestamp with time zone NOT NULL,
     reason text NOT NULL,
     blocked_by uuid,
-    CONSTRAINT ticks_reason_is_known CHECK ((reason = ANY (ARRAY['overlap'::text, 'missed'::text, 'superseded'::text, 'paused'::text])))
+    CONSTRAINT ticks_reason_is_known CHECK ((reason = ANY (ARRAY['overlap'::text, 'missed'::text, 'superseded'::text, 'paused'::text, 'excluded'::text])))
 )
 PARTITION BY RANGE (noted_at);
 
@@ -148,6 +161,9 @@ CREATE TABLE foliot.workers (
     expires_at timestamp with time zone NOT NULL
 )
 WITH (fillfactor='50');
+
+ALTER TABLE ONLY foliot.calendars
+    ADD CONSTRAINT calendars_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY foliot.job_versions
     ADD CONSTRAINT job_versions_pkey PRIMARY KEY (job_id, version);
@@ -182,9 +198,13 @@ CREATE INDEX history_id ON ONLY foliot.history USING btree (id);
 
 CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 
+CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_version) WHERE (calendar IS NOT NULL);
+
 CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, fire_at) WHERE (fire_at IS NOT NULL);
 
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
+
+CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT NULL);
 
 CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 
@@ -195,3 +215,6 @@ CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
+
+ALTER TABLE ONLY foliot.jobs
+    ADD CONSTRAINT jobs_calendar_exists FOREIGN KEY (calendar) REFERENCES foliot.calendars(name);

@@ -28,6 +28,13 @@ class Shards:
         rows = await self._database.fetch(self._queries["take_shards"], scheduler_id, self._ttl, now)
         return {row[0]: row[1] for row in rows}
 
+    async def shards_with_other_zones(self, scheduler_id: UUID, zones: str) -> Epochs:
+        rows = await self._database.fetch(self._queries["shards_with_other_zones"], scheduler_id, zones)
+        return {row[0]: row[1] for row in rows}
+
+    async def mark_zones(self, shard: int, scheduler_id: UUID, epoch: int, zones: str) -> None:
+        await self._database.execute(self._queries["mark_zones"], shard, scheduler_id, epoch, zones)
+
     async def give_up_surplus(self, scheduler_id: UUID) -> list[int]:
         rows = await self._database.fetch(self._queries["give_up_surplus"], scheduler_id, self._database.clock.sql_now())
         return [row[0] for row in rows]

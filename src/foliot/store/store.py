@@ -10,6 +10,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store import migrate, queries
+from foliot.store.calendars import Calendars
 from foliot.store.hints import HintSender
 from foliot.store.jobs import Jobs
 from foliot.store.partitions import Partitions
@@ -24,6 +25,7 @@ class Store:
     database: Database
     runs: Runs
     jobs: Jobs
+    calendars: Calendars
     shards: Shards
     workers: Workers
     partitions: Partitions
@@ -52,6 +54,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 database=database,
                 runs=Runs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
+                calendars=Calendars(database),
                 shards=Shards(database, ttl_seconds=config.shard_ttl_seconds),
                 workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
                 partitions=partitions,

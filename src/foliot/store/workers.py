@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
 
+from foliot.model.run import Cancel
 from foliot.store import queries
-from foliot.store.postgres import Database
+from foliot.store.postgres import Database, columns
+
+decode_cancel = msgspec.json.Decoder(Cancel).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    is_renewed: bool
+    """False: this worker has been struck off."""
+    to_end: dict[tuple[UUID, int], Cancel | None]
+    """Attempts that must end; None where the run is no longer this worker's."""
 
 
 class Workers:
@@ -30,9 +42,12 @@ class Workers:
         """The queue that each known task declares."""
         return {row[0]: row[1] for row in await self._database.fetch(self._queries["list_tasks"])}
 
-    async def beat(self, worker_id: UUID) -> bool:
-        """False: this worker has been struck off."""
-        return bool(await self._database.fetch_value(self._queries["beat"], worker_id, self._ttl, self._database.clock.sql_now()))
+    async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]]) -> Beat:
+        """`held`: run and token of each attempt under way."""
+        arguments = (worker_id, self._ttl, self._database.clock.sql_now(), *columns(held, 2))
+        rows = await self._database.fetch(self._queries["beat"], *arguments)
+        to_end = {(row[1], row[2]): decode_cancel(row[3]) if row[3] else None for row in rows if row[1] is not None}
+        return Beat(rows[0][0], to_end)
 
     async def remove_worker(self, worker_id: UUID) -> None:
         await self._database.execute(self._queries["remove_worker"], worker_id)

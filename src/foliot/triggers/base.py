@@ -16,6 +16,11 @@ EARLIEST = -2_208_988_800
 
 
 class Trigger(Protocol):
+    @property
+    def is_elapsed(self) -> bool:
+        """Whether it follows real time rather than the clock on the wall: then new rules of its zone do not move what is due."""
+        ...
+
     def next_after(self, instant: int) -> int | None:
         """The first due instant strictly after this one; None when there is none any more."""
         ...

@@ -36,6 +36,9 @@ class Calendar:
         # That day was a Thursday.
         return (day + 3) % 7 in self.weekdays or (bool(self.dates) and date.fromordinal(day + EPOCH_ORDINAL) in self.dates)
 
+    def excludes_instant(self, instant: int) -> bool:
+        return self.excludes(self.day_of(instant))
+
     def day_of(self, instant: int) -> int:
         return (instant + offset_at(self.zone, instant)) // DAY_SECONDS
 
@@ -67,6 +70,10 @@ class CalendarTrigger:
     inner: Trigger
     calendar: Calendar
     on_excluded: OnExcluded = "skip"
+
+    @property
+    def is_elapsed(self) -> bool:
+        return self.inner.is_elapsed and self.on_excluded == "skip"
 
     def next_after(self, instant: int) -> int | None:
         if instant >= LATEST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from foliot.triggers.base import LATEST, Trigger
 
@@ -10,6 +11,7 @@ from foliot.triggers.base import LATEST, Trigger
 @dataclass(frozen=True, slots=True)
 class OnceTrigger:
     instant: int
+    is_elapsed: ClassVar[bool] = True
 
     def next_after(self, instant: int) -> int | None:
         return self.instant if instant < self.instant <= LATEST else None
@@ -20,6 +22,10 @@ class UnionTrigger:
     """Due whenever one of them is; once where several are."""
 
     triggers: tuple[Trigger, ...]
+
+    @property
+    def is_elapsed(self) -> bool:
+        return all(trigger.is_elapsed for trigger in self.triggers)
 
     def next_after(self, instant: int) -> int | None:
         return min((found for trigger in self.triggers if (found := trigger.next_after(instant)) is not None), default=None)
@@ -32,6 +38,10 @@ class BoundedTrigger:
     inner: Trigger
     start: int | None = None
     end: int | None = None
+
+    @property
+    def is_elapsed(self) -> bool:
+        return self.inner.is_elapsed
 
     def next_after(self, instant: int) -> int | None:
         found = self.inner.next_after(instant if self.start is None else max(instant, self.start - 1))

@@ -26,6 +26,10 @@ class CronTrigger:
     fields: CronFields
     policy: WallPolicy
 
+    @property
+    def is_elapsed(self) -> bool:
+        return self.policy.is_elapsed
+
     def next_after(self, instant: int) -> int | None:
         return next_instant(self.policy, self.next_wall, instant)
 

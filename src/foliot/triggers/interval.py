@@ -20,8 +20,12 @@ class IntervalTrigger:
     anchor: int
     policy: WallPolicy
 
+    @property
+    def is_elapsed(self) -> bool:
+        return self.period % DAY_SECONDS != 0
+
     def next_after(self, instant: int) -> int | None:
-        if self.period % DAY_SECONDS:
+        if self.is_elapsed:
             steps = max(0, (instant - self.anchor) // self.period + 1)
             found = self.anchor + steps * self.period
             return found if found <= LATEST else None

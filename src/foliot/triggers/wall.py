@@ -64,6 +64,17 @@ def next_instant(policy: WallPolicy, next_wall: Callable[[int], int | None], aft
         wall = _start_after(policy, transition) - 1
 
 
+def fold_of(zone: ZoneInfo, instant: int) -> Literal["first", "second"] | None:
+    """Which of the two it is, of an instant whose wall time comes twice."""
+    before = last_transition(zone, instant - LONGEST_TRANSITION, instant)
+    if before is not None and not before.is_gap and instant + before.after < before.instant + before.before:
+        return "second"
+    after = next_transition(zone, instant, instant + LONGEST_TRANSITION)
+    if after is not None and not after.is_gap and instant + after.before >= after.instant + after.after:
+        return "first"
+    return None
+
+
 def _comes_again(policy: WallPolicy, transition: Transition, wall: int) -> bool:
     """Whether this wall time, before the transition, is to wait for its second coming after it."""
     return policy.dst_fold == "last" and not policy.is_elapsed and wall >= transition.instant + transition.after

@@ -7,10 +7,13 @@ is a transition that skips wall times, a *fold* one that repeats them.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from importlib import resources
+from pathlib import Path
+from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError
 
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
@@ -55,6 +58,13 @@ def offset_at(zone: ZoneInfo, instant: int) -> int:
     return 0 if offset is None else int(offset.total_seconds())
 
 
+def same_wall(zone: ZoneInfo, instant: int, offset_before: int) -> int:
+    """The instant at which the clock on the wall shows what it showed at `instant` under an offset that held before the rules changed."""
+    wall = instant + offset_before
+    guess = wall - offset_at(zone, instant)
+    return wall - offset_at(zone, guess)
+
+
 def next_transition(zone: ZoneInfo, after: int, until: int) -> Transition | None:
     """The first transition in (after, until]."""
     for span in range(after // SPAN_SECONDS, until // SPAN_SECONDS + 1):
@@ -96,6 +106,27 @@ def _narrow(zone: ZoneInfo, left: int, right: int, before: int, after: int) -> T
         else:
             right = middle
     return Transition(right, before, after)
+
+
+def rules_fingerprint() -> str:
+    """Equal wherever the rules of all zones are: of two nodes, or before and after an update."""
+    digest = hashlib.sha256()
+    for name in _zone_names():
+        digest.update(name.encode() + b"\0" + _rules_of(name) + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def _rules_of(name: str) -> bytes:
+    """What `ZoneInfo` reads: the machine's own file, or else that of the package tzdata."""
+    for directory in TZPATH:
+        path = Path(directory) / name
+        if path.is_file():
+            return path.read_bytes()
+    package, _, leaf = f"tzdata/zoneinfo/{name}".rpartition("/")
+    try:
+        return (resources.files(package.replace("/", ".")) / leaf).read_bytes()
+    except (ModuleNotFoundError, FileNotFoundError):
+        return b""
 
 
 @lru_cache(maxsize=1)

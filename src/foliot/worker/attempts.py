@@ -1,7 +1,7 @@
 """The attempts that a worker runs right now: started from claims, timed, and turned into outcomes.
 
 One asyncio task an attempt. Timers are the loop's own, one handle an attempt, so that nothing is done per run until a time limit is really
-hit. An attempt is cancelled for one of two reasons, its time limit or the worker's end, and which one it was decides the outcome.
+hit. An attempt is stopped for one of three reasons, its time limit, a cancel or the worker's end, and which one it was decides the outcome.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
-from foliot.model.run import Claim, RunOptions
+from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.worker.executors.base import Executor
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
+NO_LONGER_OURS = Cancel("lost", "the run is no longer this worker's")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,13 @@ class KnownTask:
 class Running:
     """One attempt under way."""
 
-    __slots__ = ("claim", "options", "stopped_by", "task", "timer")
+    __slots__ = ("cancel", "claim", "options", "stopped_by", "task", "timer")
 
     def __init__(self, claim: Claim, options: RunOptions) -> None:
         self.claim = claim
         self.options = options
         self.stopped_by: Ending | None = None
+        self.cancel: Cancel | None = None
         self.task: asyncio.Task[None]
         self.timer: asyncio.TimerHandle
 
@@ -81,6 +83,13 @@ class Attempts:
         for running in list(self._running.values()):
             self._stop(running, Ending.RELEASED)
 
+    def end(self, run_id: UUID, token: int, cancel: Cancel | None) -> None:
+        """The run was asked to end; or, without a word about it, it is no longer ours, and whatever comes of it will be refused."""
+        running = self._running.get((run_id, token))
+        if running is not None and running.stopped_by is None:
+            running.cancel = cancel
+            self._stop(running, Ending.CANCELLED)
+
     async def ended(self) -> None:
         """Returns when nothing is under way any more."""
         await self._all_ended.wait()
@@ -95,10 +104,13 @@ class Attempts:
         try:
             attempted = await executor(decode_payload(claim.payload) if claim.payload else {})
         except asyncio.CancelledError:
-            attempted = stopped(running.stopped_by, running.options)
+            attempted = stopped(running)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             # A task that calls sys.exit() fails; the worker and the other attempts go on.
             attempted = Attempted(Ending.FAILED, error=error_of(type(error).__qualname__, str(error), traceback.format_exception(error)))
+        if running.stopped_by is Ending.CANCELLED and attempted.ending is Ending.FAILED:
+            # What fails while it is cancelled was cancelled. What had finished first stands.
+            attempted = stopped(running)
         running.timer.cancel()
         del self._running[claim.run_id, claim.token]
         self._free[claim.queue] += 1
@@ -111,9 +123,13 @@ class Attempts:
         )
 
 
-def stopped(why: Ending | None, options: RunOptions) -> Attempted:
+def stopped(running: Running) -> Attempted:
+    why = running.stopped_by
     if why is Ending.TIMED_OUT:
-        return Attempted(why, error=error_of("Timeout", f"ran longer than its {options.timeout_seconds:g} s"))
+        return Attempted(why, error=error_of("Timeout", f"ran longer than its {running.options.timeout_seconds:g} s"))
+    if why is Ending.CANCELLED:
+        cancel = running.cancel or NO_LONGER_OURS
+        return Attempted(why, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
     if why is Ending.RELEASED:
         return Attempted(why)
     # The task's own code raised CancelledError.

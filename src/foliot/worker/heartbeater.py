@@ -1,4 +1,4 @@
-"""Keeps this worker's lease: one row for all its attempts.
+"""Keeps this worker's lease: one row for all its attempts. The answer says which of them are to end.
 
 The lease is trusted until two seconds before its end, counted from *before* the renewal was sent, on the monotonic clock. A worker
 that could not renew by then, or that was struck off, must stop all its attempts before others may start them anew; `on_lease_lost`
@@ -16,6 +16,7 @@ from foliot.config import Config
 from foliot.events import EventBus, ServiceFailed
 from foliot.service import Service
 from foliot.store.store import Store
+from foliot.worker.attempts import Attempts
 
 MARGIN_SECONDS = 2.0
 RETRY_SECONDS = 0.2
@@ -23,10 +24,18 @@ RETRY_SECONDS = 0.2
 
 class Heartbeater(Service):
     def __init__(
-        self, *, store: Store, config: Config, on_lease_lost: Callable[[], Awaitable[None]], clock: Clock, events: EventBus
+        self,
+        *,
+        store: Store,
+        attempts: Attempts,
+        config: Config,
+        on_lease_lost: Callable[[], Awaitable[None]],
+        clock: Clock,
+        events: EventBus,
     ) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
+        self._attempts = attempts
         self._config = config
         self._on_lease_lost = on_lease_lost
         self._worker_id: UUID
@@ -41,7 +50,10 @@ class Heartbeater(Service):
         is_renewed: bool | None = None
         try:
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
-                is_renewed = await self._store.workers.beat(self._worker_id)
+                beat = await self._store.workers.beat(self._worker_id, self._attempts.held)
+                is_renewed = beat.is_renewed
+                for (run_id, token), cancel in beat.to_end.items():
+                    self._attempts.end(run_id, token, cancel)
         except Exception as error:
             # Whatever kept the beat from arriving, the lease runs out all the same.
             self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", RETRY_SECONDS))

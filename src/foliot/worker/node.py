@@ -23,7 +23,7 @@ from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.app import DEFAULT_QUEUE, App
 from foliot.service import Service
-from foliot.store.hints import HintListener
+from foliot.store.hints import HintListener, worker_topic
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import Claimer
@@ -56,7 +56,9 @@ class WorkerNode:
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
         )
-        self._heartbeater = Heartbeater(store=store, config=config, on_lease_lost=self._begin_anew, clock=clock, events=events)
+        self._heartbeater = Heartbeater(
+            store=store, attempts=self._attempts, config=config, on_lease_lost=self._begin_anew, clock=clock, events=events
+        )
         self._listener: Service | None = None
         if listen_url is not None:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
@@ -127,9 +129,11 @@ class WorkerNode:
         self.completer.add(outcome, claim)
         self.claimer.slot_freed()
 
-    def _hinted(self, queue: str) -> None:
-        if queue in self._queues:
+    def _hinted(self, topic: str) -> None:
+        if topic in self._queues:
             self.claimer.wake()
+        elif topic == worker_topic(self._worker_id):
+            self._heartbeater.wake()
 
     async def _wait_for_attempts(self, seconds: float) -> None:
         ended = asyncio.create_task(self._attempts.ended(), name="wait for attempts")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from foliot.api.bodies import read_json
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
-from foliot.api.routes.recurring import job_id_of
+from foliot.api.routes.recurring import calendar_named, job_id_of
 from foliot.api.schemas import JobCreated, JobRequest, JobShown, created, recurring, shown
 from foliot.api.submitter import Submitter
 from foliot.errors import Conflict, NotFound
@@ -37,7 +37,8 @@ def jobs_router(*, store: Store, submitter: Submitter, known_tasks: KnownTasks, 
         return Response(msgspec.json.encode(created(run, stored)), 201, {"Location": f"/v1/jobs/{run.id}"}, media_type="application/json")
 
     async def create_recurring(asked: JobRequest, queue: str) -> Response:
-        job = asked.new_job(new_id(), queue=queue, now=await store.jobs.database_now())
+        calendar = await calendar_named(store, asked.calendar)
+        job = asked.new_job(new_id(), queue=queue, now=await store.jobs.database_now(), calendar=calendar)
         if not await store.jobs.insert_job(job):
             raise Conflict(f"name: there is a job named {job.name!r} already")
         location = {"Location": f"/v1/jobs/{job.id}"}

@@ -14,9 +14,11 @@ from starlette.responses import Response
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.schemas import LATEST, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
+from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound
+from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
-from foliot.model.job import RecurringJob, resumed
+from foliot.model.job import RecurringJob, dst_flag, resumed
 from foliot.model.states import RunState
 from foliot.store.store import Store
 from foliot.triggers.base import fire_times, to_datetime, to_instant
@@ -27,9 +29,11 @@ NEXT_MAX = 1000
 BACKFILL_MAX = 10_000
 CHANGE_ATTEMPTS = 10
 SCHEDULE_FIELDS = frozenset({
-    "cron", "every", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "jitter_seconds", "overlap", "catchup", "catchup_max",
+    "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
+    "overlap", "catchup", "catchup_max",
 })  # fmt: skip
-CHANGEABLE = SCHEDULE_FIELDS | {"priority", "queue", "payload"}
+OPTION_FIELDS = frozenset({"retries", "max_retries", "timeout_seconds", "backoff"})
+CHANGEABLE = SCHEDULE_FIELDS | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 request_decoder = msgspec.json.Decoder(JobRequest)
 pause_decoder = msgspec.json.Decoder(PauseRequest)
@@ -77,7 +81,8 @@ class RecurringRoutes:
             job = await self._find(reference)
             now = await self._jobs.database_now()
             _, first_missed, last_missed = resumed(job, now)
-            changed = planned_from(apply_change(job, asked, given), now)
+            calendar = await calendar_named(self._store, asked.calendar) if "calendar" in given else None
+            changed = planned_from(apply_change(job, asked, given, calendar), now)
             # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
             if await self._jobs.change_job(job, changed, first_missed, last_missed) is not None:
                 return _answer(recurring(await self._find(reference)))
@@ -136,12 +141,13 @@ class RecurringRoutes:
         return _answer({"items": ticks})
 
     async def next_ticks(self, reference: str, count: int = 10) -> Response:
-        """The next fire times, in the job's own zone."""
+        """The next fire times, in the job's own zone; `dst` says where a change of the clocks had a hand in one."""
         job = await self._find(reference)
         zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
         count = within(count, NEXT_MAX, "count")
-        ticks = fire_times(job.trigger, now, count if job.runs_left is None else min(count, job.runs_left))
-        return _answer({"items": [to_datetime(tick).astimezone(zone) for tick in ticks], "timezone": job.schedule.timezone})
+        ticks = fire_times(job.timetable.fires, now, count if job.runs_left is None else min(count, job.runs_left))
+        items = [{"at": to_datetime(tick).astimezone(zone), "dst": dst_flag(job, tick)} for tick in ticks]
+        return _answer({"items": items, "timezone": job.schedule.timezone})
 
     async def _find(self, reference: str) -> RecurringJob:
         job = await self._jobs.get_job(job_id_of(reference), reference)
@@ -164,7 +170,7 @@ def ticks_between(job: RecurringJob, start: datetime, end: datetime) -> list[int
     if max(start, end) >= LATEST or start.year < 1970:
         raise Invalid("from: must be between 1970 and 2200", field="from")
     first, last = to_instant(start) - (0 if start.microsecond else 1), to_instant(end)
-    found = [tick for tick in fire_times(job.trigger, first, BACKFILL_MAX + 1) if tick <= last]
+    found = [tick for tick in fire_times(job.timetable.fires, first, BACKFILL_MAX + 1) if tick <= last]
     if len(found) > BACKFILL_MAX:
         raise Invalid(f"to: more than {BACKFILL_MAX} ticks; take a smaller range", field="to")
     return found
@@ -176,11 +182,26 @@ def within(number: int, most: int, field: str) -> int:
     return number
 
 
-def apply_change(job: RecurringJob, asked: JobRequest, given: set[str]) -> RecurringJob:
+async def calendar_named(store: Store, name: str | None) -> NamedCalendar | None:
+    """Raises `Invalid` for a name that no calendar has."""
+    if name is None:
+        return None
+    calendar = await store.calendars.get_calendar(name)
+    if calendar is None:
+        hint = did_you_mean(name, [known.name for known in await store.calendars.list_calendars()])
+        raise Invalid(f"calendar: there is no calendar named {name!r}{hint}", field="calendar")
+    return calendar
+
+
+def apply_change(job: RecurringJob, asked: JobRequest, given: set[str], calendar: NamedCalendar | None) -> RecurringJob:
     """The job with the given fields changed, and nothing else."""
     schedule = msgspec.structs.asdict(job.schedule)
     for name in given & SCHEDULE_FIELDS:
         schedule[name] = getattr(asked, name)
+    if "catchup_window" in given:
+        schedule["catchup_window_seconds"] = asked.catchup_window_seconds
+    if "calendar" in given:
+        job = replace(job, calendar=calendar.days if calendar else None, calendar_version=calendar.version if calendar else None)
     if "cron" in given and asked.cron is not None:
         schedule["every"] = None
     if "every" in given and asked.every is not None:
@@ -191,7 +212,20 @@ def apply_change(job: RecurringJob, asked: JobRequest, given: set[str]) -> Recur
         priority=asked.priority if "priority" in given else job.priority,
         queue=asked.queue or job.queue,
         payload=asked.payload if "payload" in given else job.payload,
+        options=changed_options(job, asked, given),
+        runs_left=asked.max_runs if "max_runs" in given else job.runs_left,
     )
+
+
+def changed_options(job: RecurringJob, asked: JobRequest, given: set[str]) -> dict[str, object] | None:
+    """A field given as null falls back to what the task says."""
+    options = dict(job.options or {})
+    wanted = msgspec.to_builtins(asked.run_options())
+    for name in {"retries" if field == "max_retries" else field for field in given & OPTION_FIELDS}:
+        options.pop(name, None)
+        if name in wanted:
+            options[name] = wanted[name]
+    return options or None
 
 
 def job_id_of(reference: str) -> UUID | None:

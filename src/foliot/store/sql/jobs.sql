@@ -4,10 +4,11 @@
 -- Nothing when the name is taken; by this job itself when it is sent again after a lost answer.
 with made as (
     insert into foliot.jobs (
-        id, created_at, updated_at, next_at, fire_at, shard, priority, runs_left, name, task, queue, schedule, payload, options
+        id, created_at, updated_at, next_at, fire_at, shard, priority, runs_left, name, task, queue, schedule, payload, options,
+        utc_offset, calendar_version
     )
     select $1::uuid, at, at, $2::timestamptz, $3::timestamptz, $4::bigint, $5::bigint, $6::bigint, $7::text, $8::text, $9::text,
-        $10::jsonb, $11::jsonb, $12::jsonb
+        $10::jsonb, $11::jsonb, $12::jsonb, $14::bigint, $15::bigint
     from (select coalesce($13::timestamptz, clock_timestamp()) as at) as clock
     on conflict do nothing
     returning id, created_at, jsonb_build_object(
@@ -26,15 +27,19 @@ select coalesce($1::timestamptz, clock_timestamp())
 
 -- name: get_job
 -- By id or by name.
-select id, name, task, queue, priority, schedule, payload, options, version, runs_left, next_at, fire_at,
-    paused_at, paused_until, paused_reason, created_at, updated_at, shard
-from foliot.jobs where id = $1::uuid or name = $2::text
+select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.options, j.version, j.runs_left, j.next_at, j.fire_at,
+    j.paused_at, j.paused_until, j.paused_reason, j.created_at, j.updated_at, j.shard, j.utc_offset, c.version as calendar_version,
+    c.days as calendar
+from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
+where j.id = $1::uuid or j.name = $2::text
 
 -- name: list_jobs
 -- A page, by name.
-select id, name, task, queue, priority, schedule, payload, options, version, runs_left, next_at, fire_at,
-    paused_at, paused_until, paused_reason, created_at, updated_at, shard
-from foliot.jobs where name > $1::text order by name limit $2::bigint
+select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.options, j.version, j.runs_left, j.next_at, j.fire_at,
+    j.paused_at, j.paused_until, j.paused_reason, j.created_at, j.updated_at, j.shard, j.utc_offset, c.version as calendar_version,
+    c.days as calendar
+from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
+where j.name > $1::text order by j.name limit $2::bigint
 
 -- name: change_job
 -- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
@@ -42,8 +47,9 @@ from foliot.jobs where name > $1::text order by name limit $2::bigint
 with changed as (
     update foliot.jobs
     set version = version + 1, updated_at = coalesce($11::timestamptz, clock_timestamp()), next_at = $3::timestamptz,
-        fire_at = case when paused_at is null and coalesce(runs_left, 1) > 0 then $4::timestamptz end, priority = $5::bigint,
-        task = $6::text, queue = $7::text, schedule = $8::jsonb, payload = $9::jsonb, options = $10::jsonb
+        fire_at = case when paused_at is null and coalesce($17::bigint, 1) > 0 then $4::timestamptz end, priority = $5::bigint,
+        task = $6::text, queue = $7::text, schedule = $8::jsonb, payload = $9::jsonb, options = $10::jsonb, utc_offset = $15::bigint,
+        calendar_version = $16::bigint, runs_left = $17::bigint
     where id = $1::uuid and version = $2::bigint and next_at is not distinct from $12::timestamptz
         and ($3::timestamptz is null or $3::timestamptz > coalesce($11::timestamptz, clock_timestamp()))
     returning id, version, updated_at, paused_at, jsonb_build_object(
@@ -73,7 +79,8 @@ returning true
 -- Goes on after now; the ticks in between are summed up in one row.
 with resumed as (
     update foliot.jobs
-    set paused_at = null, paused_until = null, paused_reason = null, next_at = $3::timestamptz,
+    set paused_at = null, paused_until = null, paused_reason = null, next_at = $3::timestamptz, utc_offset = $8::bigint,
+        calendar_version = $9::bigint,
         fire_at = case when coalesce(runs_left, 1) > 0 then $4::timestamptz end
     where id = $1::uuid and version = $2::bigint and paused_at is not null
     returning id
@@ -89,7 +96,7 @@ select true from resumed
 with clock as (
     select coalesce($4::timestamptz, clock_timestamp()) as at
 )
-select clock.at, j.id, j.version, j.next_at, j.fire_at, j.schedule, j.created_at
+select clock.at, j.id, j.version, j.next_at, j.fire_at, j.schedule, j.created_at, j.shard, j.utc_offset, c.days
 from clock
 left join unnest($1::bigint[]) as mine (shard) on true
 left join lateral (
@@ -98,6 +105,24 @@ left join lateral (
     order by fire_at
     limit $2::bigint
 ) as j on true
+left join foliot.calendars c on c.name = j.calendar
+
+-- name: stale_jobs
+-- Those whose next tick was found under a calendar that has been changed since.
+select j.id from foliot.calendars c join foliot.jobs j on j.calendar = c.name and j.calendar_version <> c.version limit $1::bigint
+
+-- name: jobs_of_shard
+-- Those that will fire, in the order in which they will, a page at a time: for a look through their cursors.
+select id, fire_at, next_at, utc_offset, coalesce(schedule ->> 'timezone', 'UTC') from foliot.jobs
+where shard = $1::bigint and (fire_at, id) > ($2::timestamptz, $3::uuid) order by fire_at, id limit $4::bigint
+
+-- name: replan_job
+-- The cursor is set anew, because the rules by which it was found have changed; only from where it was read, and only if nobody edited it.
+update foliot.jobs
+set next_at = $4::timestamptz, fire_at = case when fire_at is not null then $5::timestamptz end, utc_offset = $6::bigint,
+    calendar_version = $7::bigint
+where id = $1::uuid and version = $2::bigint and next_at is not distinct from $3::timestamptz
+returning true
 
 -- name: jobs_to_resume
 -- Paused until an instant that has come.
@@ -106,53 +131,68 @@ select id from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock
 -- name: fire_ticks
 -- Moves cursors, makes runs, and notes what did not become one, in one transaction, and only under epochs that are still in force. The
 -- cursor is compared with what it was read as: a tick that another node dealt with matches nothing, nor does one that is not due yet.
+-- The overlap policy is that of the version it was read with, which is compared too. What must make room for a new run is marked.
 with clock as (
-    select coalesce($13::timestamptz, clock_timestamp()) as at
+    select coalesce($3::timestamptz, clock_timestamp()) as at
 ), mine as (
-    select s.id from foliot.shards s join unnest($2::bigint[], $3::bigint[]) as e (id, epoch) on s.id = e.id and s.epoch = e.epoch, clock
+    select s.id from foliot.shards s join unnest($4::bigint[], $5::bigint[]) as e (id, epoch) on s.id = e.id and s.epoch = e.epoch, clock
     where s.owner_id = $1::uuid and s.expires_at > clock.at
     for share of s
-), given as (
-    select * from unnest($4::uuid[], $5::bigint[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::uuid[])
-    as g (job_id, version, expected_at, next_at, fire_at, tick_at, run_id)
+), decided as materialized (
+    select g.*, open.blocking_id, case
+            when g.tick_at is null then null
+            when open.blocking_id is null or g.overlap = 'terminate_other' then 'ready'
+            when g.overlap = 'cancel_other' or (g.overlap = 'buffer_one' and open.held = 0) then 'held'
+            when g.overlap = 'buffer_all' and open.held < $6::bigint then 'held'
+        end as state
+    from unnest(
+        $7::uuid[], $8::bigint[], $9::bigint[], $10::text[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::bigint[],
+        $15::timestamptz[], $16::uuid[]
+    ) as g (job_id, version, shard, overlap, expected_at, next_at, fire_at, utc_offset, tick_at, run_id)
+    cross join lateral (
+        select (array_agg(r.id order by r.state = 'held', r.tick_at))[1] as blocking_id, count(*) filter (where r.state = 'held') as held
+        from foliot.runs r where r.job_id = g.job_id and g.overlap <> 'allow_all'
+    ) as open
+    where g.shard in (select id from mine)
 ), moved as (
     update foliot.jobs j
-    set next_at = g.next_at,
-        fire_at = case when j.runs_left - (g.tick_at is not null)::int <= 0 then null else g.fire_at end,
-        runs_left = j.runs_left - (g.tick_at is not null)::int
-    from clock, given g, mine
-    where j.id = g.job_id and j.version = g.version and j.next_at = g.expected_at and j.shard = mine.id and j.fire_at <= clock.at
-    returning j.id, j.task, j.queue, j.name, j.priority, j.payload, j.options, coalesce(j.schedule ->> 'overlap', 'skip') as overlap,
-        g.tick_at, g.run_id
-), open as (
-    select m.id, m.overlap, blocking.id as blocking_id, blocking.held
-    from moved m
-    cross join lateral (
-        select (array_agg(r.id order by r.state = 'held', r.tick_at))[1] as id, count(*) filter (where r.state = 'held') as held
-        from foliot.runs r where r.job_id = m.id
-    ) as blocking
-    where m.overlap <> 'allow_all' and blocking.id is not null
+    set next_at = d.next_at,
+        fire_at = case when j.runs_left - (d.state is not null)::int <= 0 then null else d.fire_at end,
+        runs_left = j.runs_left - (d.state is not null)::int,
+        utc_offset = d.utc_offset
+    from clock, decided d
+    where j.id = d.job_id and j.version = d.version and j.next_at = d.expected_at and j.shard = d.shard and j.fire_at <= clock.at
+    returning j.id, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id, d.state, d.blocking_id
 ), fired as (
     insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
-    select m.run_id, clock.at, clock.at, (extract(epoch from clock.at) * 1000000)::bigint - m.priority * $12::bigint, m.priority,
-        case when open.id is null then 'ready' else 'held' end, m.queue, m.task, m.name, m.payload, m.options, m.id, m.tick_at
-    from clock, moved m left join open on open.id = m.id
-    where m.tick_at is not null
-        and (open.id is null or m.overlap = 'buffer_all' or (m.overlap = 'buffer_one' and open.held = 0))
+    select m.run_id, clock.at, clock.at, (extract(epoch from clock.at) * 1000000)::bigint - m.priority * $2::bigint, m.priority, m.state,
+        m.queue, m.task, m.name, m.payload, m.options, m.id, m.tick_at
+    from clock, moved m
+    where m.state is not null
     on conflict (id) do nothing
-    returning id, job_id, queue, state
+    returning queue, state
+), making_room as (
+    update foliot.runs r
+    set cancel = jsonb_build_object(
+        'reason', 'overlap', 'message', 'run ' || m.run_id || ' of the next tick takes its place',
+        'is_forced', m.overlap = 'terminate_other'
+    )
+    from moved m
+    where r.job_id = m.id and m.blocking_id is not null and m.state is not null and m.overlap in ('cancel_other', 'terminate_other')
+    returning r.worker_id
 ), overlapped as (
     insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by)
-    select m.id, m.tick_at, clock.at, 'overlap', open.blocking_id
-    from clock, moved m join open on open.id = m.id
-    where m.tick_at is not null and not (m.overlap = 'buffer_all' or (m.overlap = 'buffer_one' and open.held = 0))
+    select m.id, m.tick_at, clock.at, 'overlap', m.blocking_id
+    from clock, moved m
+    where m.tick_at is not null and m.state is null
 ), noted as (
     insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason)
     select m.id, n.tick_at, n.until_at, clock.at, n.reason
-    from clock, jsonb_to_recordset($11::jsonb) as n (job_id uuid, tick_at timestamptz, until_at timestamptz, reason text)
+    from clock, jsonb_to_recordset($17::jsonb) as n (job_id uuid, tick_at timestamptz, until_at timestamptz, reason text)
     join moved m on m.id = n.job_id
 )
-select (select count(*) from moved), (select count(*) from fired), array(select distinct queue from fired where state = 'ready')
+select (select count(*) from moved), (select count(*) from fired), array(select distinct queue from fired where state = 'ready'),
+    array(select worker_id from making_room where worker_id is not null), exists (select from making_room)
 
 -- name: release_held
 -- held -> ready: the oldest held run of each job whose other runs have ended. Only the shard's owner does it, or two would start at once.
@@ -164,7 +204,7 @@ with mine as (
 ), next as (
     select distinct on (r.job_id) r.id
     from foliot.runs r left join foliot.jobs j on j.id = r.job_id join mine on mine.id = coalesce(j.shard, 0)
-    where r.state = 'held' and r.job_id is not null
+    where r.state = 'held' and r.job_id is not null and r.cancel is null
         and not exists (select from foliot.runs other where other.job_id = r.job_id and other.state <> 'held')
     order by r.job_id, r.tick_at
 )

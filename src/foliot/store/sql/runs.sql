@@ -151,6 +151,37 @@ select
 from closed
 returning id
 
+-- name: mark_cancelled
+-- Asks for the end of runs: those nobody holds are closed by close_cancelled, the others by whoever holds them, unless they are forced.
+update foliot.runs
+set cancel = jsonb_build_object('reason', 'cancelled', 'message', $2::text, 'is_forced', $3::boolean)
+where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) order by id for update))
+returning id, worker_id
+
+-- name: close_cancelled
+-- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it gone.
+with closed as (
+    delete from foliot.runs
+    where id = any (array(
+        select id from foliot.runs
+        where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+        order by id limit $1::bigint for update skip locked
+    ))
+    returning id, created_at, due_at, started_at, token, attempt, lost, priority, worker_id, queue, task, name, payload, options, job_id,
+        tick_at, cancel
+), kept as (
+    insert into foliot.history (
+        id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task, name, reason,
+        payload, options, job_id, tick_at, error
+    )
+    select
+        id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
+        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at,
+        jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
+    from closed
+)
+select id, worker_id from closed
+
 -- name: lose_runs
 -- running -> ready | failed for runs whose worker's lease is over or gone. Works from the claims, not from the list of workers, so a
 -- claim that slipped in after its worker was struck off is found too. The distinct workers come from a walk along the index.

@@ -34,6 +34,14 @@ where s.id = any (array(
 ))
 returning s.id, s.epoch
 
+-- name: shards_with_other_zones
+-- Owned shards whose cursors were set, or last looked through, under other rules of time zones than this node's.
+select id, epoch from foliot.shards where owner_id = $1::uuid and zones is distinct from $2::text
+
+-- name: mark_zones
+-- The shard's cursors have been looked through under these rules.
+update foliot.shards set zones = $4::text where id = $1::bigint and owner_id = $2::uuid and epoch = $3::bigint
+
 -- name: give_up_surplus
 -- What this node owns beyond its fair share since another one came; taken back by whoever has room.
 with clock as (

@@ -18,12 +18,21 @@ on conflict (name) do update set queue = excluded.queue, seen_at = excluded.seen
 select name, queue from foliot.tasks
 
 -- name: beat
--- Renews the lease; no row: this worker has been struck off and must begin anew.
-update foliot.workers
-set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second'
-from (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
-where id = $1::uuid
-returning true
+-- Renews the lease, and answers which attempts are to end: those of runs that were asked to, and those of runs that are no longer ours.
+with renewed as (
+    update foliot.workers
+    set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second'
+    from (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
+    where id = $1::uuid
+    returning true
+)
+select exists (select from renewed), held.id, held.token, held.cancel
+from (select) as always left join (
+    select h.id, h.token, r.cancel
+    from unnest($4::uuid[], $5::bigint[]) as h (id, token)
+    left join foliot.runs r on r.id = h.id and r.token = h.token and r.worker_id = $1::uuid
+    where r.id is null or r.cancel is not null
+) as held on true
 
 -- name: remove_worker
 -- A clean stop.

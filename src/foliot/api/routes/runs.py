@@ -1,0 +1,68 @@
+"""`/v1/runs`: single runs, whatever made them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.bodies import decode, read
+from foliot.api.openapi import described
+from foliot.api.schemas import JobShown, shown
+from foliot.errors import NotFound
+from foliot.model.run import RunView
+from foliot.store.hints import worker_topic
+from foliot.store.store import Store
+
+CLOSE_BATCH = 1000
+
+
+class CancelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+    force: bool = False
+    """Ends the run at once and refuses whatever its worker still writes, instead of asking the worker to stop it."""
+
+
+cancel_decoder = msgspec.json.Decoder(CancelRequest)
+
+
+def runs_router(*, store: Store, body_max_bytes: int) -> APIRouter:
+    router = APIRouter(tags=["runs"])
+    cancels = described(200, JobShown, body=CancelRequest, problems=(404, 422, 503))
+
+    @router.get("/v1/runs/{reference}", openapi_extra=described(200, JobShown, problems=(404, 503)))
+    async def get_run(reference: str) -> Response:
+        """Shows a run: where it stands, and how it ended."""
+        return _answer(shown(await find(reference)))
+
+    @router.post("/v1/runs/{reference}/cancel", openapi_extra=cancels)
+    @router.post("/v1/jobs/{reference}/cancel", openapi_extra=cancels)
+    async def cancel_run(reference: str, request: Request) -> Response:
+        """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it is."""
+        asked = decode(await read(request, body_max_bytes) or b"{}", cancel_decoder)
+        run = await find(reference)
+        marked = await store.runs.mark_cancelled([run.id], asked.reason or "cancelled by request", is_forced=asked.force)
+        if marked:
+            closed = await store.runs.close_cancelled(CLOSE_BATCH)
+            store.hints.send(worker_topic(worker_id) for worker_id in {**marked, **closed}.values() if worker_id is not None)
+        return _answer(shown(await find(reference)))
+
+    async def find(reference: str) -> RunView:
+        try:
+            run = await store.runs.get_run(UUID(reference))
+        except ValueError:
+            run = None
+        if run is None:
+            raise NotFound(f"there is no run {reference!r}")
+        return run
+
+    return router
+
+
+def _answer(body: object) -> Response:
+    return Response(msgspec.json.encode(body), media_type="application/json")

@@ -1,0 +1,47 @@
+"""An exclusion calendar as users name it: a shared list of days on which the jobs that refer to it do not fire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from foliot.errors import Invalid
+from foliot.triggers.calendar import Calendar
+from foliot.triggers.zones import zone_named
+
+Weekday = Literal["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]
+WEEKDAYS: tuple[Weekday, ...] = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+MAX_DATES = 5000
+
+
+class CalendarDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The days that are excluded, in a zone of their own."""
+
+    timezone: Annotated[str, Meta(max_length=100, description="IANA name of the zone whose days these are.")] = "UTC"
+    dates: Annotated[tuple[date, ...], Meta(max_length=MAX_DATES)] = ()
+    weekdays: Annotated[tuple[Weekday, ...], Meta(max_length=7)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCalendar:
+    name: str
+    version: int
+    days: CalendarDays
+    created_at: datetime
+    updated_at: datetime
+
+
+@lru_cache(maxsize=1024)
+def calendar_of(days: CalendarDays) -> Calendar:
+    """Raises `Invalid` for a zone that does not exist, and for a calendar that leaves no day or excludes none."""
+    zone = zone_named(days.timezone)
+    if not days.dates and not days.weekdays:
+        raise Invalid("dates: give dates, weekdays or both: this calendar excludes nothing", field="dates")
+    if len(set(days.weekdays)) == len(WEEKDAYS):
+        raise Invalid("weekdays: all seven are excluded, so nothing would ever fire", field="weekdays")
+    return Calendar(zone, frozenset(days.dates), frozenset(WEEKDAYS.index(day) for day in days.weekdays))

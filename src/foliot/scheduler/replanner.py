@@ -1,0 +1,83 @@
+"""Sets cursors anew when the rules by which they were found have changed: a calendar was edited, or the rules of time zones were updated.
+
+A cursor is moved only from where it was read, so nothing is fired twice or left out by it. What is due already is left alone: it was due
+under the rules of its time.
+
+A calendar that ticks are skipped by needs none of this: its days are looked at when a tick is due. One that ticks are *moved* by decides
+where the next tick is, so each job remembers the version under which its own was found. For zones, each shard remembers a fingerprint of
+the rules; a node with other rules looks through the shard once, and corrects each tick that is now shown at another time on the wall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from uuid import UUID
+
+from foliot.clock import Clock
+from foliot.events import CursorsReplanned, EventBus
+from foliot.model.job import scheduled_from, with_cursor
+from foliot.scheduler.shard_keeper import ShardKeeper
+from foliot.service import Service
+from foliot.store.jobs import ShardJob
+from foliot.store.store import Store
+from foliot.triggers.base import to_instant
+from foliot.triggers.zones import offset_at, rules_fingerprint, zone_named
+
+INTERVAL_SECONDS = 1.0
+BATCH = 1000
+BEGINNING = (datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))
+
+
+class Replanner(Service):
+    def __init__(self, *, store: Store, shards: ShardKeeper, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._store = store
+        self._shards = shards
+        self._zones = ""
+
+    async def on_start(self) -> None:
+        # It reads several hundred small files.
+        self._zones = await asyncio.to_thread(rules_fingerprint)
+
+    async def run_once(self) -> float:
+        if not self._shards.epochs:
+            return INTERVAL_SECONDS
+        stale = await self._store.jobs.stale_jobs(BATCH)
+        moved = 0
+        for job_id in stale:
+            moved += await self._follow_calendar(job_id)
+        for shard, epoch in (await self._store.shards.shards_with_other_zones(self._shards.scheduler_id, self._zones)).items():
+            if not self.stopping:
+                moved += await self._follow_zones(shard)
+                await self._store.shards.mark_zones(shard, self._shards.scheduler_id, epoch, self._zones)
+        if moved:
+            self.events.emit(CursorsReplanned(moved))
+        return 0 if len(stale) == BATCH else INTERVAL_SECONDS
+
+    async def _follow_calendar(self, job_id: UUID) -> int:
+        job, now = await self._store.jobs.get_job(job_id, ""), await self._store.jobs.database_now()
+        if job is None:
+            return 0
+        is_due = job.next_at is None or job.next_at <= now
+        return int(await self._store.jobs.replan_job(job, job if is_due else scheduled_from(job, now)))
+
+    async def _follow_zones(self, shard: int) -> int:
+        moved, after = 0, BEGINNING
+        while page := await self._store.jobs.jobs_of_shard(shard, after, BATCH):
+            for found in page:
+                if found.utc_offset is not None and offset_now(found) != found.utc_offset:
+                    moved += await self._correct(found.id)
+            after = (page[-1].fire_at, page[-1].id)
+        return moved
+
+    async def _correct(self, job_id: UUID) -> int:
+        job = await self._store.jobs.get_job(job_id, "")
+        if job is None or job.next_at is None:
+            return 0
+        tick = job.timetable.corrected(to_instant(job.next_at), job.utc_offset)
+        return int(await self._store.jobs.replan_job(job, with_cursor(job, tick)))
+
+
+def offset_now(job: ShardJob) -> int:
+    return offset_at(zone_named(job.timezone), to_instant(job.next_at))

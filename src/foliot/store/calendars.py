@@ -1,0 +1,46 @@
+"""Exclusion calendars. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+import asyncpg
+import msgspec
+
+from foliot.model.calendar import CalendarDays, NamedCalendar
+from foliot.store import queries
+from foliot.store.postgres import Database, Record
+
+LIST_MAX = 1000
+decode_days = msgspec.json.Decoder(CalendarDays).decode
+
+
+class Calendars:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queries = queries.load("calendars")
+
+    async def put_calendar(self, name: str, days: CalendarDays) -> int:
+        """The version; 1 when it was made by this."""
+        encoded = msgspec.json.encode(days).decode()
+        return int(await self._database.fetch_value(self._queries["put_calendar"], name, encoded, self._database.clock.sql_now()))
+
+    async def get_calendar(self, name: str) -> NamedCalendar | None:
+        row = await self._database.fetch_row(self._queries["get_calendar"], name)
+        return _calendar(row) if row else None
+
+    async def list_calendars(self) -> list[NamedCalendar]:
+        return [_calendar(row) for row in await self._database.fetch(self._queries["list_calendars"], LIST_MAX)]
+
+    async def delete_calendar(self, name: str) -> bool | None:
+        """None: a job refers to it."""
+        try:
+            return bool(await self._database.fetch_value(self._queries["delete_calendar"], name))
+        except asyncpg.ForeignKeyViolationError:
+            return None
+
+    async def first_job_with(self, name: str) -> str | None:
+        found: str | None = await self._database.fetch_value(self._queries["first_job_with"], name)
+        return found
+
+
+def _calendar(row: Record) -> NamedCalendar:
+    return NamedCalendar(row["name"], row["version"], decode_days(row["days"]), row["created_at"], row["updated_at"])

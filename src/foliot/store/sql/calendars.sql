@@ -1,0 +1,30 @@
+-- Exclusion calendars: named, and shared by the jobs that refer to them.
+
+-- name: put_calendar
+-- Made, or changed if it says something else than before: a version is what the cursors of jobs were found under.
+with clock as (
+    select coalesce($3::timestamptz, clock_timestamp()) as at
+), put as (
+    insert into foliot.calendars as c (name, created_at, updated_at, days)
+    select $1::text, at, at, $2::jsonb from clock
+    on conflict (name) do update set version = c.version + 1, updated_at = excluded.updated_at, days = excluded.days
+    where c.days <> excluded.days
+    returning version
+)
+select coalesce((select version from put), (select version from foliot.calendars where name = $1::text))
+
+-- name: get_calendar
+-- By name.
+select name, version, days, created_at, updated_at from foliot.calendars where name = $1::text
+
+-- name: list_calendars
+-- All of them, by name: there are few.
+select name, version, days, created_at, updated_at from foliot.calendars order by name limit $1::bigint
+
+-- name: delete_calendar
+-- Refused by a foreign key while a job refers to it.
+delete from foliot.calendars where name = $1::text returning true
+
+-- name: first_job_with
+-- A job that refers to it, to be named in the refusal.
+select name from foliot.jobs where calendar = $1::text order by name limit 1
