@@ -78,7 +78,19 @@ def test_changes_come_as_json(kind: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""])
 def test_changes_in_a_form_that_any_page_may_send_are_refused(method: str, kind: str) -> None:
-    assert refusal(method, host="localhost", content_type=kind) == "not_json"
+    assert refusal(method, host="localhost", content_type=kind, content_length="2") == "not_json"
+    assert refusal(method, host="localhost", content_type=kind, transfer_encoding="chunked") == "not_json"
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_a_change_without_a_body_needs_no_form_but_comes_from_no_other_site(method: str) -> None:
+    assert refusal(method, host="localhost") is None
+    assert refusal(method, host="localhost", content_length="0") is None
+    for site in ("same-origin", "none"):
+        assert refusal(method, host="localhost", sec_fetch_site=site) is None
+    for site in ("cross-site", "same-site", "else"):
+        assert refusal(method, host="localhost", sec_fetch_site=site) == "foreign_origin"
+    assert refusal("GET", host="localhost", sec_fetch_site="cross-site") is None
 
 
 async def test_the_guard_stands_before_every_route(client: httpx.AsyncClient, sql: Any) -> None:

@@ -875,13 +875,14 @@ async def test_ticks_are_shown_latest_first_and_no_more_than_asked_for(client: h
 
 async def test_the_next_ticks_are_told_in_the_job_s_zone_over_a_clock_change(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
     spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
-    for eve, policy, expected in [
+    cases: list[tuple[datetime, dict[str, str], list[tuple[str, str | None]]]] = [
         (spring, {}, [("2026-03-29T03:00:00+02:00", "after_gap"), ("2026-03-30T02:30:00+02:00", None)]),
         (spring, {"dst_gap": "skip"}, [("2026-03-30T02:30:00+02:00", None), ("2026-03-31T02:30:00+02:00", None)]),
         (autumn, {}, [("2026-10-25T02:30:00+02:00", "first_of_two"), ("2026-10-26T02:30:00+01:00", None)]),
         (autumn, {"dst_fold": "last"}, [("2026-10-25T02:30:00+01:00", "second_of_two"), ("2026-10-26T02:30:00+01:00", None)]),
         (autumn, {"dst_fold": "both"}, [("2026-10-25T02:30:00+02:00", "first_of_two"), ("2026-10-25T02:30:00+01:00", "second_of_two")]),
-    ]:
+    ]
+    for eve, policy, expected in cases:
         await fake_clock.advance((eve - fake_clock.now()).total_seconds())
         job = await create(client, cron="30 2 * * *", timezone="Europe/Zurich", **policy)
         assert (await client.get(path_of(job["id"], "/next?count=2"))).json() == {

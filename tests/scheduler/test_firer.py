@@ -9,71 +9,21 @@ from typing import Any
 import pytest
 
 from foliot.clock import Clock
-from foliot.config import Config
-from foliot.events import EventBus
 from foliot.model.ids import new_id
 from foliot.model.job import resumed, scheduled_from
-from foliot.model.outcome import Outcome
 from foliot.model.schedule import Schedule
-from foliot.model.states import RunState
-from foliot.scheduler.firer import Firer, Resumer
-from foliot.scheduler.loader import Loader, Planner
+from foliot.scheduler.loader import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant
 from tests.support.fake_clock import FakeClock
 from tests.support.jobs import make_job
-
-WORKER = new_id()
+from tests.support.schedulers import Node, outcomes
 
 
 @pytest.fixture
 def clock(fake_clock: FakeClock) -> Clock:
     return fake_clock
-
-
-@pytest.fixture
-async def keeper(store: Store, config: Config, events: EventBus, fake_clock: FakeClock) -> ShardKeeper:
-    keeper = ShardKeeper(store=store, config=config, clock=fake_clock, events=events)
-    await keeper.run_once()
-    return keeper
-
-
-class Node:
-    """A scheduler node that is turned by hand."""
-
-    def __init__(self, store: Store, keeper: ShardKeeper, events: EventBus, clock: FakeClock) -> None:
-        self._clock = clock
-        self._keeper = keeper
-        self._loader = Loader(store=store, shards=keeper, clock=clock, events=events)
-        self._firer = Firer(store=store, shards=keeper, loader=self._loader, clock=clock, events=events)
-        self._resumer = Resumer(store=store, shards=keeper, clock=clock, events=events)
-
-    async def turn(self) -> None:
-        """Everything that is due now, also what became due by what was done."""
-        await self._resumer.run_once()
-        await self._loader.run_once()
-        while await self._firer.run_once() == 0:
-            await self._loader.run_once()
-
-    async def pass_time(self, seconds: float) -> None:
-        await self._clock.advance(seconds)
-        await self._keeper.run_once()
-        await self.turn()
-
-
-@pytest.fixture
-def node(store: Store, keeper: ShardKeeper, events: EventBus, fake_clock: FakeClock) -> Node:
-    return Node(store, keeper, events, fake_clock)
-
-
-async def outcomes(store: Store, job: Any) -> list[str]:
-    return [tick.outcome for tick in await store.jobs.list_ticks(job.id, 200)][::-1]
-
-
-async def end_runs(store: Store) -> int:
-    claims = await store.runs.claim_runs(WORKER, {"default": 1000}, ["t"])
-    return await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
 
 
 async def test_a_tick_fires_at_its_instant_and_not_before(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
@@ -83,62 +33,6 @@ async def test_a_tick_fires_at_its_instant_and_not_before(store: Store, fake_clo
     await node.pass_time(0.1)
     (tick,) = await store.jobs.list_ticks(job.id, 10)
     assert (tick.outcome, tick.tick_at) == ("ready", job.next_at)
-
-
-async def test_skip_notes_the_run_in_the_way(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
-    job = await make_job(store, every="10s")
-    for _ in range(3):
-        await node.pass_time(10)
-    ticks = await store.jobs.list_ticks(job.id, 10)
-    assert [tick.outcome for tick in ticks] == ["overlap", "overlap", "ready"]
-    assert {tick.blocked_by for tick in ticks[:2]} == {ticks[2].run_id}
-    assert await end_runs(store) == 1
-    await node.pass_time(10)
-    assert await outcomes(store, job) == ["succeeded", "overlap", "overlap", "ready"]
-
-
-async def test_a_retrying_run_is_still_open(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
-    job = await make_job(store, every="10s")
-    await node.pass_time(10)
-    (claim,) = await store.runs.claim_runs(WORKER, {"default": 1}, ["t"])
-    await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 60.0)])
-    await node.pass_time(10)
-    assert await outcomes(store, job) == ["scheduled", "overlap"]
-
-
-async def test_allow_all_starts_every_tick(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
-    job = await make_job(store, every="10s", overlap="allow_all")
-    for _ in range(3):
-        await node.pass_time(10)
-    assert await outcomes(store, job) == ["ready", "ready", "ready"]
-
-
-async def test_buffer_one_keeps_the_first_waiting_and_drops_later_ones(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
-) -> None:
-    job = await make_job(store, every="10s", overlap="buffer_one")
-    for _ in range(3):
-        await node.pass_time(10)
-    assert await outcomes(store, job) == ["ready", "held", "overlap"]
-    await end_runs(store)
-    await node.turn()
-    assert await outcomes(store, job) == ["succeeded", "ready", "overlap"]
-
-
-async def test_buffer_all_runs_them_one_after_the_other_in_order(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
-) -> None:
-    job = await make_job(store, every="10s", overlap="buffer_all")
-    for _ in range(4):
-        await node.pass_time(10)
-    expected = ["ready", "held", "held", "held"]
-    for number in range(4):
-        assert await outcomes(store, job) == expected
-        await end_runs(store)
-        await node.turn()
-        expected[number] = "succeeded"
-        if number < 3:
-            expected[number + 1] = "ready"
 
 
 async def test_a_stale_epoch_fires_nothing(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, sql: Any) -> None:

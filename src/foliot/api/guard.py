@@ -1,8 +1,8 @@
 """The door of local open mode, where nobody has to say who they are.
 
 A web page in the user's browser can reach the loopback interface too, so trusting that interface is not enough: a request must name us
-as its host (else a foreign name rebound to 127.0.0.1 would do), must not come from a page of another origin, and may change things
-only with a JSON body, which a foreign page can't send without asking first.
+as its host (else a foreign name rebound to 127.0.0.1 would do), must not come from a page of another origin, and if it has a body that
+changes things, it must be JSON, which a foreign page can't send without asking first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from foliot.api.problems import problem
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+# What a browser says of where a request came from: our own page, or the user.
+OUR_SITES = frozenset({"same-origin", "none"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -38,11 +40,20 @@ def refuse(method: str, headers: Headers) -> tuple[int, str, str] | None:
     if _hostname(f"//{host}") not in LOOPBACK_NAMES:
         return 403, "foreign_host", f"this Foliot serves 127.0.0.1 and localhost only, not {host!r}"
     origin = headers.get("origin")
-    if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+    is_foreign = origin is not None and origin not in (f"http://{host}", f"https://{host}")
+    if is_foreign or (method not in SAFE_METHODS and headers.get("sec-fetch-site", "none") not in OUR_SITES):
         return 403, "foreign_origin", "pages of other origins may not use this API"
-    if method not in SAFE_METHODS and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if method not in SAFE_METHODS and _has_body(headers) and not _is_json(headers):
         return 415, "not_json", "send the body as Content-Type: application/json"
     return None
+
+
+def _has_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
+def _is_json(headers: Headers) -> bool:
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 def _hostname(url: str) -> str | None:

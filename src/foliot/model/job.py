@@ -100,7 +100,7 @@ def dst_flag(job: RecurringJob, tick: int) -> DstFlag | None:
 
 def scheduled_from(job: RecurringJob, now: datetime) -> RecurringJob:
     """The job with its cursor on the first tick after now."""
-    return with_cursor(job, job.timetable.ticks.next_after(to_instant(now)))
+    return with_cursor(job, job.timetable.first_after(to_instant(now), to_instant(job.next_at) if job.next_at else None))
 
 
 def with_cursor(job: RecurringJob, tick: int | None) -> RecurringJob:

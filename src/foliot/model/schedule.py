@@ -69,21 +69,47 @@ class Timetable:
     ticks: Trigger
     zone: ZoneInfo
     excluded: Calendar | None = None
+    moved: Moved | None = None
 
     @property
     def fires(self) -> Trigger:
         """The ticks that become runs."""
         return self.ticks if self.excluded is None else CalendarTrigger(self.ticks, self.excluded)
 
+    def first_after(self, now: int, pending: int | None) -> int | None:
+        """The first tick of a job that begins, or begins anew, now. What it was to do next, if anything, was `pending`.
+
+        Where ticks are moved, one whose own day is past may lie ahead. It counts only if it was pending: else it has had its turn.
+        """
+        moved = self.moved
+        if moved is None or (pending is not None and pending > now and moved.origins.next_after(pending - 1) != pending):
+            return self.ticks.next_after(now)
+        later = CalendarTrigger(BoundedTrigger(moved.origins, now + 1), moved.calendar, "move")
+        return BoundedTrigger(later, moved.start, moved.end).next_after(now)
+
     def offset_of(self, tick: int | None) -> int | None:
         """The offset of the zone under which a tick was found; see `corrected`."""
         return None if tick is None else offset_at(self.zone, tick)
 
-    def corrected(self, tick: int, offset_before: int | None) -> int:
-        """The same time on the wall by today's rules, for a tick that was found under others: by another node, or before an update."""
+    def corrected(self, tick: int, offset_before: int | None, now: int) -> int:
+        """The same time on the wall by today's rules, for a tick that was found under others: by another node, or before an update.
+
+        Never in the past: then the tick is kept as it was found, for an instant that is over may have had its run.
+        """
         if offset_before is None or self.ticks.is_elapsed or offset_at(self.zone, tick) == offset_before:
             return tick
-        return same_wall(self.zone, tick, offset_before)
+        found = same_wall(self.zone, tick, offset_before)
+        return found if found > now else tick
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where ticks come from that a calendar moves."""
+
+    origins: Trigger
+    calendar: Calendar
+    start: int | None
+    end: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +141,13 @@ def timetable_of(schedule: Schedule, seed: str, anchor: int, calendar: Calendar 
     if start is not None and end is not None and start > end:
         raise Invalid("end_at: is before start_at", field="end_at")
     ticks = _ticks_of(schedule, zone, seed, start if start is not None else anchor)
+    moved = None
     if calendar is not None and schedule.on_excluded == "move":
+        moved = Moved(ticks, calendar, start, end)
         ticks = CalendarTrigger(ticks, calendar, "move")
     if start is not None or end is not None:
         ticks = BoundedTrigger(ticks, start, end)
-    return Timetable(ticks, zone, calendar if schedule.on_excluded == "skip" else None)
+    return Timetable(ticks, zone, calendar if moved is None else None, moved)
 
 
 def _ticks_of(schedule: Schedule, zone: ZoneInfo, seed: str, anchor: int) -> Trigger:

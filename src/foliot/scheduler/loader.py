@@ -97,7 +97,7 @@ class Planner:
         )
 
     def _plan(self, job: DueJob, timetable: Timetable, tick: int) -> Planned:
-        corrected = timetable.corrected(tick, job.utc_offset)
+        corrected = timetable.corrected(tick, job.utc_offset, self._now)
         # A tick that was found under other rules of its zone: the cursor goes where it belongs, and the tick is dealt with there.
         found = plan(job.schedule, timetable, tick, max(self._now, tick)) if corrected == tick else Plan(None, (), corrected)
         following = found.next_tick

@@ -72,11 +72,12 @@ class Replanner(Service):
         return moved
 
     async def _correct(self, job_id: UUID) -> int:
-        job = await self._store.jobs.get_job(job_id, "")
+        job, now = await self._store.jobs.get_job(job_id, ""), await self._store.jobs.database_now()
         if job is None or job.next_at is None:
             return 0
-        tick = job.timetable.corrected(to_instant(job.next_at), job.utc_offset)
-        return int(await self._store.jobs.replan_job(job, with_cursor(job, tick)))
+        tick = to_instant(job.next_at)
+        corrected = job.timetable.corrected(tick, job.utc_offset, to_instant(now))
+        return 0 if corrected == tick else int(await self._store.jobs.replan_job(job, with_cursor(job, corrected)))
 
 
 def offset_now(job: ShardJob) -> int:

@@ -202,6 +202,9 @@ def apply_change(job: RecurringJob, asked: JobRequest, given: set[str], calendar
         schedule["catchup_window_seconds"] = asked.catchup_window_seconds
     if "calendar" in given:
         job = replace(job, calendar=calendar.days if calendar else None, calendar_version=calendar.version if calendar else None)
+    if given & SCHEDULE_FIELDS:
+        # Another schedule begins now; what the one before had put off is not its business.
+        job = replace(job, next_at=None)
     if "cron" in given and asked.cron is not None:
         schedule["every"] = None
     if "every" in given and asked.every is not None:

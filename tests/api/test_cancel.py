@@ -1,0 +1,59 @@
+"""Cancelling over HTTP, on a store without a worker: what waits ends at once, what runs is marked, what has ended stays."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from foliot.model.ids import new_id
+from foliot.store.store import Store
+
+WORKER = new_id()
+
+
+async def submit(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    answer = await client.post("/v1/jobs", json={"task": "send_invoice", **fields})
+    assert answer.status_code == 201
+    job: dict[str, Any] = answer.json()
+    return job
+
+
+@pytest.mark.parametrize("fields", [{}, {"delay_seconds": 3600}])
+@pytest.mark.parametrize("family", ["jobs", "runs"])
+async def test_what_waits_is_cancelled_at_once(client: httpx.AsyncClient, family: str, fields: dict[str, Any]) -> None:
+    job = await submit(client, **fields)
+    answer = await client.post(f"/v1/{family}/{job['id']}/cancel", json={"reason": "a typo"})
+    assert (answer.status_code, answer.json()["status"], answer.json()["reason"]) == (200, "cancelled", "cancelled")
+    assert answer.json()["error"] == {"kind": "Cancelled", "message": "a typo"}
+    # Again, and without a body: it stays as it is.
+    again = await client.post(f"/v1/{family}/{job['id']}/cancel")
+    assert (again.status_code, again.json()) == (200, answer.json())
+
+
+async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(client: httpx.AsyncClient, store: Store) -> None:
+    job = await submit(client)
+    (claim,) = await store.runs.claim_runs(WORKER, {"mail": 1}, ["send_invoice"])
+    asked = await client.post(f"/v1/runs/{job['id']}/cancel")
+    assert (asked.json()["status"], asked.json()["attempt"]) == ("running", 1)
+    cancel = (await store.workers.beat(WORKER, [(claim.run_id, claim.token)])).to_end[claim.run_id, claim.token]
+    assert cancel is not None
+    assert (cancel.reason, cancel.message) == ("cancelled", "cancelled by request")
+    forced = await client.post(f"/v1/runs/{job['id']}/cancel", json={"force": True})
+    assert (forced.json()["status"], forced.json()["worker_id"]) == ("cancelled", str(WORKER))
+
+
+@pytest.mark.parametrize("reference", [str(UUID(int=1)), "nothing", "%00"])
+async def test_a_run_that_does_not_exist_is_not_cancelled(client: httpx.AsyncClient, reference: str) -> None:
+    for answer in (await client.post(f"/v1/runs/{reference}/cancel"), await client.get(f"/v1/runs/{reference}")):
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(("body", "field"), [({"reason": 1}, "reason"), ({"force": "yes"}, "force"), ({"why": "x"}, "why")])
+async def test_a_cancel_that_makes_no_sense_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+    job = await submit(client)
+    answer = await client.post(f"/v1/runs/{job['id']}/cancel", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+    assert (await client.get(f"/v1/runs/{job['id']}")).json()["status"] == "pending"

@@ -1,0 +1,119 @@
+"""Cursors follow the rules by which they were found: an edited calendar, other rules of time zones. No tick is lost or doubled by it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foliot.clock import Clock
+from foliot.events import CursorsReplanned, Event
+from foliot.model.calendar import CalendarDays
+from foliot.model.job import RecurringJob
+from foliot.scheduler.shard_keeper import ShardKeeper
+from foliot.store.store import Store
+from foliot.triggers.zones import rules_fingerprint
+from tests.support.fake_clock import FakeClock
+from tests.support.jobs import make_job
+from tests.support.schedulers import Node, outcomes
+
+
+@pytest.fixture
+def clock(fake_clock: FakeClock) -> Clock:
+    """It is Sunday, 2026-03-01, 12:00 UTC."""
+    return fake_clock
+
+
+async def next_at(store: Store, job: RecurringJob) -> datetime | None:
+    found = await store.jobs.get_job(job.id, "")
+    assert found is not None
+    return found.next_at
+
+
+async def test_days_that_a_calendar_skips_get_one_row_each(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
+    await store.calendars.put_calendar("weekends", CalendarDays(weekdays=("SAT", "SUN")))
+    job = await make_job(store, cron="0 */6 * * *", overlap="allow_all", calendar="weekends", calendar_days=("SAT", "SUN"))
+    assert job.next_at == datetime(2026, 3, 1, 18, tzinfo=UTC)
+    for _ in range(30):
+        await node.pass_time(6 * 3600)
+    ticks = (await store.jobs.list_ticks(job.id, 200))[::-1]
+    excluded = [(tick.tick_at.day, tick.tick_at.hour, tick.until_at and tick.until_at.hour) for tick in ticks if tick.outcome == "excluded"]
+    assert excluded == [(1, 18, None), (7, 0, 18), (8, 0, 18)]
+    assert [tick.tick_at.day for tick in ticks if tick.outcome == "ready"] == [*[day for day in (2, 3, 4, 5, 6) for _ in range(4)], 9]
+
+
+async def test_a_calendar_that_is_edited_holds_from_the_next_tick_on(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("MON",)))
+    job = await make_job(store, cron="0 9 * * *", overlap="allow_all", calendar="holidays", calendar_days=("MON",))
+    await node.pass_time(86_400)
+    assert await outcomes(store, job) == ["excluded"]
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("WED",)))
+    await node.pass_time(86_400)
+    await node.pass_time(86_400)
+    assert await outcomes(store, job) == ["excluded", "ready", "excluded"]
+
+
+async def test_ticks_that_a_calendar_moves_follow_its_edits(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, seen: list[Event]
+) -> None:
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("MON",)))
+    monday, tuesday = datetime(2026, 3, 2, 9, tzinfo=UTC), datetime(2026, 3, 3, 9, tzinfo=UTC)
+    job = await make_job(store, cron="0 9 2 * *", calendar="holidays", calendar_days=("MON",), on_excluded="move")
+    assert await next_at(store, job) == tuesday
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("TUE",)))
+    await node.replanner.run_once()
+    assert await next_at(store, job) == monday
+    assert [event for event in seen if isinstance(event, CursorsReplanned)] == [CursorsReplanned(1)]
+    await node.pass_time(86_400)
+    assert await outcomes(store, job) == ["ready"]
+    # What has fired stays fired, whatever the calendar says later; what was put off already is put off further.
+    other = await make_job(
+        store, cron="0 9 2 * *", calendar="holidays", calendar_days=("MON",), on_excluded="move", now=monday - timedelta(1)
+    )
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("MON", "TUE")))
+    await node.replanner.run_once()
+    assert await next_at(store, job) == datetime(2026, 4, 2, 9, tzinfo=UTC)
+    assert await next_at(store, other) == datetime(2026, 3, 4, 9, tzinfo=UTC)
+    assert await store.jobs.stale_jobs(10) == []
+
+
+async def test_a_cursor_found_under_other_rules_moves_to_the_same_time_on_the_wall(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
+) -> None:
+    await node.replanner.on_start()
+    await node.replanner.run_once()
+    daily = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
+    often = await make_job(store, cron="*/5 * * * *", timezone="Europe/Berlin", overlap="allow_all")
+    assert daily.utc_offset == 3600
+    # As a node would have it to which Berlin is two hours ahead of UTC.
+    await sql.execute(
+        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where id = $1", daily.id
+    )
+    await sql.execute("update foliot.jobs set utc_offset = 7200 where id = $1", often.id)
+    await node.replanner.run_once()
+    assert (await next_at(store, daily)) == datetime(2026, 3, 2, 7, tzinfo=UTC)
+    # Its shards were looked through by that node last.
+    await sql.execute("update foliot.shards set zones = 'others'")
+    await node.replanner.run_once()
+    assert await next_at(store, daily) == daily.next_at == datetime(2026, 3, 2, 8, tzinfo=UTC)
+    assert await next_at(store, often) == often.next_at
+    assert await sql.fetchval("select array_agg(distinct zones) from foliot.shards") == [rules_fingerprint()]
+
+
+async def test_a_cursor_found_under_other_rules_is_corrected_when_it_comes_up_at_the_latest(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
+) -> None:
+    early = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin", overlap="allow_all")
+    late = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin", overlap="allow_all")
+    for job, hour, offset in ((early, 7, 7200), (late, 9, 0)):
+        at = datetime(2026, 3, 2, hour, tzinfo=UTC)
+        await sql.execute("update foliot.jobs set next_at = $2, fire_at = $2, utc_offset = $3 where id = $1", job.id, at, offset)
+    for _ in range(48):
+        await node.pass_time(3600)
+    # The one whose time had passed by then is late, and keeps the name under which it was found.
+    for job, hour in ((early, 8), (late, 9)):
+        ticks = [tick.tick_at for tick in await store.jobs.list_ticks(job.id, 10)]
+        assert ticks == [datetime(2026, 3, 3, 8, tzinfo=UTC), datetime(2026, 3, 2, hour, tzinfo=UTC)]

@@ -1,0 +1,41 @@
+"""A scheduler node inside the test's own process, on the real store, turned by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foliot.events import EventBus
+from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.loader import Loader
+from foliot.scheduler.replanner import Replanner
+from foliot.scheduler.shard_keeper import ShardKeeper
+from foliot.store.store import Store
+from tests.support.fake_clock import FakeClock
+
+
+class Node:
+    """A scheduler node that is turned by hand."""
+
+    def __init__(self, store: Store, keeper: ShardKeeper, events: EventBus, clock: FakeClock) -> None:
+        self._clock = clock
+        self._keeper = keeper
+        self._loader = Loader(store=store, shards=keeper, clock=clock, events=events)
+        self._firer = Firer(store=store, shards=keeper, loader=self._loader, clock=clock, events=events)
+        self.replanner = Replanner(store=store, shards=keeper, clock=clock, events=events)
+        self._resumer = Resumer(store=store, shards=keeper, clock=clock, events=events)
+
+    async def turn(self) -> None:
+        """Everything that is due now, also what became due by what was done."""
+        await self._resumer.run_once()
+        await self._loader.run_once()
+        while await self._firer.run_once() == 0:
+            await self._loader.run_once()
+
+    async def pass_time(self, seconds: float) -> None:
+        await self._clock.advance(seconds)
+        await self._keeper.run_once()
+        await self.turn()
+
+
+async def outcomes(store: Store, job: Any) -> list[str]:
+    return [tick.outcome for tick in await store.jobs.list_ticks(job.id, 200)][::-1]

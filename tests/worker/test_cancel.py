@@ -1,0 +1,143 @@
+"""Cancelling what runs: the worker hears of it at once, stops it, and says so; what had finished first stands."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import foliot
+from foliot.config import Config
+from foliot.model.run import NewRun
+from foliot.model.states import RunState
+from foliot.store.hints import worker_topic
+from foliot.store.store import Store
+from tests.support.waiting import until
+from tests.support.workers import ended, submit, worker_node
+
+# Beats too far apart to explain how soon a worker knows.
+PATIENT = Config(poll_seconds=0.05, worker_ttl_seconds=120, worker_beat_seconds=40, grace_seconds=5)
+ONCE = '{"retries": 0}'
+
+
+async def cancel(store: Store, run: NewRun, message: str = "enough", *, is_forced: bool = False) -> None:
+    marked = await store.runs.mark_cancelled([run.id], message, is_forced=is_forced)
+    closed = await store.runs.close_cancelled(10)
+    store.hints.send(worker_topic(worker) for worker in {**marked, **closed}.values() if worker is not None)
+
+
+async def is_running(store: Store, run: NewRun) -> bool:
+    view = await store.runs.get_run(run.id)
+    return view is not None and view.state is RunState.RUNNING
+
+
+async def test_an_async_function_is_cancelled_where_it_waits_and_is_not_retried(store: Store) -> None:
+    app = foliot.App()
+    started, heard = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def wait_long() -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            heard.set()
+            raise
+
+    async with worker_node(store, app, config=PATIENT):
+        run = await submit(store, "wait_long")
+        await started.wait()
+        await cancel(store, run)
+        view = await ended(store, run, seconds=5)
+    assert heard.is_set()
+    assert (view.state, view.reason, view.attempt) == (RunState.CANCELLED, "cancelled", 1)
+    assert view.error == {"kind": "Cancelled", "message": "enough"}
+
+
+async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_all_the_same_stands(store: Store) -> None:
+    app = foliot.App()
+    started = asyncio.Semaphore(0)
+
+    @app.task
+    async def stubborn(fails: bool) -> str:
+        started.release()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            if fails:
+                raise ValueError("no") from None
+        return "done all the same"
+
+    async with worker_node(store, app, config=PATIENT):
+        failing, succeeding = [await submit(store, "stubborn", payload=f'{{"fails": {word}}}') for word in ("true", "false")]
+        await started.acquire()
+        await started.acquire()
+        for run in (failing, succeeding):
+            await cancel(store, run)
+        failed, succeeded = [await ended(store, run, seconds=5) for run in (failing, succeeding)]
+    assert (failed.state, failed.reason, failed.attempt) == (RunState.CANCELLED, "cancelled", 1)
+    assert (succeeded.state, succeeded.result) == (RunState.SUCCEEDED, "done all the same")
+
+
+async def test_a_command_and_what_it_started_are_stopped(store: Store, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = f"trap 'exit 0' TERM; sleep 300 & echo $! > {pids}; echo $$ >> {pids}; wait"
+    async with worker_node(store, foliot.App(), config=PATIENT):
+        run = await submit(store, "shell", payload=f'{{"command": "{command}"}}', options=ONCE)
+        await until(lambda: _is_written(pids))
+        await cancel(store, run)
+        assert (await ended(store, run, seconds=10)).state is RunState.CANCELLED
+    for pid in pids.read_text().split():
+        await until(lambda pid=pid: _is_gone(pid), seconds=5)  # type: ignore[misc]
+
+
+async def test_a_run_that_is_ended_by_force_has_ended_before_its_worker_knows(store: Store, sql: Any) -> None:
+    app = foliot.App()
+    release = threading.Event()
+
+    @app.task
+    def block() -> str:
+        release.wait(20)
+        return "too late"
+
+    async with worker_node(store, app, config=PATIENT):
+        run = await submit(store, "block")
+        await until(lambda: is_running(store, run))
+        await cancel(store, run, is_forced=True)
+        view = await ended(store, run, seconds=1)
+        assert (view.state, view.error["message"]) == (RunState.CANCELLED, "enough")
+        release.set()
+    assert await sql.fetch("select state, result from foliot.history") == [("cancelled", None)]
+
+
+async def test_an_attempt_whose_run_was_given_to_another_is_stopped(store: Store, sql: Any) -> None:
+    app = foliot.App()
+    heard: asyncio.Queue[UUID] = asyncio.Queue()
+
+    @app.task
+    async def wait_long() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            heard.put_nowait(UUID(int=0))
+            raise
+
+    config = Config(poll_seconds=0.05, worker_ttl_seconds=120, worker_beat_seconds=0.2, grace_seconds=5)
+    async with worker_node(store, app, config=config):
+        run = await submit(store, "wait_long")
+        await until(lambda: is_running(store, run))
+        await sql.execute("update foliot.runs set token = token + 1, worker_id = gen_random_uuid()")
+        async with asyncio.timeout(5):
+            await heard.get()
+        assert await is_running(store, run)
+
+
+async def _is_written(path: Path) -> bool:
+    return path.exists() and len(path.read_text().split()) == 2
+
+
+async def _is_gone(pid: str) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or ") Z " in status.read_text()
