@@ -13,7 +13,7 @@ from foliot.sdk.client import Client
 
 # One column each, and told apart without colours too.
 MARKS = {
-    "succeeded": "✓", "failed": "✗", "cancelled": "✗", "running": "▶",
+    "succeeded": "✓", "failed": "✗", "cancelled": "c", "running": "▶",
     "overlap": "o", "missed": "!", "superseded": "s", "paused": "‖", "skipped": "-",
 }  # fmt: skip
 WAITING = "·"

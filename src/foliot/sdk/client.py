@@ -32,8 +32,10 @@ from foliot.errors import (
     NotFound,
     StoreUnavailable,
     TooLarge,
+    UnknownTask,
     Unreachable,
 )
+from foliot.triggers.cron_fields import CronError
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 CONNECT_SECONDS = 5.0
@@ -43,8 +45,11 @@ ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
 # A server that is restarted or fails over is back by then.
 PATIENCE_SECONDS = 30.0
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.05, 1.0
+# A query or a fragment has no place in front of a path.
+ADDRESS = re.compile(r"[^\s\x00-\x1f?#]+")
 TOKEN = re.compile(r"[\x21-\x7e]+")
-# What the server says with a status; its `code` is finer, but a proxy in between has none.
+# A code is finer than a status, but one that is newer than this client is not known here.
+ERRORS_BY_CODE: Mapping[str, type[FoliotError]] = {kind.code: kind for kind in (UnknownTask, CronError)}
 ERRORS: Mapping[int, type[FoliotError]] = {
     400: Malformed, 404: NotFound, 409: Conflict, 413: TooLarge, 415: Invalid, 422: Invalid, 503: StoreUnavailable,
 }  # fmt: skip
@@ -201,7 +206,7 @@ class Client:
             problem = msgspec.json.decode(answer.content, type=Problem)
         except msgspec.DecodeError:
             return self._foreign(f"{answer.status_code} {answer.reason_phrase}")
-        kind = _error_of(answer.status_code, problem.code)
+        kind = ERRORS_BY_CODE.get(problem.code) or ERRORS.get(answer.status_code, FoliotError)
         return kind(problem.detail, field=problem.field) if issubclass(kind, Invalid) else kind(problem.detail)
 
     def _decode(self, content: bytes, kind: Any) -> Any:
@@ -212,12 +217,6 @@ class Client:
 
     def _foreign(self, what: str) -> FoliotError:
         return FoliotError(f"{self._shown_url} answered {what}, and not in the way Foliot does; is FOLIOT_URL right?")
-
-
-def _error_of(status: int, code: str) -> type[FoliotError]:
-    finer = {kind.code: kind for kind in Invalid.__subclasses__()}
-    found = ERRORS.get(status, FoliotError)
-    return finer.get(code, found) if issubclass(found, Invalid) else found
 
 
 def _path_of(reference: str, rest: str = "") -> str:
@@ -234,14 +233,14 @@ def _path_of(reference: str, rest: str = "") -> str:
 def _encode(body: Mapping[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(body)
-    except (UnicodeEncodeError, OverflowError, RecursionError) as error:
+    except (UnicodeEncodeError, RecursionError) as error:
         raise Invalid(f"this can't be written as JSON: {error}") from None
 
 
 def _checked_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query and not parts.fragment
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and ADDRESS.fullmatch(url) is not None
         httpx.URL(url)
         _ = parts.port
     except (ValueError, httpx.InvalidURL):
