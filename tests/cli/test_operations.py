@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -123,11 +125,11 @@ def test_the_json_option_may_stand_before_the_command_too(shell: Shell, recurrin
 
 
 def test_a_terminal_without_the_letters_gets_their_numbers(cluster: Cluster, recurring: Recurring) -> None:
-    name = recurring(name="grün")
-    environment = os.environ | {"FOLIOT_URL": cluster.url, "PYTHONIOENCODING": "ascii"}
+    name = recurring(name="grün 日")
+    environment = os.environ | {"FOLIOT_URL": cluster.url, "PYTHONIOENCODING": "latin-1"}
     command = [sys.executable, "-m", "foliot", "jobs", "show", name]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
-    assert "name      gr\\xfcn\n" in done.stdout
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="latin-1", timeout=30, check=True)
+    assert "name      grün \\u65e5\n" in done.stdout
 
 
 def test_next_shows_the_fire_times_in_the_zone_of_the_job(shell: Shell, recurring: Recurring) -> None:
@@ -192,6 +194,25 @@ def test_a_server_that_is_not_there_is_one_clear_line(shell: Shell, closed_port:
     assert shell.refusal(*arguments, code=1, url=url) == (
         f"foliot: no Foliot answers at {url}; start one with `foliot up`, or set FOLIOT_URL to where it is\n"
     )
+
+
+def test_ctrl_c_while_the_server_is_silent_ends_it_quietly() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environment = os.environ | {"FOLIOT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        asking = subprocess.Popen([sys.executable, "-m", "foliot", "jobs"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        connection, _ = silent.accept()
+        with connection:
+            assert connection.recv(4) == b"GET "
+            asking.send_signal(signal.SIGINT)
+            assert (*asking.communicate(timeout=30), asking.returncode) == (b"", b"", 130)
+
+
+def test_an_answer_of_something_else_is_one_clear_line(shell: Shell, recurring: Recurring, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = recurring()
+    monkeypatch.setattr(sdk_client.Client, "_send", lambda *_, **__: b'{"items": [{}], "next": null}')
+    on_one = [[*command, name] for command in ON_ONE_JOB if command[-1] not in ("next", "delete")]
+    for arguments in (["submit", "simulate"], ["jobs"], *on_one):
+        assert shell.refusal(*arguments, code=1).startswith("foliot: the server's answer has no '")
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,10 @@ def test_problems_become_the_errors_that_they_were(answer: tuple[int, bytes], ki
         ((404, b"<html>not here</html>"), "404 Not Found"),
         ((302, b""), "302 Found"),
         ((502, b'{"error": "bad gateway"}'), "502 Bad Gateway"),
-        ((200, b"<html>hello</html>"), "something else than JSON"),
-        ((200, b""), "something else than JSON"),
-        ((200, b"[" * 100_000), "something else than JSON"),
+        ((200, b"<html>hello</html>"), "something else than a JSON object"),
+        ((200, b""), "something else than a JSON object"),
+        ((200, b"[]"), "something else than a JSON object"),
+        ((200, b"[" * 100_000), "something else than a JSON object"),
     ],
 )
 def test_another_program_at_the_address_is_not_taken_for_foliot(answer: tuple[int, bytes], words: str) -> None:
@@ -110,6 +111,14 @@ def test_another_program_at_the_address_is_not_taken_for_foliot(answer: tuple[in
 def test_a_list_that_is_none_is_not_taken_for_one() -> None:
     with serving((200, b"{}")) as server, Client(server.url) as client, pytest.raises(FoliotError, match="not in the way Foliot does"):
         client.list_jobs()
+
+
+def test_a_field_that_is_missing_is_the_fault_of_the_server() -> None:
+    with serving((200, b'{"items": [{"a": 1}]}')) as server, Client(server.url) as client:
+        (item,) = client.list_ticks("x", limit=1).document["items"]
+    assert item["a"] == 1
+    with pytest.raises(FoliotError, match=r"^the server's answer has no 'run_id'; is it a Foliot, and as new as this client\?$"):
+        item["run_id"]
 
 
 def test_a_list_keeps_every_digit_of_every_page() -> None:

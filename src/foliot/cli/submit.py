@@ -93,8 +93,8 @@ def _check(job: dict[str, Any], *, is_waiting: bool) -> None:
 
 
 def _wait(client: Client, job_id: str, *, as_json: bool) -> None:
-    click.echo(f"{job_id} is submitted; waiting for its end", err=True)
     try:
+        click.echo(f"{job_id} is submitted; waiting for its end", err=True)
         ended = client.wait_for_job(job_id)
     except KeyboardInterrupt:
         click.echo(f"\nThe job goes on. Look at it with: foliot jobs show {job_id}", err=True)

@@ -11,6 +11,7 @@ says whether the request may have been carried out all the same.
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -55,12 +56,19 @@ ERRORS: Mapping[int, type[FoliotError]] = {
 }  # fmt: skip
 
 
+class Document(dict[str, Any]):
+    """A JSON object of the server's. A field that it should have and has not is the server's fault, and is said to be."""
+
+    def __missing__(self, name: str) -> Any:
+        raise FoliotError(f"the server's answer has no {name!r}; is it a Foliot, and as new as this client?")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the server said: as it said it, and as Python values."""
 
     content: bytes
-    document: Any
+    document: Document
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -120,8 +128,7 @@ class Client:
     def list_jobs(self) -> Answer:
         """All recurring jobs, by name, in the shape of one page."""
         items = [item for page in self._pages() for item in page.items]
-        content = msgspec.json.encode(Page(items))
-        return Answer(content, self._decode(content, Any))
+        return self._understood(msgspec.json.encode(Page(items)))
 
     def delete_job(self, reference: str) -> None:
         self._send("DELETE", _path_of(reference))
@@ -167,15 +174,18 @@ class Client:
     def _pages(self) -> Iterator[Page]:
         after: str | None = ""
         while after is not None:
-            page = self._decode(self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE}), Page)
+            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE})
+            try:
+                page = msgspec.json.decode(content, type=Page)
+            except (msgspec.DecodeError, RecursionError):
+                raise self._foreign("something else than a list of jobs") from None
             yield page
             after = page.next
 
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str | int] | None = None
     ) -> Answer:
-        content = self._send(method, path, body, query)
-        return Answer(content, self._decode(content, Any))
+        return self._understood(self._send(method, path, body, query))
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str | int] | None = None) -> bytes:
         """The body of a good answer. Everything else is raised."""
@@ -209,11 +219,14 @@ class Client:
         kind = ERRORS_BY_CODE.get(problem.code) or ERRORS.get(answer.status_code, FoliotError)
         return kind(problem.detail, field=problem.field) if issubclass(kind, Invalid) else kind(problem.detail)
 
-    def _decode(self, content: bytes, kind: Any) -> Any:
+    def _understood(self, content: bytes) -> Answer:
         try:
-            return msgspec.json.decode(content, type=kind)
-        except (msgspec.DecodeError, RecursionError):
-            raise self._foreign("something else than JSON") from None
+            document = json.loads(content, object_hook=Document)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, Document):
+            raise self._foreign("something else than a JSON object")
+        return Answer(content, document)
 
     def _foreign(self, what: str) -> FoliotError:
         return FoliotError(f"{self._shown_url} answered {what}, and not in the way Foliot does; is FOLIOT_URL right?")
