@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ COLOURS = {
     "running": "cyan", "retrying": "yellow", "paused": "yellow", "overlap": "yellow", "superseded": "yellow", "missed": "red",
     "failed": "red", "cancelled": "magenta", "skipped": "magenta",
 }  # fmt: skip
-UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
+UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1), ("", 1))
 GAP = "  "
 # Kept as they are: they are parts of emoji and of words.
 JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
@@ -62,16 +63,17 @@ def at(time: str | None, now: datetime) -> str:
 
 
 def away(time: str | None, now: datetime) -> str:
-    """`in 3 m`, `2 h ago`. In the largest unit that there is one of, without the rest."""
+    """`in 3 m`, `2 h ago`: rounded, in the largest unit that there is one of."""
     if not time:
         return ""
     try:
         seconds = (datetime.fromisoformat(time) - now).total_seconds()
     except ValueError:
         return "?"
-    for unit, size in UNITS:
-        # Rounded before it is looked at, or a job that is due in an hour would be in 59 minutes a moment later.
-        if (amount := round(abs(seconds)) // size) >= 1:
+    for (unit, size), (_, smaller) in pairwise(UNITS):
+        # Rounded to the smaller unit first: 59 minutes and 40 seconds are an hour, and not 60 minutes.
+        if round(abs(seconds) / smaller) * smaller >= size:
+            amount = round(abs(seconds) / size)
             return f"in {amount} {unit}" if seconds > 0 else f"{amount} {unit} ago"
     return "now"
 
