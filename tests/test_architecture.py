@@ -126,8 +126,8 @@ def test_every_named_query_is_used_once() -> None:
     assert used == {name: 2 if name in USED_TWICE else 1 for name in named}
 
 
-def test_import_foliot_loads_no_server_library() -> None:
+def test_import_foliot_loads_no_server_library_and_no_http_client() -> None:
     code = "import sys, foliot; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30).stdout.split()
     assert "foliot" in loaded
-    assert SERVER_LIBRARIES & set(loaded) == set()
+    assert (SERVER_LIBRARIES | {"httpx"}) & set(loaded) == set()

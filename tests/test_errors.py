@@ -21,6 +21,7 @@ CODES = {
     "ConfigurationError": "configuration",
     "EmbeddedPostgresError": "embedded_postgres",
     "StoreUnavailable": "store_unavailable",
+    "Unreachable": "unreachable",
     "SchemaError": "schema",
     "ApplicationError": "application",
 }

@@ -54,3 +54,8 @@ class SystemClock:
 def unix_milliseconds() -> int:
     """For the time part of ids, where no decision hangs on it."""
     return time.time_ns() // 1_000_000
+
+
+def block(seconds: float) -> None:
+    """Blocks this thread. For programs that have no event loop to keep going, such as a client that waits for a job."""
+    time.sleep(seconds)

@@ -73,6 +73,16 @@ class StoreUnavailable(FoliotError):
         self.is_doubtful = is_doubtful
 
 
+class Unreachable(FoliotError):
+    """The server can't be reached or does not answer. `is_doubtful`: what was asked may have been done all the same."""
+
+    code = "unreachable"
+
+    def __init__(self, detail: str, *, is_doubtful: bool = False) -> None:
+        super().__init__(detail)
+        self.is_doubtful = is_doubtful
+
+
 class SchemaError(FoliotError):
     """The database's schema does not fit this version of Foliot."""
 

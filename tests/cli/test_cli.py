@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -20,42 +17,7 @@ from foliot.errors import Invalid
 from foliot.sdk.app import App
 from foliot.store.migrate import known_migrations
 from tests.support.server import PostgresServer
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-class Terminal:
-    """Runs `foliot` in a directory of its own, with no settings but those given."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._environment = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
-
-    def foliot(self, *arguments: str, **settings: str) -> Ended:
-        environment = self._environment | {f"FOLIOT_{name.upper()}": value for name, value in settings.items()}
-        done = subprocess.run(
-            [sys.executable, "-m", "foliot", *arguments],
-            cwd=self.directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
-        return Ended(done.returncode, done.stdout, done.stderr)
-
-    def refusal(self, *arguments: str, code: int = 2, **settings: str) -> str:
-        """The one line that is said when nothing is done."""
-        ended = self.foliot(*arguments, **settings)
-        assert (ended.code, ended.out) == (code, "")
-        assert ended.err.startswith("foliot: ")
-        assert ended.err.count("\n") == 1
-        return ended.err
-
-
-@pytest.fixture
-def terminal(tmp_path: Path) -> Terminal:
-    return Terminal(tmp_path)
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -64,14 +26,6 @@ def taken_port() -> Iterator[int]:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         yield taken.getsockname()[1]
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """Bound, so that nobody else gets it, but not listening."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        yield closed.getsockname()[1]
 
 
 def test_help_lists_every_command_and_what_it_does(terminal: Terminal) -> None:
@@ -85,7 +39,7 @@ def test_help_is_quick_because_it_loads_no_command() -> None:
     code = "import sys, click.testing, foliot.cli.main as m; click.testing.CliRunner().invoke(m.cli, ['--help']); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30).stdout.split()
     assert "foliot.cli.main" in loaded
-    assert not {"foliot.cli.up", "foliot.assembly", "asyncpg", "fastapi", "uvicorn"} & set(loaded)
+    assert not {"foliot.cli.up", "foliot.assembly", "asyncpg", "fastapi", "httpx", "uvicorn"} & set(loaded)
 
 
 def test_the_version_is_told(terminal: Terminal) -> None:

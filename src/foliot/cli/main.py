@@ -1,11 +1,13 @@
 """`foliot`: finds the command, loads only what it needs, and turns our errors into one line and an exit code.
 
-Exit codes: 0 done, 1 it failed, 2 the command line or the configuration is wrong.
+Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 
 import click
@@ -13,11 +15,20 @@ import click
 from foliot import __version__
 from foliot.errors import ConfigurationError, FoliotError, Invalid
 
+INTERRUPTED = 130
+
 COMMANDS = {
     "up": "Run everything on this machine.",
     "server": "Run the HTTP API.",
     "scheduler": "Run a scheduler node.",
     "worker": "Run a worker node.",
+    "submit": "Submit a job, one-off or recurring.",
+    "jobs": "List recurring jobs; show or delete a job.",
+    "ticks": "Show what became of a job's ticks.",
+    "pause": "Pause a recurring job.",
+    "resume": "Resume a paused job.",
+    "trigger": "Run a recurring job once now.",
+    "backfill": "Run a job's ticks of the past.",
     "migrate": "Bring the database's schema up to date.",
     "cron": "Show what a cron expression means.",
     "check": "Check the configuration and show it.",
@@ -37,6 +48,15 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # As a shell says it of a program that Ctrl-C ended; 1 would say that a job failed.
+            ctx.exit(INTERRUPTED)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -49,6 +69,10 @@ def cli() -> None:
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a character gets its number, not our traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli(prog_name="foliot")
     except FoliotError as error:

@@ -1,0 +1,142 @@
+"""`foliot jobs`: the recurring jobs, and one job at a time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from foliot.cli.options import json_option
+from foliot.cli.tables import at, away, clean, facts, table, word
+from foliot.clock import SystemClock
+from foliot.sdk.client import Client
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """List the recurring jobs; or show, foretell or delete one."""
+    if context.invoked_subcommand is not None:
+        # `foliot jobs --json show x` means what `foliot jobs show x --json` does.
+        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+        return
+    with Client.from_environment() as client:
+        answer = client.list_jobs()
+    if as_json:
+        click.echo(answer.content)
+        return
+    jobs, now = answer.document["items"], SystemClock().now()
+    if not jobs:
+        click.echo("There are no recurring jobs.", err=True)
+        return
+    rows = [
+        (job["name"], word(job["status"]), schedule_of(job), job["task"], job["queue"], job["next_at"] or "", away(job["next_at"], now))
+        for job in jobs
+    ]
+    click.echo(table(("NAME", "STATUS", "SCHEDULE", "TASK", "QUEUE", "NEXT", "WHEN"), rows))
+
+
+@command.command("show")
+@click.argument("reference", metavar="NAME_OR_ID")
+@json_option
+def show_command(reference: str, as_json: bool) -> None:
+    """Show a job: a recurring one by name or id, a one-off job or a run by id."""
+    with Client.from_environment() as client:
+        answer = client.get_job(reference)
+    click.echo(answer.content if as_json else describe(answer.document, SystemClock().now()))
+
+
+@command.command("next")
+@click.argument("reference", metavar="NAME_OR_ID")
+@click.option("--count", type=int, default=10, show_default=True, help="How many.")
+@json_option
+def next_command(reference: str, count: int, as_json: bool) -> None:
+    """Show when a recurring job fires next, in its own time zone."""
+    with Client.from_environment() as client:
+        answer = client.next_ticks(reference, count=count)
+    if as_json:
+        click.echo(answer.content)
+        return
+    if not answer.document["items"]:
+        click.echo("It fires no more.", err=True)
+        return
+    now = SystemClock().now()
+    click.echo(table(("NEXT", "WHEN"), [(time, away(time, now)) for time in answer.document["items"]]))
+
+
+@command.command("delete")
+@click.argument("reference", metavar="NAME_OR_ID")
+def delete_command(reference: str) -> None:
+    """Delete a recurring job. What it has run stays in history."""
+    with Client.from_environment() as client:
+        client.delete_job(reference)
+    click.echo(f"{clean(reference)} is deleted", err=True)
+
+
+def describe(job: dict[str, Any], now: datetime) -> str:
+    """All of a job, recurring or not."""
+    if "schedule" in job:
+        return _describe_recurring(job, now)
+    shown = facts([
+        ("id", job["id"]),
+        ("name", job["name"]),
+        ("status", word(job["status"])),
+        ("reason", job["reason"]),
+        ("task", job["task"]),
+        ("queue", job["queue"]),
+        ("priority", str(job["priority"])),
+        ("attempt", str(job["attempt"])),
+        ("worker", job["worker_id"]),
+        ("created", at(job["created_at"], now)),
+        ("due", at(job["scheduled_at"], now)),
+        ("started", at(job["started_at"], now)),
+        ("finished", at(job["finished_at"], now)),
+        ("payload", _json(job["payload"])),
+        ("options", _json(job["options"])),
+        ("result", _json(job["result"])),
+        ("error", _error(job["error"])),
+    ])  # fmt: skip
+    output = clean(job["output"] or "", keep="\n\t").rstrip("\n")
+    return f"{shown}\n\n{output}" if output else shown
+
+
+def schedule_of(job: dict[str, Any]) -> str:
+    schedule = job["schedule"]
+    when = schedule.get("cron") or f"every {schedule.get('every')}"
+    zone = schedule.get("timezone", "UTC")
+    return when if zone == "UTC" else f"{when} ({zone})"
+
+
+def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
+    policies = {name: value for name, value in job["schedule"].items() if name not in ("cron", "every", "timezone")}
+    return facts([
+        ("id", job["id"]),
+        ("name", job["name"]),
+        ("status", word(job["status"])),
+        ("paused for", job["paused_reason"]),
+        ("paused until", at(job["paused_until"], now)),
+        ("schedule", schedule_of(job)),
+        ("policies", ", ".join(f"{name} {value}" for name, value in policies.items())),
+        ("next", at(job["next_at"], now)),
+        ("runs left", None if job["runs_left"] is None else str(job["runs_left"])),
+        ("task", job["task"]),
+        ("queue", job["queue"]),
+        ("priority", str(job["priority"])),
+        ("payload", _json(job["payload"])),
+        ("options", _json(job["options"])),
+        ("created", at(job["created_at"], now)),
+        ("changed", at(job["updated_at"], now)),
+    ])  # fmt: skip
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode() if value not in (None, {}) else ""
+
+
+def _error(error: Any) -> str:
+    if isinstance(error, dict) and "message" in error:
+        return f"{error.get('kind', 'error')}: {error['message']}"
+    return _json(error)

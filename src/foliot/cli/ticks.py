@@ -1,0 +1,73 @@
+"""`foliot ticks`: every due tick of a job, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from foliot.cli.options import json_option
+from foliot.cli.tables import COLOURS, Cell, away, table, word
+from foliot.clock import SystemClock
+from foliot.sdk.client import Client
+
+# One column each, and told apart without colours too.
+MARKS = {
+    "succeeded": "✓", "failed": "✗", "cancelled": "c", "running": "▶",
+    "overlap": "o", "missed": "!", "superseded": "s", "paused": "‖", "skipped": "-",
+}  # fmt: skip
+WAITING = "·"
+REASONS = {
+    "overlap": "the run before it was still open",
+    "missed": "no scheduler was there in time",
+    "superseded": "a later tick was run in its place",
+    "paused": "the job was paused",
+    "held": "waits for the run before it",
+}
+
+
+@click.command()
+@click.argument("reference", metavar="NAME_OR_ID")
+@click.option("--limit", type=int, default=50, show_default=True, help="How many of the latest.")
+@json_option
+def command(reference: str, limit: int, as_json: bool) -> None:
+    """Show the ticks of a recurring job, latest first: which became a run, and why the others did not.
+
+    The strip above the table shows them from left to right as time went by.
+    """
+    with Client.from_environment() as client:
+        answer = client.list_ticks(reference, limit=limit)
+    if as_json:
+        click.echo(answer.content)
+        return
+    ticks, now = answer.document["items"], SystemClock().now()
+    if not ticks:
+        click.echo("No tick has been due yet.", err=True)
+        return
+    click.echo(strip(ticks))
+    click.echo()
+    rows = [
+        (
+            tick["tick_at"],
+            tick["until_at"] or "",
+            away(tick["tick_at"], now),
+            word(tick["outcome"]),
+            REASONS.get(tick["outcome"], ""),
+            tick["blocked_by"] or "",
+            tick["run_id"] or "",
+        )
+        for tick in ticks
+    ]
+    click.echo(table(("TICK", "UNTIL", "WHEN", "OUTCOME", "REASON", "BLOCKED BY", "RUN"), rows))
+
+
+def strip(ticks: list[dict[str, Any]]) -> str:
+    """A mark a tick, the oldest first, and what the marks mean. A mark with dots stands for all ticks of a time."""
+    marks = "".join(_mark(tick["outcome"], is_range=tick["until_at"] is not None) for tick in reversed(ticks))
+    outcomes = dict.fromkeys(tick["outcome"] for tick in reversed(ticks))
+    return f"{marks}   {' '.join(f'{_mark(outcome)} {word(outcome).text}' for outcome in outcomes)}"
+
+
+def _mark(outcome: str, *, is_range: bool = False) -> str:
+    mark = MARKS.get(outcome, WAITING) + ("…" if is_range else "")
+    return Cell(mark, COLOURS.get(outcome)).padded(0)

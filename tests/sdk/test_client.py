@@ -1,0 +1,208 @@
+"""The client against servers that behave badly; against a good one it is tried by the commands that use it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from foliot.errors import ConfigurationError, Conflict, FoliotError, Invalid, NotFound, StoreUnavailable, TooLarge, UnknownTask, Unreachable
+from foliot.sdk import client as sdk_client
+from foliot.sdk.client import Client
+from foliot.triggers.cron_fields import CronError
+
+
+class Scripted(HTTPServer):
+    """Gives the answers of a script, one a request, the last one for ever; None: it hangs up. Keeps what it was asked."""
+
+    def __init__(self, *script: tuple[int, bytes] | None) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.script = list(script)
+        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Scripted
+
+    def handle_request(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.asked.append((self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+        step = self.server.script.pop(0) if len(self.server.script) > 1 else self.server.script[0]
+        if step is None:
+            return
+        self.send_response(step[0])
+        self.send_header("Content-Length", str(len(step[1])))
+        self.end_headers()
+        self.wfile.write(step[1])
+
+    do_GET = do_POST = do_DELETE = handle_request  # noqa: N815
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@contextmanager
+def serving(*script: tuple[int, bytes] | None) -> Iterator[Scripted]:
+    with Scripted(*script) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def problem(status: int, code: str, **fields: str) -> tuple[int, bytes]:
+    return status, json.dumps({"status": status, "code": code, "detail": f"said: {code}"} | fields).encode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (problem(422, "invalid", field="priority"), Invalid),
+        (problem(422, "unknown_task", field="priority"), UnknownTask),
+        (problem(422, "invalid_cron", field="cron"), CronError),
+        (problem(422, "invented_later", field="priority"), Invalid),
+        (problem(413, "too_large"), TooLarge),
+        (problem(404, "not_found"), NotFound),
+        (problem(409, "conflict"), Conflict),
+        (problem(503, "store_unavailable"), StoreUnavailable),
+        (problem(403, "foreign_host"), FoliotError),
+        (problem(500, "internal"), FoliotError),
+    ],
+)
+def test_problems_become_the_errors_that_they_were(answer: tuple[int, bytes], kind: type[FoliotError]) -> None:
+    with serving(answer) as server, Client(server.url) as client, pytest.raises(FoliotError) as raised:
+        client.get_job("x")
+    assert type(raised.value) is kind
+    document = json.loads(answer[1])
+    assert raised.value.detail == document["detail"]
+    assert getattr(raised.value, "field", "") == document.get("field", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((404, b"<html>not here</html>"), "404 Not Found"),
+        ((302, b""), "302 Found"),
+        ((502, b'{"error": "bad gateway"}'), "502 Bad Gateway"),
+        ((200, b"<html>hello</html>"), "something else than a JSON object"),
+        ((200, b""), "something else than a JSON object"),
+        ((200, b"[]"), "something else than a JSON object"),
+        ((200, b"[" * 100_000), "something else than a JSON object"),
+    ],
+)
+def test_another_program_at_the_address_is_not_taken_for_foliot(answer: tuple[int, bytes], words: str) -> None:
+    with serving(answer) as server, Client(server.url) as client, pytest.raises(FoliotError) as raised:
+        client.get_job("x")
+    assert raised.value.detail == f"{server.url} answered {words}, and not in the way Foliot does; is FOLIOT_URL right?"
+
+
+def test_a_list_that_is_none_is_not_taken_for_one() -> None:
+    with serving((200, b"{}")) as server, Client(server.url) as client, pytest.raises(FoliotError, match="not in the way Foliot does"):
+        client.list_jobs()
+
+
+def test_a_field_that_is_missing_is_the_fault_of_the_server() -> None:
+    with serving((200, b'{"items": [{"a": 1}]}')) as server, Client(server.url) as client:
+        (item,) = client.list_ticks("x", limit=1).document["items"]
+    assert item["a"] == 1
+    with pytest.raises(FoliotError, match=r"^the server's answer has no 'run_id'; is it a Foliot, and as new as this client\?$"):
+        item["run_id"]
+
+
+def test_a_list_keeps_every_digit_of_every_page() -> None:
+    pages = [(200, b'{"items":[{"n":1.0}],"next":"a b"}'), (200, b'{"items":[{"n": 12345678901234567890123}],"next":null}')]
+    with serving(*pages) as server, Client(server.url) as client:
+        assert client.list_jobs().content == b'{"items":[{"n":1.0},{"n": 12345678901234567890123}],"next":null}'
+    assert [path for _, path, _, _ in server.asked] == ["/v1/jobs?after=&limit=200", "/v1/jobs?after=a+b&limit=200"]
+
+
+@pytest.mark.parametrize(("is_change", "is_doubtful"), [(True, True), (False, False)])
+def test_a_connection_that_breaks_off_says_whether_it_may_have_been_done(is_change: bool, is_doubtful: bool) -> None:
+    with serving(None) as server, Client(server.url) as client, pytest.raises(Unreachable) as raised:
+        client.trigger_job("x") if is_change else client.get_job("x")
+    assert raised.value.is_doubtful is is_doubtful
+    assert raised.value.detail.startswith(f"{server.url}: the connection broke off")
+    assert ("may have been done" in raised.value.detail) is is_doubtful
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_long() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with Client(url, answer_seconds=0.1) as client, pytest.raises(Unreachable) as raised:
+            client.create_job({"task": "x"})
+    assert raised.value.detail == f"{url} did not answer within 0.1 s; what was asked may have been done all the same"
+
+
+def test_a_token_is_sent_with_every_request_and_none_when_there_is_none() -> None:
+    with serving((200, b"{}")) as server:
+        with Client(server.url, token="s3cret") as client:
+            client.get_job("x")
+            client.resume_job("x")
+        with Client(server.url) as client:
+            client.get_job("x")
+    assert [headers.get("authorization") for _, _, headers, _ in server.asked] == ["Bearer s3cret", "Bearer s3cret", None]
+
+
+def test_the_environment_says_where_and_who(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving((200, b"{}")) as server:
+        monkeypatch.setenv("FOLIOT_URL", f"{server.url}/behind/a/proxy/")
+        monkeypatch.setenv("FOLIOT_TOKEN", "t")
+        with Client.from_environment() as client:
+            client.get_job("a b")
+    ((_, path, headers, _),) = server.asked
+    assert (path, headers["authorization"]) == ("/behind/a/proxy/v1/jobs/a%20b", "Bearer t")
+
+
+def test_a_proxy_for_the_outside_world_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving((200, b"{}")) as server:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, "http://127.0.0.1:1")
+        for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
+            with Client(url) as client:
+                client.get_job("x")
+    assert len(server.asked) == 2
+
+
+def test_a_password_in_the_address_is_not_shown() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://me:hunter2@127.0.0.1:{closed.getsockname()[1]}"
+        with Client(url) as client, pytest.raises(Unreachable) as raised:
+            client.list_jobs()
+    assert "hunter2" not in raised.value.detail
+    assert "me:***@127.0.0.1" in raised.value.detail
+    with pytest.raises(ConfigurationError) as refused:
+        Client("ftp://me:hunter2@host")
+    assert "hunter2" not in refused.value.detail
+
+
+def test_waiting_outlives_a_server_that_is_away() -> None:
+    away, running, ended = problem(503, "store_unavailable"), (200, b'{"status": "running"}'), (200, b'{"status": "failed"}')
+    with serving(None, away, running, None, ended) as server, Client(server.url) as client:
+        assert client.wait_for_job("x").document == {"status": "failed"}
+    assert len(server.asked) == 5
+
+
+def test_waiting_for_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_client, "PATIENCE_SECONDS", 0.2)
+    with serving(problem(503, "store_unavailable")) as server, Client(server.url) as client, pytest.raises(StoreUnavailable):
+        client.wait_for_job("x")
+    assert len(server.asked) > 1
+
+
+def test_waiting_for_a_job_that_is_not_there_ends_at_once() -> None:
+    with serving(problem(404, "not_found")) as server, Client(server.url) as client, pytest.raises(NotFound):
+        client.wait_for_job("x")
+    assert len(server.asked) == 1

@@ -1,0 +1,79 @@
+"""`foliot` as somebody at a terminal, or a script, sees it: what it prints, where, and its exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from foliot.cli.main import main
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+class Terminal:
+    """Runs `foliot` as a process in a directory of its own, with no settings but those given."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._environment = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
+
+    def foliot(self, *arguments: str, **settings: str) -> Ended:
+        environment = self._environment | {f"FOLIOT_{name.upper()}": value for name, value in settings.items()}
+        done = subprocess.run(
+            [sys.executable, "-m", "foliot", *arguments],
+            cwd=self.directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def refusal(self, *arguments: str, code: int = 2, **settings: str) -> str:
+        """The one line that is said when nothing is done."""
+        ended = self.foliot(*arguments, **settings)
+        assert (ended.code, ended.out) == (code, "")
+        assert ended.err.startswith("foliot: ")
+        assert ended.err.count("\n") == 1
+        return ended.err
+
+
+class Shell:
+    """Runs `foliot` in this process, which is quicker, on the server whose address it is given."""
+
+    def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.url = url
+        self._monkeypatch = monkeypatch
+
+    def foliot(self, *arguments: str, stdin: bytes = b"", url: str | None = None) -> Ended:
+        streams = {name: io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for name in ("stdout", "stderr")}
+        with self._monkeypatch.context() as patch:
+            patch.setenv("FOLIOT_URL", self.url if url is None else url)
+            patch.setattr(sys, "argv", ["foliot", *arguments])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+            for name, stream in streams.items():
+                patch.setattr(sys, name, stream)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        out, err = (stream.buffer.getvalue().decode() for stream in streams.values())
+        assert "Traceback" not in err
+        return Ended(int(ended.value.code or 0), out, err)
+
+    def done(self, *arguments: str, stdin: bytes = b"") -> str:
+        """What is printed on standard output by a command that does its work."""
+        ended = self.foliot(*arguments, stdin=stdin)
+        assert ended.code == 0, ended.err
+        return ended.out
+
+    def refusal(self, *arguments: str, code: int, stdin: bytes = b"", url: str | None = None) -> str:
+        """What is said when nothing is done."""
+        ended = self.foliot(*arguments, stdin=stdin, url=url)
+        assert (ended.code, ended.out) == (code, ""), ended.err
+        return ended.err
