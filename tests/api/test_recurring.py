@@ -665,14 +665,15 @@ async def test_a_paused_job_says_why_and_until_when(client: httpx.AsyncClient) -
     assert (paused["status"], paused["paused_reason"], paused["paused_until"]) == ("paused", None, None)
 
 
-async def test_pausing_twice_keeps_the_first_pause_and_resuming_what_runs_changes_nothing(
+async def test_pausing_twice_gives_the_pause_another_reason_and_end_and_resuming_what_runs_changes_nothing(
     client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock
 ) -> None:
     created = await create(client, every="10m", name="report")
     assert await done(client, "POST", "report", "/resume") == created | {"created": False}
     first = await done(client, "POST", "report", "/pause", reason="first", until="2026-03-02T00:00:00Z")
     await fake_clock.advance(60)
-    assert await done(client, "POST", "report", "/pause", reason="second") == first
+    second = await done(client, "POST", "report", "/pause", reason="second", until="2026-03-03T00:00:00Z")
+    assert second == first | {"paused_reason": "second", "paused_until": "2026-03-03T00:00:00Z"}
     assert await sql.fetchval("select paused_at from foliot.jobs") == fake_clock.now() - timedelta(seconds=60)
 
 

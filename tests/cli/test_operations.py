@@ -138,7 +138,32 @@ def test_next_shows_the_fire_times_in_the_zone_of_the_job(shell: Shell, recurrin
     assert header.split() == ["NEXT", "WHEN"]
     assert [line.split()[0][10:] for line in lines] == ["T09:00:00+05:45"] * 3
     assert lines[2].endswith(" in 2 d") or lines[2].endswith(" in 3 d")
-    assert [line.split()[0] for line in lines] == parsed(shell, "jobs", "next", name, "--count", "3")["items"]
+    items = parsed(shell, "jobs", "next", name, "--count", "3")["items"]
+    assert [(line.split()[0], None) for line in lines] == [(item["at"], item["dst"]) for item in items]
+
+
+def test_next_says_where_the_clocks_change(shell: Shell, recurring: Recurring) -> None:
+    name = recurring("--cron", "30 2 29 3 *", "--timezone", "Europe/Berlin", "--start-at", "2026-01-01T00:00:00Z")
+    years = [line for line in shell.done("jobs", "next", name, "--count", "12").splitlines() if "its time is skipped that day" in line]
+    # The last Sunday in March is the 29th in some of any twelve years.
+    assert years
+    assert all(line.split()[0].endswith("T03:00:00+02:00") for line in years)
+
+
+def test_a_waiting_job_is_cancelled_and_an_ended_one_stays(shell: Shell) -> None:
+    job = shell.done("submit", "--command", "true", "--delay", "1h").strip()
+    ended = shell.foliot("cancel", job, "--reason", "not needed")
+    assert (ended.code, ended.out, ended.err) == (0, "", f"{job} is cancelled\n")
+    assert parsed(shell, "cancel", job, "--json")["error"]["message"] == "not needed"
+    assert "Cancelled: not needed" in shell.done("jobs", "show", job)
+    assert "there is no run 'nothing'" in shell.refusal("cancel", "nothing", code=1)
+
+
+def test_several_expressions_and_a_calendar_make_one_schedule(shell: Shell, recurring: Recurring) -> None:
+    name = recurring("--cron", "0 9 * * *", "--cron", "0 21 * * SUN")
+    assert "0 9 * * * | 0 21 * * SUN" in shell.done("jobs", "show", name)
+    complaint = shell.refusal("submit", "--command", "true", "--cron", "@daily", "--calendar", "nowhere", code=2)
+    assert complaint.startswith("foliot: calendar: there is no calendar named 'nowhere'")
 
 
 def test_a_count_or_limit_out_of_range_is_refused_by_the_server(shell: Shell, recurring: Recurring) -> None:
@@ -379,7 +404,7 @@ def test_yes_is_not_asked(shell: Shell, cluster: Cluster, recurring: Recurring) 
         (["--from", "2026-03-01T00:00:00Z"], "Missing option '--to'"),
         (["--from", "2026-03-01T00:00:00Z", "--to", "yesterday"], "'--to': 'yesterday' is not an ISO 8601 time"),
         (["--from", "2026-03-01", "--to", "2026-03-02T00:00:00Z"], "'--from': '2026-03-01' has no offset"),
-        (["--from", "2026-03-02T00:00:00Z", "--to", "2026-03-01T00:00:00Z"], "to: is not after from"),
+        (["--from", "2026-03-02T00:00:00Z", "--to", "2026-03-01T00:00:00Z"], "to: is before from"),
         (["--from", "2099-03-01T00:00:00Z", "--to", "2099-03-02T00:00:00Z"], "to: must be in the past"),
         (["--from", "1960-03-01T00:00:00Z", "--to", "2026-03-01T00:00:00Z"], "from: must be between 1970 and 2200"),
         ([*RANGE, "--overlap", "skip"], "'--overlap': 'skip' is not one of"),

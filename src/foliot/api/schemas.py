@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.calendar import NamedCalendar
@@ -30,7 +30,12 @@ NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
 MAX_DELAY_SECONDS = 315_360_000
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
-ONLY_RECURRING = ("start_at", "end_at", "max_runs", "calendar")
+# The fields of a schedule that a request names as the schedule does.
+SCHEDULE_FIELDS = (
+    "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
+    "overlap", "catchup", "catchup_max",
+)  # fmt: skip
+ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
 Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
@@ -54,20 +59,20 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every: Annotated[str, Meta(max_length=100, description="A period such as `90s` or `5m`: makes the job recurring.")] | None = None
     times: Annotated[Times, Meta(description="Instants at which it is due, alone or beside cron or every.")] | None = None
     schedule: Annotated[str, Meta(max_length=500, description="A cron expression or an ISO 8601 time.")] | None = None
-    timezone: Annotated[str, Meta(max_length=100, description="IANA name.")] = "UTC"
-    dst_gap: DstGap = "shift"
-    dst_fold: DstFold = "first"
+    timezone: Annotated[str, Meta(max_length=100, description="IANA name; UTC by default.")] | UnsetType = UNSET
+    dst_gap: DstGap | UnsetType = UNSET
+    dst_fold: DstFold | UnsetType = UNSET
     start_at: Annotated[datetime, Meta(tz=True)] | None = None
     end_at: Annotated[datetime, Meta(tz=True)] | None = None
     calendar: Annotated[Name, Meta(description="The name of an exclusion calendar.")] | None = None
-    on_excluded: Annotated[OnExcluded, Meta(description="On a day that the calendar excludes: skip, or move to the next other day.")] = (
-        "skip"
-    )
-    jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 0
-    overlap: Overlap = "skip"
-    catchup: Catchup = "latest"
-    catchup_window: Annotated[str, Meta(max_length=100, description="How old a missed tick may be to be caught up.")] = "1d"
-    catchup_max: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    on_excluded: (
+        Annotated[OnExcluded, Meta(description="On a day that the calendar excludes: skip, or move to the next other day.")] | UnsetType
+    ) = UNSET
+    jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] | UnsetType = UNSET
+    overlap: Overlap | UnsetType = UNSET
+    catchup: Catchup | UnsetType = UNSET
+    catchup_window: Annotated[str, Meta(max_length=100, description="How old a missed tick may be to be caught up.")] | UnsetType = UNSET
+    catchup_max: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
     queue: Name | None = None
     priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
@@ -136,27 +141,16 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
-        return Schedule(
-            cron=self.schedule if self.cron is None else self.cron,
-            every=self.every,
-            times=self.times,
-            timezone=self.timezone,
-            dst_gap=self.dst_gap,
-            dst_fold=self.dst_fold,
-            start_at=self.start_at,
-            end_at=self.end_at,
-            calendar=self.calendar,
-            on_excluded=self.on_excluded,
-            jitter_seconds=self.jitter_seconds,
-            overlap=self.overlap,
-            catchup=self.catchup,
-            catchup_window_seconds=self.catchup_window_seconds,
-            catchup_max=self.catchup_max,
-        )
+        given_fields = {name: getattr(self, name) for name in SCHEDULE_FIELDS if getattr(self, name) not in (None, UNSET)}
+        if self.schedule is not None:
+            given_fields["cron"] = self.schedule
+        if self.catchup_window is not UNSET:
+            given_fields["catchup_window_seconds"] = self.catchup_window_seconds
+        return Schedule(**given_fields)
 
     @property
     def catchup_window_seconds(self) -> int:
-        window = parse_duration(self.catchup_window, field="catchup_window")
+        window = parse_duration(str(self.catchup_window), field="catchup_window")
         if window > MAX_CATCHUP_WINDOW_SECONDS:
             raise Invalid("catchup_window: must be a year (365d) at most", field="catchup_window")
         return window
@@ -166,7 +160,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         given = [name for name in ("delay_seconds", "schedule_time", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
-        if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) is not None]:
+        if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) not in (None, UNSET)]:
             raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0])
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:

@@ -13,6 +13,12 @@ from foliot.cli.tables import at, away, clean, facts, table, word
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 
+DST_WORDS = {
+    "after_gap": "its time is skipped that day",
+    "first_of_two": "its time comes twice: the first",
+    "second_of_two": "its time comes twice: the second",
+}
+
 
 @click.group(invoke_without_command=True)
 @json_option
@@ -64,7 +70,8 @@ def next_command(reference: str, count: int, as_json: bool) -> None:
         click.echo("It fires no more.", err=True)
         return
     now = SystemClock().now()
-    click.echo(table(("NEXT", "WHEN"), [(time, away(time, now)) for time in answer.document["items"]]))
+    rows = [(item["at"], away(item["at"], now), DST_WORDS.get(item["dst"] or "", "")) for item in answer.document["items"]]
+    click.echo(table(("NEXT", "WHEN", "CLOCK CHANGE"), rows))
 
 
 @command.command("delete")
@@ -105,13 +112,18 @@ def describe(job: dict[str, Any], now: datetime) -> str:
 
 def schedule_of(job: dict[str, Any]) -> str:
     schedule = job["schedule"]
-    when = schedule.get("cron") or f"every {schedule.get('every')}"
+    cron = schedule.get("cron") or ()
+    parts = [cron] if isinstance(cron, str) else list(cron)
+    if "every" in schedule:
+        parts.append(f"every {schedule['every']}")
+    parts.extend(f"at {time}" for time in schedule.get("times", ()))
+    when = " | ".join(parts)
     zone = schedule.get("timezone", "UTC")
     return when if zone == "UTC" else f"{when} ({zone})"
 
 
 def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
-    policies = {name: value for name, value in job["schedule"].items() if name not in ("cron", "every", "timezone")}
+    policies = {name: value for name, value in job["schedule"].items() if name not in ("cron", "every", "times", "timezone")}
     return facts([
         ("id", job["id"]),
         ("name", job["name"]),

@@ -29,6 +29,7 @@ COMMANDS = {
     "resume": "Resume a paused job.",
     "trigger": "Run a recurring job once now.",
     "backfill": "Run a job's ticks of the past.",
+    "cancel": "Cancel a run.",
     "migrate": "Bring the database's schema up to date.",
     "cron": "Show what a cron expression means.",
     "check": "Check the configuration and show it.",

@@ -13,12 +13,13 @@ from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
 from foliot.model.schedule import Catchup, Overlap
 from foliot.sdk.client import Answer, Client
+from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.wall import DstFold, DstGap
 
 ONLY_RECURRING = {
     "timezone": "--timezone", "dst_gap": "--dst-gap", "dst_fold": "--dst-fold", "start_at": "--start-at", "end_at": "--end-at",
     "max_runs": "--max-runs", "jitter_seconds": "--jitter", "overlap": "--overlap", "catchup": "--catchup",
-    "catchup_window": "--catchup-window", "catchup_max": "--catchup-max",
+    "catchup_window": "--catchup-window", "catchup_max": "--catchup-max", "calendar": "--calendar", "on_excluded": "--on-excluded",
 }  # fmt: skip
 
 # Each is named after the field of the API that it fills.
@@ -28,8 +29,12 @@ FIELDS = (
     click.option("--name", help="A name of yours, for finding it again."),
     click.option("--delay", "delay_seconds", type=seconds, metavar="DURATION", help="Start it so much later: 90, 5m, 1h30m."),
     click.option("--at", "schedule_time", type=instant, metavar="ISO", help="Start it then."),
-    click.option("--cron", metavar="EXPR", help="Recurring, by a cron expression."),
+    click.option(
+        "--cron", metavar="EXPR", multiple=True, help="Recurring, by a cron expression. Given again: whenever one of them is due."
+    ),
     click.option("--every", metavar="DURATION", help="Recurring, with that period: 90s, 5m, 1h30m."),
+    click.option("--calendar", help="Not on the days that this calendar excludes."),
+    click.option("--on-excluded", type=click.Choice(get_args(OnExcluded)), help="What to do on those.  [default: skip]"),
     click.option("--timezone", metavar="ZONE", help="IANA time zone of --cron, such as Europe/Berlin.  [default: UTC]"),
     click.option("--dst-gap", type=click.Choice(get_args(DstGap)), help="Times that a clock change skips.  [default: shift]"),
     click.option("--dst-fold", type=click.Choice(get_args(DstFold)), help="Times that it repeats.  [default: first]"),
@@ -67,7 +72,9 @@ def command(is_waiting: bool, as_json: bool, **fields: Any) -> None:
 
     TASK is the name of a task. With --cron or --every the job is recurring, else it runs once: now, after --delay, or --at an instant.
     """
-    job = {name: value for name, value in fields.items() if value is not None}
+    job = {name: value for name, value in fields.items() if value not in (None, ())}
+    if len(fields["cron"]) == 1:
+        job["cron"] = fields["cron"][0]
     _check(job, is_waiting=is_waiting)
     with Client.from_environment() as client:
         answer = client.create_job(job)

@@ -17,7 +17,7 @@ import click
 COLOURS = {
     "active": "green", "completed": "green", "succeeded": "green",
     "running": "cyan", "retrying": "yellow", "paused": "yellow", "overlap": "yellow", "superseded": "yellow", "missed": "red",
-    "failed": "red", "cancelled": "magenta", "skipped": "magenta",
+    "excluded": "blue",    "failed": "red", "cancelled": "magenta", "skipped": "magenta",
 }  # fmt: skip
 UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1), ("", 1))
 GAP = "  "

@@ -14,7 +14,7 @@ from foliot.sdk.client import Client
 # One column each, and told apart without colours too.
 MARKS = {
     "succeeded": "✓", "failed": "✗", "cancelled": "c", "running": "▶",
-    "overlap": "o", "missed": "!", "superseded": "s", "paused": "‖", "skipped": "-",
+    "overlap": "o", "missed": "!", "superseded": "s", "paused": "‖", "skipped": "-", "excluded": "x",
 }  # fmt: skip
 WAITING = "·"
 REASONS = {
@@ -22,6 +22,7 @@ REASONS = {
     "missed": "no scheduler was there in time",
     "superseded": "a later tick was run in its place",
     "paused": "the job was paused",
+    "excluded": "the calendar excludes that day",
     "held": "waits for the run before it",
 }
 

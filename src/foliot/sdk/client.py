@@ -147,6 +147,9 @@ class Client:
         """Runs the ticks `from` one instant `to` another; with `dry_run`, only says which."""
         return self._answer("POST", _path_of(reference, "/backfill"), backfill)
 
+    def cancel_run(self, run_id: str, *, reason: str | None = None, force: bool = False) -> Answer:
+        return self._answer("POST", _path_of(run_id, "/cancel"), {"force": force} | ({} if reason is None else {"reason": reason}))
+
     def list_ticks(self, reference: str, *, limit: int) -> Answer:
         """The latest ticks with what became of each, latest first."""
         return self._answer("GET", _path_of(reference, "/ticks"), query={"limit": limit})
@@ -190,8 +193,7 @@ class Client:
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str | int] | None = None) -> bytes:
         """The body of a good answer. Everything else is raised."""
         is_reading = method == "GET"
-        # The server takes a change only as JSON, even one that has nothing more to say.
-        sent: dict[str, Any] = {} if is_reading else {"content": _encode(body or {}), "headers": {"Content-Type": "application/json"}}
+        sent: dict[str, Any] = {} if body is None else {"content": _encode(body), "headers": {"Content-Type": "application/json"}}
         try:
             answer = self._http.request(method, path, params=query, **sent)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol):

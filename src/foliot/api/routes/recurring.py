@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
-from foliot.api.schemas import LATEST, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
+from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
 from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.calendar import NamedCalendar
@@ -28,12 +28,8 @@ PAGE_MAX = 200
 NEXT_MAX = 1000
 BACKFILL_MAX = 10_000
 CHANGE_ATTEMPTS = 10
-SCHEDULE_FIELDS = frozenset({
-    "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
-    "overlap", "catchup", "catchup_max",
-})  # fmt: skip
 OPTION_FIELDS = frozenset({"retries", "max_retries", "timeout_seconds", "backoff"})
-CHANGEABLE = SCHEDULE_FIELDS | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
+CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 request_decoder = msgspec.json.Decoder(JobRequest)
 pause_decoder = msgspec.json.Decoder(PauseRequest)
@@ -165,8 +161,8 @@ class Backfilled(msgspec.Struct, frozen=True):
 
 def ticks_between(job: RecurringJob, start: datetime, end: datetime) -> list[int]:
     """The ticks from `start` to `end`. Raises `Invalid` when there are too many for one request."""
-    if start >= end:
-        raise Invalid("to: is not after from", field="to")
+    if start > end:
+        raise Invalid("to: is before from", field="to")
     if max(start, end) >= LATEST or start.year < 1970:
         raise Invalid("from: must be between 1970 and 2200", field="from")
     first, last = to_instant(start) - (0 if start.microsecond else 1), to_instant(end)
@@ -196,13 +192,13 @@ async def calendar_named(store: Store, name: str | None) -> NamedCalendar | None
 def apply_change(job: RecurringJob, asked: JobRequest, given: set[str], calendar: NamedCalendar | None) -> RecurringJob:
     """The job with the given fields changed, and nothing else."""
     schedule = msgspec.structs.asdict(job.schedule)
-    for name in given & SCHEDULE_FIELDS:
+    for name in given.intersection(SCHEDULE_FIELDS):
         schedule[name] = getattr(asked, name)
     if "catchup_window" in given:
         schedule["catchup_window_seconds"] = asked.catchup_window_seconds
     if "calendar" in given:
         job = replace(job, calendar=calendar.days if calendar else None, calendar_version=calendar.version if calendar else None)
-    if given & SCHEDULE_FIELDS:
+    if given.intersection(SCHEDULE_FIELDS):
         # Another schedule begins now; what the one before had put off is not its business.
         job = replace(job, next_at=None)
     if "cron" in given and asked.cron is not None:

@@ -69,10 +69,12 @@ select version from changed
 delete from foliot.jobs where id = $1::uuid returning true
 
 -- name: pause_job
--- Out of the index, so that it costs nothing while it is paused. What it misses is noted when it resumes.
+-- Out of the index, so that it costs nothing while it is paused. What it misses is noted when it resumes. Paused again, it gets the new
+-- reason and end, and has been paused since the first time.
 update foliot.jobs
-set paused_at = coalesce($4::timestamptz, clock_timestamp()), paused_reason = $2::text, paused_until = $3::timestamptz, fire_at = null
-where id = $1::uuid and paused_at is null
+set paused_at = coalesce(paused_at, $4::timestamptz, clock_timestamp()), paused_reason = $2::text, paused_until = $3::timestamptz,
+    fire_at = null
+where id = $1::uuid
 returning true
 
 -- name: resume_job
