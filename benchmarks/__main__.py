@@ -11,7 +11,10 @@ import uvloop
 
 from benchmarks import drain, raw_sql, recurring
 from foliot.clock import SystemClock
+from foliot.config import Config
 from foliot.embedded import EmbeddedPostgres
+from foliot.events import EventBus
+from foliot.store.store import open_store
 
 
 async def main(options: argparse.Namespace) -> None:
@@ -19,7 +22,7 @@ async def main(options: argparse.Namespace) -> None:
         await run(options.url, options)
         return
     with tempfile.TemporaryDirectory(prefix="foliot-bench-") as directory:
-        server = EmbeddedPostgres(Path(directory), clock=SystemClock())
+        server = EmbeddedPostgres(Path(directory), clock=SystemClock(), settings={"track_commit_timestamp": "on"})
         try:
             await run(await server.start(), options)
         finally:
@@ -27,8 +30,12 @@ async def main(options: argparse.Namespace) -> None:
 
 
 async def run(url: str, options: argparse.Namespace) -> None:
-    await drain_beside_raw_sql(url, options.jobs, options.slots)
-    await recurring_jobs(url, options.stored)
+    async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
+        await store.migrate()
+    if options.only in ("all", "drain"):
+        await drain_beside_raw_sql(url, options.jobs, options.slots)
+    if options.only in ("all", "time"):
+        await recurring_jobs(url, options.stored)
 
 
 async def drain_beside_raw_sql(url: str, jobs: int, slots: int) -> None:
@@ -54,6 +61,18 @@ async def recurring_jobs(url: str, stored: int) -> None:
     took = await recurring.burst(url, due=20_000, stored=stored)
     say("burst", due=20_000, stored=stored, **_rounded(took))
     print(f"20,000 jobs due in one second beside {stored:,} others: the last is ready after {took['last_ready_seconds']:.2f} s\n")
+    took = await recurring.delayed(url, due=50_000, stored=stored)
+    say("delayed", due=50_000, stored=stored, **_rounded(took))
+    print(f"50,000 delayed jobs due at once beside {stored:,} others: the last is ready after {took['last_ready_seconds']:.2f} s\n")
+    few = await recurring.tick_cost(url, jobs=200, seconds=15, stored=stored // 100)
+    many = await recurring.tick_cost(url, jobs=200, seconds=15, stored=stored)
+    ratio = {name: many[name] / few[name] for name in few}
+    say("tick_cost", jobs=200, stored=[stored // 100, stored], few=_rounded(few), many=_rounded(many), ratio=_rounded(ratio))
+    print(
+        f"what a tick costs with {stored:,} jobs stored, by {stored // 100:,}: "
+        + ", ".join(f"{n} {r:.2f}" for n, r in ratio.items())
+        + "\n"
+    )
 
 
 def say(scenario: str, **values: object) -> None:
@@ -68,6 +87,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--slots", type=int, default=1000, help="attempts the worker runs at once")
+    parser.add_argument("--only", choices=("all", "drain", "time"), default="all")
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one")
-    parser.add_argument("--stored", type=int, default=100_000, help="recurring jobs in the table that are not due")
+    parser.add_argument("--stored", type=int, default=1_000_000, help="jobs in the table that are not due")
     uvloop.run(main(parser.parse_args()))

@@ -31,7 +31,6 @@ async def submit(url: str, jobs: int) -> float:
     """Jobs a second that Foliot stored, in bulk."""
     config, clock, events = Config(), SystemClock(), EventBus()
     async with open_store(url, config=config, clock=clock, events=events, part="bench") as store:
-        await store.migrate()
         runs = [NewRun(id=new_id(), task="noop", queue="default", payload=PAYLOAD) for _ in range(jobs)]
         began = clock.monotonic()
         for start in range(0, jobs, SUBMIT_BATCH):

@@ -55,38 +55,40 @@ class RecurringJob:
 
     @property
     def timetable(self) -> Timetable:
-        return job_timetable(self.schedule, self.id, self.created_at, self.calendar)
+        return job_timetable(self.schedule, self.id, to_instant(self.created_at), self.calendar)
 
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
-    """What a scheduler needs to know of a job whose time has come."""
+    """What a scheduler needs to know of a job whose time has come. Times are instants in seconds, as triggers have them."""
 
     id: UUID
     version: int
-    next_at: datetime
-    fire_at: datetime
+    tick: int
+    fire: int
+    """The tick plus its jitter."""
     schedule: Schedule
-    created_at: datetime
+    anchor: int
+    """When the job was made."""
     shard: int
     utc_offset: int | None
     calendar: CalendarDays | None
 
     @property
     def timetable(self) -> Timetable:
-        return job_timetable(self.schedule, self.id, self.created_at, self.calendar)
+        return job_timetable(self.schedule, self.id, self.anchor, self.calendar)
 
 
-def job_timetable(schedule: Schedule, job_id: UUID, created_at: datetime, calendar: CalendarDays | None) -> Timetable:
+def job_timetable(schedule: Schedule, job_id: UUID, made_at: int, calendar: CalendarDays | None) -> Timetable:
     # Jobs that share an expression share one timetable, unless it depends on the job: by H, or by where it counts from.
     seed = str(job_id) if any("H" in expression.upper() for expression in schedule.expressions) else ""
-    anchor = to_instant(created_at) if schedule.every is not None else 0
+    anchor = made_at if schedule.every is not None else 0
     return timetable_of(schedule, seed, anchor, None if calendar is None else calendar_of(calendar))
 
 
-def fire_at(schedule: Schedule, job_id: UUID, tick: int | None) -> datetime | None:
+def fire_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
     """When a tick is to fire, jitter and all."""
-    return None if tick is None else to_datetime(tick + jitter_of(schedule, job_id, tick))
+    return tick + jitter_of(schedule, job_id, tick)
 
 
 def dst_flag(job: RecurringJob, tick: int) -> DstFlag | None:
@@ -107,7 +109,7 @@ def with_cursor(job: RecurringJob, tick: int | None) -> RecurringJob:
     return replace(
         job,
         next_at=None if tick is None else to_datetime(tick),
-        fire_at=fire_at(job.schedule, job.id, tick),
+        fire_at=None if tick is None else to_datetime(fire_of(job.schedule, job.id, tick)),
         utc_offset=job.timetable.offset_of(tick),
     )
 

@@ -9,6 +9,7 @@ database's clock, which also decides what is late.
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.events import EventBus, RunsCancelled, TicksFired
@@ -19,7 +20,6 @@ from foliot.service import Service
 from foliot.store.hints import worker_topic
 from foliot.store.jobs import Firing
 from foliot.store.store import Store
-from foliot.triggers.base import to_instant
 
 # Small enough for the first of a burst not to wait for the last.
 BATCH = 250
@@ -42,36 +42,44 @@ class Firer(Service):
             return LONGEST_WAIT_SECONDS / 4
         now = self._loader.database_now()
         due = [firing for _, firing in wheel.advance(now)]
-        for start in range(0, len(due), BATCH * AT_ONCE):
-            await self._fire_side_by_side(due[start : start + BATCH * AT_ONCE], now // MILLISECONDS)
         if due:
-            self._loader.wake()
+            await self._fire_all(due, now // MILLISECONDS)
             return 0
         following = wheel.next_due()
         wait = LONGEST_WAIT_SECONDS if following is None else (following - self._loader.database_now()) / MILLISECONDS
         return max(0.001, min(wait, LONGEST_WAIT_SECONDS))
 
-    async def _fire_side_by_side(self, firings: list[Firing], now: int) -> None:
-        # By shard, so that two batches lock few of the same ones and share their pages.
-        firings.sort(key=lambda firing: firing.job.shard)
-        size = min(BATCH, -(-len(firings) // AT_ONCE))
-        batches = [firings[start : start + size] for start in range(0, len(firings), size)]
-        failures = [f for f in await asyncio.gather(*(self._fire(batch, now) for batch in batches), return_exceptions=True) if f]
-        if failures:
-            raise failures[0]
+    async def _fire_all(self, due: list[Firing], now: int) -> None:
+        """In order of their instants; inside a batch by shard, so that those under way at once lock few of the same shards."""
+        batches = iter([sorted(due[start : start + BATCH], key=by_shard) for start in range(0, len(due), BATCH)])
+
+        async def fire_some() -> None:
+            for batch in batches:
+                await self._fire(batch, now)
+
+        results = await asyncio.gather(*(fire_some() for _ in range(AT_ONCE)), return_exceptions=True)
+        for error in results:
+            if error is not None:
+                raise error
 
     async def _fire(self, firings: list[Firing], now: int) -> None:
         planner = Planner(now)
         # What was planned to be on time may have become late, as after a sleep: then it is planned again.
-        current = [planner.firing_of(f.job) if now - to_instant(f.job.fire_at) >= f.job.schedule.grace_seconds else f for f in firings]
+        current = [planner.firing_of(f.job) if now - f.job.fire >= f.job.schedule.grace_seconds else f for f in firings]
+        going_on: frozenset[UUID] = frozenset()
         try:
             fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
+            going_on = fired.going_on
         finally:
-            self._loader.forget(firings)
+            self._loader.follow(current, going_on)
         self._store.hints.send([*fired.queues, *map(worker_topic, fired.workers)])
         self.events.emit(TicksFired(fired.fired, fired.moved - fired.fired))
         if fired.is_making_room:
             await close_cancelled(self._store)
+
+
+def by_shard(firing: Firing) -> int:
+    return firing.job.shard
 
 
 async def close_cancelled(store: Store) -> int:

@@ -8,24 +8,23 @@ The wheel runs on the database's clock: `database_now` is that clock as last hea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.events import EventBus
 from foliot.model.ids import tick_run_id
-from foliot.model.job import DueJob, fire_at
+from foliot.model.job import DueJob, fire_of
 from foliot.model.schedule import Plan, Timetable, plan
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.scheduler.timing_wheel import TimingWheel
 from foliot.service import Service
+from foliot.store.hints import JOBS_TOPIC
 from foliot.store.jobs import Firing
 from foliot.store.store import Store
-from foliot.triggers.base import to_datetime, to_instant
 
 LOOK_AHEAD_SECONDS = 2.0
-INTERVAL_SECONDS = 0.25
+INTERVAL_SECONDS = 0.5
 BATCH_OF_A_SHARD = 300
 MILLISECONDS = 1000
 STEP_SECONDS = 1.0
@@ -49,26 +48,43 @@ class Loader(Service):
         epochs = self._shards.epochs
         if not epochs:
             return INTERVAL_SECONDS
-        now, due = await self._store.jobs.due_jobs(list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS)
-        self._listen_to(now.timestamp() - self.clock.monotonic())
+        # Asked for on its own: its answer is quick, and so the clock near.
+        self._listen_to((await self._store.jobs.database_now()).timestamp() - self.clock.monotonic())
         if self.wheel is None:
             self.wheel = TimingWheel(self.database_now() - 1)
-        fresh = [job for job in due if self._loaded.get(job.id) != (job.version, to_instant(job.next_at))]
-        plans = Planner(to_instant(now))
-        for job in fresh:
-            self._loaded[job.id] = (job.version, to_instant(job.next_at))
-            self.wheel.add(int(job.fire_at.timestamp() * MILLISECONDS), plans.firing_of(job))
+        fresh = await self._store.jobs.due_jobs(list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS, self._loaded)
+        self._plan(fresh)
         return 0 if len(fresh) >= BATCH_OF_A_SHARD else INTERVAL_SECONDS
+
+    def hinted(self, topic: str) -> None:
+        """A job was made or changed: it may be due before our next look."""
+        if topic == JOBS_TOPIC:
+            self.wake()
+
+    def follow(self, firings: list[Firing], going_on: frozenset[UUID]) -> None:
+        """They have been carried out. Where the next tick of one is near, it needs no reading; the rest is read when it comes."""
+        horizon = self.database_now() // MILLISECONDS + LOOK_AHEAD_SECONDS
+        soon = []
+        for firing in firings:
+            job = firing.job
+            self._loaded.pop(job.id, None)
+            tick, fire = firing.next_tick, firing.next_fire
+            if tick is not None and fire is not None and fire <= horizon and job.id in going_on:
+                soon.append(replace(job, tick=tick, fire=fire, utc_offset=firing.utc_offset))
+        self._plan(soon)
+
+    def _plan(self, jobs: list[DueJob]) -> None:
+        assert self.wheel is not None  # noqa: S101
+        now = self.database_now()
+        planner = Planner(now // MILLISECONDS)
+        for job in jobs:
+            self._loaded[job.id] = (job.version, job.tick)
+            self.wheel.add(job.fire * MILLISECONDS, planner.firing_of(job))
 
     def _listen_to(self, offset: float) -> None:
         """Each answer was true when it was sent, so the largest offset heard is the nearest; clocks that drift or step are followed."""
         is_step = abs(offset - self._offset) > STEP_SECONDS
         self._offset = offset if is_step else max(offset, self._offset - DRIFT_SECONDS)
-
-    def forget(self, firings: list[Firing]) -> None:
-        """They have been carried out, or refused: what is due next is read anew."""
-        for firing in firings:
-            self._loaded.pop(firing.job.id, None)
 
 
 class Planner:
@@ -79,34 +95,32 @@ class Planner:
         self._plans: dict[tuple[int, int, int | None], Planned] = {}
 
     def firing_of(self, job: DueJob) -> Firing:
-        timetable, tick = job.timetable, to_instant(job.next_at)
+        timetable, tick = job.timetable, job.tick
         # Equal schedules have one timetable. It is kept with the plan, so that its address stays its own.
         key = (id(timetable), tick, job.utc_offset)
         planned = self._plans.get(key)
         if planned is None:
             planned = self._plans[key] = self._plan(job, timetable, tick)
-        fire = planned.plan.fire
+        found = planned.plan
         return Firing(
             job=job,
-            next_at=planned.next_at,
-            fire_at=planned.next_at if not job.schedule.jitter_seconds else fire_at(job.schedule, job.id, planned.plan.next_tick),
+            next_tick=found.next_tick,
+            next_fire=None if found.next_tick is None else fire_of(job.schedule, job.id, found.next_tick),
             utc_offset=planned.utc_offset,
-            tick_at=None if fire is None else job.next_at,
-            run_id=None if fire is None else tick_run_id(job.id, fire),
-            notes=planned.plan.notes,
+            tick=found.fire,
+            run_id=None if found.fire is None else tick_run_id(job.id, found.fire),
+            notes=found.notes,
         )
 
     def _plan(self, job: DueJob, timetable: Timetable, tick: int) -> Planned:
         corrected = timetable.corrected(tick, job.utc_offset, self._now)
         # A tick that was found under other rules of its zone: the cursor goes where it belongs, and the tick is dealt with there.
         found = plan(job.schedule, timetable, tick, max(self._now, tick)) if corrected == tick else Plan(None, (), corrected)
-        following = found.next_tick
-        return Planned(timetable, found, None if following is None else to_datetime(following), timetable.offset_of(following))
+        return Planned(timetable, found, timetable.offset_of(found.next_tick))
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     timetable: Timetable
     plan: Plan
-    next_at: datetime | None
     utc_offset: int | None

@@ -32,5 +32,10 @@ class SchedulerNode(Supervisor):
             Reaper(store=store, config=config, clock=clock, events=events),
         ]
         if listen_url is not None:
-            services.append(HintListener(store.database, listen_url, shards.hinted, clock=clock, events=events))
+
+            def hinted(topic: str) -> None:
+                shards.hinted(topic)
+                loader.hinted(topic)
+
+            services.append(HintListener(store.database, listen_url, hinted, clock=clock, events=events))
         super().__init__(services)

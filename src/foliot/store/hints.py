@@ -24,6 +24,7 @@ from foliot.store.postgres import Database
 CHANNEL = "foliot_ready"
 # Every other topic is the name of a queue, and no queue's name has a slash.
 SHARDS_TOPIC = "/shards"
+JOBS_TOPIC = "/jobs"
 WORKER_TOPIC = "/worker/"
 GATHER_SECONDS = 0.05
 CHECK_SECONDS = 10.0

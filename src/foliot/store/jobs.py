@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
+from types import MappingProxyType
 from uuid import UUID
 
 import msgspec
@@ -18,7 +19,7 @@ from foliot.model.schedule import Note, Schedule
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Database, Record, columns
+from foliot.store.postgres import Database, Record, array_text
 from foliot.store.shards import Epochs
 from foliot.triggers.base import to_datetime
 
@@ -27,6 +28,7 @@ schedule_decoder = msgspec.json.Decoder(Schedule)
 decode_json = msgspec.json.Decoder().decode
 # What `buffer_all` may keep waiting.
 BUFFER_MAX = 1000
+NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 
 
 @lru_cache(maxsize=65_536)
@@ -40,10 +42,10 @@ class Firing:
     """What becomes of one due job: where its cursor goes, and the tick that becomes a run, if one does."""
 
     job: DueJob
-    next_at: datetime | None
-    fire_at: datetime | None
+    next_tick: int | None
+    next_fire: int | None
     utc_offset: int | None
-    tick_at: datetime | None
+    tick: int | None
     run_id: UUID | None
     notes: tuple[Note, ...]
 
@@ -52,6 +54,8 @@ class Firing:
 class Fired:
     moved: int
     fired: int
+    going_on: frozenset[UUID]
+    """The jobs whose cursor moved to a tick that is to come."""
     queues: tuple[str, ...]
     workers: tuple[UUID, ...]
     """Those that hold a run which is to make room."""
@@ -133,16 +137,17 @@ class Jobs:
         write = partial(self._database.fetch_value, self._queries["resume_job"], *arguments)
         return bool(await self._partitions.with_partition(write))
 
-    async def due_jobs(self, shards: Sequence[int], limit: int, ahead_seconds: float) -> tuple[datetime, list[DueJob]]:
-        """The database's now, and up to `limit` jobs of each shard that are due by then, or so much later."""
+    async def due_jobs(
+        self, shards: Sequence[int], limit: int, ahead_seconds: float, known: Mapping[UUID, tuple[int, int]] = NOTHING_KNOWN
+    ) -> list[DueJob]:
+        """Up to `limit` jobs of each shard that are due by now, or so much later, but for those whose version and next tick are known."""
         arguments = (shards, limit, ahead_seconds, self._database.clock.sql_now())
         rows = await self._database.fetch(self._queries["due_jobs"], *arguments)
-        found = [
-            DueJob(row[1], row[2], row[3], row[4], decode_schedule(row[5]), row[6], row[7], row[8], decode_days(row[9]) if row[9] else None)
+        return [
+            DueJob(row[0], row[1], row[2], row[3], decode_schedule(row[4]), row[5], row[6], row[7], decode_days(row[8]) if row[8] else None)
             for row in rows
-            if row[1] is not None
+            if known.get(row[0]) != (row[1], row[2])
         ]
-        return rows[0][0], found
 
     async def stale_jobs(self, limit: int) -> list[UUID]:
         return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit)]
@@ -160,14 +165,18 @@ class Jobs:
 
     async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
         """Safe to repeat: a cursor that has moved is not moved again."""
-        given = columns(
-            [
-                (f.job.id, f.job.version, f.job.shard, f.job.schedule.overlap, f.job.next_at, f.next_at, f.fire_at, f.utc_offset, f.tick_at,
-                 f.run_id)
-                for f in firings
-            ],
-            10,
-        )  # fmt: skip
+        given = [
+            array_text(f.job.id for f in firings),
+            array_text(f.job.version for f in firings),
+            array_text(f.job.shard for f in firings),
+            array_text(f.job.schedule.overlap for f in firings),
+            array_text(f.job.tick for f in firings),
+            array_text(f.next_tick for f in firings),
+            array_text(f.next_fire for f in firings),
+            array_text(f.utc_offset for f in firings),
+            array_text(f.tick for f in firings),
+            array_text(f.run_id for f in firings),
+        ]
         notes = [
             {"job_id": f.job.id, "tick_at": to_datetime(n.tick), "until_at": to_datetime(n.until) if n.until else None, "reason": n.reason}
             for f in firings
@@ -177,7 +186,8 @@ class Jobs:
         fence = (scheduler_id, self._aging, self._database.clock.sql_now(), list(held), list(held.values()), BUFFER_MAX)
         write = partial(self._database.fetch_row, self._queries["fire_ticks"], *fence, *given, msgspec.json.encode(notes).decode())
         row = await self._partitions.with_partition(write)
-        return Fired(row[0], row[1], tuple(row[2]), tuple(row[3]), row[4]) if row else Fired(0, 0, (), (), is_making_room=False)
+        assert row is not None  # noqa: S101
+        return Fired(row[0], row[1], frozenset(row[2]), tuple(row[3]), tuple(row[4]), row[5])
 
     async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:
         now = self._database.clock.sql_now()

@@ -206,6 +206,8 @@ CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paus
 
 CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT NULL);
 
+CREATE INDEX runs_held ON foliot.runs USING btree (job_id) WHERE (state = 'held'::text);
+
 CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX runs_ready ON foliot.runs USING btree (queue, rank) WHERE (state = 'ready'::text);

@@ -15,6 +15,7 @@ from foliot.api.schemas import JobCreated, JobRequest, JobShown, created, recurr
 from foliot.api.submitter import Submitter
 from foliot.errors import Conflict, NotFound
 from foliot.model.ids import new_id
+from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 
 job_decoder = msgspec.json.Decoder(JobRequest)
@@ -41,6 +42,7 @@ def jobs_router(*, store: Store, submitter: Submitter, known_tasks: KnownTasks, 
         job = asked.new_job(new_id(), queue=queue, now=await store.jobs.database_now(), calendar=calendar)
         if not await store.jobs.insert_job(job):
             raise Conflict(f"name: there is a job named {job.name!r} already")
+        store.hints.send([JOBS_TOPIC])
         location = {"Location": f"/v1/jobs/{job.id}"}
         return Response(msgspec.json.encode(recurring(job, created=True)), 201, location, media_type="application/json")
 

@@ -20,6 +20,7 @@ from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
 from foliot.model.states import RunState
+from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
@@ -81,6 +82,7 @@ class RecurringRoutes:
             changed = planned_from(apply_change(job, asked, given, calendar), now)
             # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
             if await self._jobs.change_job(job, changed, first_missed, last_missed) is not None:
+                self._store.hints.send([JOBS_TOPIC])
                 return _answer(recurring(await self._find(reference)))
         raise _changed_meanwhile(reference)
 
@@ -104,6 +106,7 @@ class RecurringRoutes:
             job = await self._find(reference)
             if job.paused_at is not None:
                 raise _changed_meanwhile(reference)
+        self._store.hints.send([JOBS_TOPIC])
         return _answer(recurring(await self._find(reference)))
 
     async def trigger_job(self, reference: str) -> Response:

@@ -27,3 +27,6 @@ alter table foliot.ticks
 -- Asked to be cancelled: {reason, message, is_forced}. Whoever holds the run ends it, and what nobody holds is closed.
 alter table foliot.runs add column cancel jsonb;
 create index runs_cancelled on foliot.runs (id) where cancel is not null;
+
+-- Few, and asked for often: those that wait for another run of their job.
+create index runs_held on foliot.runs (job_id) where state = 'held';

@@ -94,19 +94,16 @@ with resumed as (
 select true from resumed
 
 -- name: due_jobs
--- What is due in these shards up to a little ahead of now, longest due first; with the database's clock, which is the one that counts.
-with clock as (
-    select coalesce($4::timestamptz, clock_timestamp()) as at
-)
-select clock.at, j.id, j.version, j.next_at, j.fire_at, j.schedule, j.created_at, j.shard, j.utc_offset, c.days
-from clock
-left join unnest($1::bigint[]) as mine (shard) on true
-left join lateral (
+-- What is due in these shards up to a little ahead of now, longest due first.
+select j.id, j.version, extract(epoch from j.next_at)::bigint, extract(epoch from j.fire_at)::bigint, j.schedule,
+    floor(extract(epoch from j.created_at))::bigint, j.shard, j.utc_offset, c.days
+from unnest($1::bigint[]) as mine (shard)
+cross join lateral (
     select * from foliot.jobs
-    where shard = mine.shard and fire_at <= clock.at + $3::float8 * interval '1 second'
+    where shard = mine.shard and fire_at <= coalesce($4::timestamptz, clock_timestamp()) + $3::float8 * interval '1 second'
     order by fire_at
     limit $2::bigint
-) as j on true
+) as j
 left join foliot.calendars c on c.name = j.calendar
 
 -- name: stale_jobs
@@ -147,10 +144,14 @@ with clock as (
             when g.overlap = 'cancel_other' or (g.overlap = 'buffer_one' and open.held = 0) then 'held'
             when g.overlap = 'buffer_all' and open.held < $6::bigint then 'held'
         end as state
-    from unnest(
-        $7::uuid[], $8::bigint[], $9::bigint[], $10::text[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::bigint[],
-        $15::timestamptz[], $16::uuid[]
-    ) as g (job_id, version, shard, overlap, expected_at, next_at, fire_at, utc_offset, tick_at, run_id)
+    from (
+        select job_id, version, shard, overlap, to_timestamp(expected) as expected_at, to_timestamp(next) as next_at,
+            to_timestamp(fire) as fire_at, utc_offset, to_timestamp(tick) as tick_at, run_id
+        from unnest(
+            $7::text::uuid[], $8::text::bigint[], $9::text::bigint[], $10::text::text[], $11::text::bigint[], $12::text::bigint[],
+            $13::text::bigint[], $14::text::bigint[], $15::text::bigint[], $16::text::uuid[]
+        ) as t (job_id, version, shard, overlap, expected, next, fire, utc_offset, tick, run_id)
+    ) as g
     cross join lateral (
         select (array_agg(r.id order by r.state = 'held', r.tick_at))[1] as blocking_id, count(*) filter (where r.state = 'held') as held
         from foliot.runs r where r.job_id = g.job_id and g.overlap <> 'allow_all'
@@ -164,7 +165,8 @@ with clock as (
         utc_offset = d.utc_offset
     from clock, decided d
     where j.id = d.job_id and j.version = d.version and j.next_at = d.expected_at and j.shard = d.shard and j.fire_at <= clock.at
-    returning j.id, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id, d.state, d.blocking_id
+    returning j.id, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id, d.state,
+        d.blocking_id
 ), fired as (
     insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
     select m.run_id, clock.at, clock.at, (extract(epoch from clock.at) * 1000000)::bigint - m.priority * $2::bigint, m.priority, m.state,
@@ -193,7 +195,8 @@ with clock as (
     from clock, jsonb_to_recordset($17::jsonb) as n (job_id uuid, tick_at timestamptz, until_at timestamptz, reason text)
     join moved m on m.id = n.job_id
 )
-select (select count(*) from moved), (select count(*) from fired), array(select distinct queue from fired where state = 'ready'),
+select (select count(*) from moved), (select count(*) from fired), array(select id from moved where fire_at is not null),
+    array(select distinct queue from fired where state = 'ready'),
     array(select worker_id from making_room where worker_id is not null), exists (select from making_room)
 
 -- name: release_held
