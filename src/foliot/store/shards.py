@@ -28,6 +28,12 @@ class Shards:
         rows = await self._database.fetch(self._queries["take_shards"], scheduler_id, self._ttl, now)
         return {row[0]: row[1] for row in rows}
 
+    async def seconds_until_free(self, scheduler_id: UUID) -> float | None:
+        """Until the first lease of another node ends, should it not be renewed."""
+        now = self._database.clock.sql_now()
+        seconds: float | None = await self._database.fetch_value(self._queries["seconds_until_free"], scheduler_id, now)
+        return seconds
+
     async def give_up_surplus(self, scheduler_id: UUID) -> list[int]:
         rows = await self._database.fetch(self._queries["give_up_surplus"], scheduler_id, self._database.clock.sql_now())
         return [row[0] for row in rows]

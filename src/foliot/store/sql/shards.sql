@@ -34,6 +34,14 @@ where s.id = any (array(
 ))
 returning s.id, s.epoch
 
+-- name: seconds_until_free
+-- Until the first lease of another node ends, should it not be renewed. Null when no other node has one.
+with clock as (
+    select coalesce($2::timestamptz, clock_timestamp()) as at
+)
+select extract(epoch from min(s.expires_at - clock.at))::float8 from foliot.shards s, clock
+where s.owner_id <> $1::uuid and s.expires_at > clock.at
+
 -- name: give_up_surplus
 -- What this node owns beyond its fair share since another one came; taken back by whoever has room.
 with clock as (
