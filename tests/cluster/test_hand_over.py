@@ -146,22 +146,22 @@ async def test_every_job_of_a_lost_node_fires_again_within_twelve_seconds(
 async def assert_refused(store: Store, sql: Any, owner: FoliotProcess, *, stale: tuple[UUID, Epochs], current: tuple[UUID, Epochs]) -> None:
     """A write under the old epochs matches nothing, though the jobs are due: the very same one under the epochs in force moves them."""
     shards = list(stale[1])
-    # Between two ticks, so that no firing is under way when the owner stands still.
+    jobs = await sql.fetchval("select count(*) from foliot.jobs where shard = any ($1::bigint[])", shards)
+
+    async def write() -> bool:
+        now, due = await store.jobs.due_jobs(shards, JOBS, 0.0)
+        planner = Planner(to_instant(now))
+        firings = [planner.firing_of(job) for job in due]
+        for scheduler_id, epochs in (stale, (stale[0], current[1]), (current[0], stale[1])):
+            assert (await store.jobs.fire_ticks(scheduler_id, epochs, firings)).moved == 0
+        # Should a firing of the owner have been under way when it was stopped, it is the next tick that shows it.
+        return bool((await store.jobs.fire_ticks(*current, firings)).fired == jobs)
+
+    # Between two ticks.
     await in_phase(sql, datetime(2026, 1, 1, tzinfo=UTC), 0.4, period=1)
     owner.signal(signal.SIGSTOP)
-    jobs = await sql.fetchval("select count(*) from foliot.jobs where shard = any ($1::bigint[])", shards)
-    await until(
-        lambda: sql.fetchval("select count(*) = $2 from foliot.jobs where shard = any ($1::bigint[]) and fire_at < now()", shards, jobs)
-    )
-    now, due = await store.jobs.due_jobs(shards, JOBS, 0.0)
-    planner = Planner(to_instant(now))
-    firings = [planner.firing_of(job) for job in due]
-    refused = await store.jobs.fire_ticks(*stale, firings)
-    guessed = await store.jobs.fire_ticks(stale[0], current[1], firings)
-    outdated = await store.jobs.fire_ticks(current[0], stale[1], firings)
-    accepted = await store.jobs.fire_ticks(*current, firings)
+    await until(write, seconds=5)
     owner.signal(signal.SIGCONT)
-    assert [refused.moved, guessed.moved, outdated.moved, accepted.fired] == [0, 0, 0, jobs]
 
 
 async def has_come_back(sql: Any, node: FoliotProcess, before: Epochs) -> bool:
