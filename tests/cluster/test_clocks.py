@@ -16,6 +16,7 @@ from tests.support.api import api_of
 from tests.support.debian import require
 from tests.support.jobs import make_job
 from tests.support.processes import FoliotProcess
+from tests.support.ticks import assert_sound, fired_past
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -23,26 +24,47 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 APP = "tests.cluster.apps:app"
 
 
-def faked(database_url: str, shift: str) -> dict[str, str]:
-    """A process whose clock is wrong by so much; its monotonic clock is right, as it would be."""
+def faked(database_url: str, **shift: str) -> dict[str, str]:
+    """A process whose clock is wrong; its monotonic clock is right, as it would be."""
     require("faketime", "faketime")
     (library,) = list(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))[:1]
     return {
         "FOLIOT_DATABASE_URL": database_url,
         "FOLIOT_PORT": "0",
         "LD_PRELOAD": str(library),
-        "FAKETIME": shift,
         "DONT_FAKE_MONOTONIC": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        **shift,
     }
+
+
+def wrong_by(database_url: str, shift: str) -> dict[str, str]:
+    return faked(database_url, FAKETIME=shift)
+
+
+class SteppingClock:
+    """A wall clock that several processes share, and that a test sets while they run."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / "clock"
+        self.set("+0")
+
+    def of(self, database_url: str) -> dict[str, str]:
+        return faked(database_url, FAKETIME_TIMESTAMP_FILE=str(self._file), FAKETIME_NO_CACHE="1")
+
+    def set(self, shift: str) -> None:
+        # Whole or not at all: it is read all the time.
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(f"{shift}\n")
+        fresh.replace(self._file)
 
 
 async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, store: Store, sql: Any) -> None:
     async with (
-        FoliotProcess("scheduler", environment=faked(database_url, "+1h")) as ahead,
-        FoliotProcess("scheduler", environment=faked(database_url, "-1h")) as behind,
-        FoliotProcess("worker", APP, environment=faked(database_url, "-1h")) as worker,
-        FoliotProcess("server", environment=faked(database_url, "+1h")) as server,
+        FoliotProcess("scheduler", environment=wrong_by(database_url, "+1h")) as ahead,
+        FoliotProcess("scheduler", environment=wrong_by(database_url, "-1h")) as behind,
+        FoliotProcess("worker", APP, environment=wrong_by(database_url, "-1h")) as worker,
+        FoliotProcess("server", environment=wrong_by(database_url, "+1h")) as server,
         api_of(server, part="server") as api,
     ):
         await worker.event("ProcessStarted", part="worker")
@@ -52,8 +74,7 @@ async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, sto
         delayed = await api.submit(task="noop", delay_seconds=1.5)
         assert delayed["status"] == "scheduled"
         # The id holds the server's own time: its clock is wrong indeed.
-        wrong_by = made_at(UUID(delayed["id"])) - datetime.fromisoformat(delayed["created_at"])
-        assert timedelta(minutes=59) < wrong_by < timedelta(minutes=61)
+        assert abs(error_of(delayed) - timedelta(hours=1)) < timedelta(minutes=1)
         found = await api.ended(delayed["id"])
         assert found["scheduled_at"] <= found["started_at"] <= found["finished_at"]
         await asyncio.sleep(4)
@@ -67,3 +88,54 @@ async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, sto
         late = await sql.fetchval("select max(extract(epoch from created_at - tick_at)) from foliot.history where job_id is not null")
         early = await sql.fetchval("select min(extract(epoch from created_at - tick_at)) from foliot.history where job_id is not null")
         assert 0 <= early <= late < 2
+
+
+def error_of(job: dict[str, Any]) -> timedelta:
+    """How wrong the server's clock was when it took the job: the id holds its own time, beside the database's."""
+    return made_at(UUID(job["id"])) - datetime.fromisoformat(job["created_at"])
+
+
+async def test_clocks_that_step_while_it_fires_change_nothing(database_url: str, store: Store, sql: Any, tmp_path: Path) -> None:
+    clock = SteppingClock(tmp_path)
+    around = clock.of(database_url)
+    async with (
+        FoliotProcess("scheduler", environment=around) as scheduler,
+        FoliotProcess("worker", APP, environment=around) as worker,
+        FoliotProcess("server", environment=around) as server,
+        api_of(server, part="server") as api,
+    ):
+        processes = (scheduler, worker)
+        await worker.event("ProcessStarted", part="worker")
+        await scheduler.event("ShardsChanged", count=100)
+        for _ in range(20):
+            await make_job(store, every="1s", task="noop", overlap="allow_all", catchup="all", catchup_max=10_000)
+        delayed = []
+        # An hour back, two hours ahead from there, two hours back once more, and right again.
+        for shift, hours in (("-1h", -1), ("+1h", 1), ("-1h", -1), ("+0", 0)):
+            # Stored before the step, due after it; stored after it; and one to be run while the clock is wrong.
+            delayed += [await api.submit(task="noop", delay_seconds=seconds) for seconds in (1.0, 5.0)]
+            clock.set(shift)
+            delayed += [await api.submit(task="noop", delay_seconds=seconds) for seconds in (0.5, 3.0)]
+            assert abs(error_of(delayed[-1]) - timedelta(hours=hours)) < timedelta(minutes=1)
+            stepped_at = await sql.fetchval("select clock_timestamp()")
+            await until(lambda at=stepped_at: fired_past(sql, at + timedelta(seconds=4)))  # type: ignore[misc]
+            # Not the server alone: the others' log lines show the same time.
+            for process in processes:
+                at = datetime.fromisoformat(process.events[-1]["at"])
+                assert abs(at - stepped_at - timedelta(hours=hours)) < timedelta(minutes=1)
+        for job in delayed:
+            found = await api.ended(job["id"])
+            assert found["status"] == "completed"
+            late = datetime.fromisoformat(found["started_at"]) - datetime.fromisoformat(job["scheduled_at"])
+            assert timedelta(0) <= late < timedelta(seconds=2)
+        await until(lambda: sql.fetchval("select count(*) >= 20 * 16 from foliot.history where job_id is not null"))
+        found_stories = await assert_sound(sql)
+        lost = await sql.fetchval("select count(*) from foliot.history where state <> 'succeeded' or lost > 0 or attempt > 1")
+    assert lost == 0
+    assert all(not story.notes for story in found_stories)
+    lates = [run.created_at.timestamp() - run.tick for story in found_stories for run in story.runs]
+    assert 0 <= min(lates) <= max(lates) < 2
+    assert not [event for process in processes for event in process.events if event["event"] in ("WorkerExpired", "ServiceFailed")]
+    # Nor does it try over and over what is not due yet.
+    in_vain = [event for event in scheduler.events if event["event"] == "TicksFired" and not event["fired"]]
+    assert len(in_vain) < 20

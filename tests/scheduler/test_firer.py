@@ -64,13 +64,13 @@ async def test_an_edit_affects_only_ticks_after_it(store: Store, fake_clock: Fak
     await fake_clock.advance(10)
     (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     changed = replace(job, schedule=Schedule(every="60s", overlap="allow_all", start_at=fake_clock.now()))
-    assert await store.jobs.change_job(job, scheduled_from(changed, fake_clock.now()), job.next_at, job.next_at) == 2
+    assert await store.jobs.change_job(job, scheduled_from(changed, fake_clock.now()), job.next_at, job.next_at, None) == 2
     # What was read before the edit can't fire any more.
     await keeper.run_once()
     assert (
         await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [Planner(to_instant(fake_clock.now())).firing_of(due)])
     ).moved == 0
-    assert await store.jobs.change_job(job, changed, None, None) is None
+    assert await store.jobs.change_job(job, changed, None, None, None) is None
     for _ in range(6):
         await node.pass_time(10)
     # The tick that was due and had not fired when the edit came is not silent.

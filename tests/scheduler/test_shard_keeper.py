@@ -93,3 +93,16 @@ async def test_nodes_that_are_long_gone_are_forgotten(
     await settle(alive)
     await Pruner(store=store, clock=fake_clock, events=events).run_once()
     assert await sql.fetchval("select array_agg(id) from foliot.schedulers") == [alive.scheduler_id]
+
+
+async def test_a_node_looks_again_when_the_lease_of_a_silent_one_ends(
+    store: Store, config: Config, events: EventBus, fake_clock: FakeClock
+) -> None:
+    silent, other = node(store, config, events), node(store, config, events)
+    await settle(silent, other)
+    assert await other.run_once() == config.shard_renew_seconds
+    await fake_clock.advance(7.5)
+    assert await other.run_once() == pytest.approx(1.5)
+    await fake_clock.advance(1.5)
+    await other.run_once()
+    assert len(other.epochs) == 100

@@ -58,6 +58,9 @@ class Firer(Service):
                 await self._fire(batch, now)
 
         results = await asyncio.gather(*(fire_some() for _ in range(AT_ONCE)), return_exceptions=True)
+        # What nobody got to, because all of them failed, is read anew.
+        for batch in batches:
+            self._loader.follow(batch, frozenset())
         for error in results:
             if error is not None:
                 raise error
@@ -104,7 +107,8 @@ class Resumer(Service):
         if epochs:
             self._store.hints.send(await jobs.release_held(self._shards.scheduler_id, epochs))
             for job_id in await jobs.jobs_to_resume():
-                job = await jobs.get_job(job_id, "")
-                if job is not None and job.paused_at is not None:
-                    await jobs.resume_job(*resumed(job, await jobs.database_now()))
+                job, now = await jobs.get_job(job_id, ""), await jobs.database_now()
+                # It may have been resumed meanwhile, and paused anew.
+                if job is not None and job.paused_until is not None and job.paused_until <= now:
+                    await jobs.resume_job(*resumed(job, now))
         return LONGEST_WAIT_SECONDS

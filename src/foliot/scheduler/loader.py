@@ -62,7 +62,7 @@ class Loader(Service):
             self.wake()
 
     def follow(self, firings: list[Firing], going_on: frozenset[UUID]) -> None:
-        """They have been carried out. Where the next tick of one is near, it needs no reading; the rest is read when it comes."""
+        """They have been carried out, or refused. A next tick that is near needs no reading; the rest is read when it comes."""
         horizon = self.database_now() // MILLISECONDS + LOOK_AHEAD_SECONDS
         soon = []
         for firing in firings:
@@ -72,6 +72,8 @@ class Loader(Service):
             if tick is not None and fire is not None and fire <= horizon and job.id in going_on:
                 soon.append(replace(job, tick=tick, fire=fire, utc_offset=firing.utc_offset))
         self._plan(soon)
+        if len(going_on) < len(firings):
+            self.wake()
 
     def _plan(self, jobs: list[DueJob]) -> None:
         assert self.wheel is not None  # noqa: S101

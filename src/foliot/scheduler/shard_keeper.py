@@ -22,6 +22,7 @@ from foliot.store.store import Store
 MARGIN_SECONDS = 1.0
 # A node that has just come looks again soon: others are giving up their surplus for it.
 SETTLING_SECONDS = 0.3
+SHORTEST_SECONDS = 0.01
 
 
 class ShardKeeper(Service):
@@ -57,7 +58,10 @@ class ShardKeeper(Service):
         if set(epochs) != before:
             self.events.emit(ShardsChanged(len(epochs)))
             return SETTLING_SECONDS
-        return self._config.shard_renew_seconds
+        # A node that does not renew has gone: its lease is not over a whole turn before anybody notices.
+        until_free = await shards.seconds_until_free(self.scheduler_id)
+        turn = self._config.shard_renew_seconds
+        return turn if until_free is None else min(turn, max(until_free, SHORTEST_SECONDS))
 
     def hinted(self, topic: str) -> None:
         """Somebody let go of shards."""

@@ -21,7 +21,6 @@ from foliot.store import queries
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, array_text
 from foliot.store.shards import Epochs
-from foliot.triggers.base import to_datetime
 
 decode_days = msgspec.json.Decoder(CalendarDays).decode
 schedule_decoder = msgspec.json.Decoder(Schedule)
@@ -110,13 +109,19 @@ class Jobs:
         return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], after_name, limit)]
 
     async def change_job(
-        self, before: RecurringJob, after: RecurringJob, first_missed: datetime | None, last_missed: datetime | None
+        self,
+        before: RecurringJob,
+        after: RecurringJob,
+        first_missed: datetime | None,
+        last_missed: datetime | None,
+        upcoming: datetime | None,
     ) -> int | None:
-        """The new version; None when it was changed, or fired, since `before` was read."""
+        """The new version; None when it was changed or fired since `before` was read, or `upcoming`, its next tick without it, is over."""
         arguments = (
             before.id, before.version, after.next_at, after.fire_at, after.priority, after.task, after.queue,
             msgspec.json.encode(after.schedule).decode(), _text(after.payload), _text(after.options), self._database.clock.sql_now(),
             before.next_at, first_missed, last_missed, after.utc_offset, after.found_under, after.runs_left,
+            upcoming,
         )  # fmt: skip
         write = partial(self._database.fetch_value, self._queries["change_job"], *arguments, is_repeatable=False)
         version: int | None = await self._partitions.with_partition(write)
@@ -133,6 +138,7 @@ class Jobs:
         now = self._database.clock.sql_now()
         arguments = (
             job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now, job.utc_offset, job.found_under,
+            job.paused_at,
         )  # fmt: skip
         write = partial(self._database.fetch_value, self._queries["resume_job"], *arguments)
         return bool(await self._partitions.with_partition(write))
@@ -178,7 +184,7 @@ class Jobs:
             array_text(f.run_id for f in firings),
         ]
         notes = [
-            {"job_id": f.job.id, "tick_at": to_datetime(n.tick), "until_at": to_datetime(n.until) if n.until else None, "reason": n.reason}
+            {"job_id": f.job.id, "version": f.job.version, "expected": f.job.tick, "tick": n.tick, "until": n.until, "reason": n.reason}
             for f in firings
             for n in f.notes
         ]

@@ -77,11 +77,11 @@ class RecurringRoutes:
         for _ in range(CHANGE_ATTEMPTS):
             job = await self._find(reference)
             now = await self._jobs.database_now()
-            _, first_missed, last_missed = resumed(job, now)
+            unchanged, first_missed, last_missed = resumed(job, now)
             calendar = await calendar_named(self._store, asked.calendar) if "calendar" in given else None
             changed = planned_from(apply_change(job, asked, given, calendar), now)
             # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
-            if await self._jobs.change_job(job, changed, first_missed, last_missed) is not None:
+            if await self._jobs.change_job(job, changed, first_missed, last_missed, unchanged.next_at) is not None:
                 self._store.hints.send([JOBS_TOPIC])
                 return _answer(recurring(await self._find(reference)))
         raise _changed_meanwhile(reference)

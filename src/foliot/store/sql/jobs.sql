@@ -43,15 +43,19 @@ where j.name > $1::text order by j.name limit $2::bigint
 
 -- name: change_job
 -- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
--- and had not fired is noted. A cursor that was moved, or passed, meanwhile: nothing is changed. A job without runs left stays ended.
-with changed as (
+-- and had not fired is noted. A cursor that was moved meanwhile, or passed, by the new schedule or by the old one ($18): nothing is changed.
+-- A job without runs left stays ended.
+with clock as (
+    select coalesce($11::timestamptz, clock_timestamp()) as at
+), changed as (
     update foliot.jobs
-    set version = version + 1, updated_at = coalesce($11::timestamptz, clock_timestamp()), next_at = $3::timestamptz,
+    set version = version + 1, updated_at = clock.at, next_at = $3::timestamptz,
         fire_at = case when paused_at is null and coalesce($17::bigint, 1) > 0 then $4::timestamptz end, priority = $5::bigint,
         task = $6::text, queue = $7::text, schedule = $8::jsonb, payload = $9::jsonb, options = $10::jsonb, utc_offset = $15::bigint,
         calendar_version = $16::bigint, runs_left = $17::bigint
+    from clock
     where id = $1::uuid and version = $2::bigint and next_at is not distinct from $12::timestamptz
-        and ($3::timestamptz is null or $3::timestamptz > coalesce($11::timestamptz, clock_timestamp()))
+        and coalesce(least($3::timestamptz, $18::timestamptz) > clock.at, true)
     returning id, version, updated_at, paused_at, jsonb_build_object(
         'name', name, 'task', task, 'queue', queue, 'priority', priority, 'schedule', schedule, 'payload', payload, 'options', options
     ) as definition
@@ -78,13 +82,13 @@ where id = $1::uuid
 returning true
 
 -- name: resume_job
--- Goes on after now; the ticks in between are summed up in one row.
+-- Goes on after now; the ticks in between are summed up in one row. Only from the very pause that was read.
 with resumed as (
     update foliot.jobs
     set paused_at = null, paused_until = null, paused_reason = null, next_at = $3::timestamptz, utc_offset = $8::bigint,
         calendar_version = $9::bigint,
         fire_at = case when coalesce(runs_left, 1) > 0 then $4::timestamptz end
-    where id = $1::uuid and version = $2::bigint and paused_at is not null
+    where id = $1::uuid and version = $2::bigint and paused_at = $10::timestamptz
     returning id
 ), noted as (
     insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason)
@@ -165,7 +169,7 @@ with clock as (
         utc_offset = d.utc_offset
     from clock, decided d
     where j.id = d.job_id and j.version = d.version and j.next_at = d.expected_at and j.shard = d.shard and j.fire_at <= clock.at
-    returning j.id, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id, d.state,
+    returning j.id, j.version, d.expected_at, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id, d.state,
         d.blocking_id
 ), fired as (
     insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
@@ -191,9 +195,9 @@ with clock as (
     where m.tick_at is not null and m.state is null
 ), noted as (
     insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason)
-    select m.id, n.tick_at, n.until_at, clock.at, n.reason
-    from clock, jsonb_to_recordset($17::jsonb) as n (job_id uuid, tick_at timestamptz, until_at timestamptz, reason text)
-    join moved m on m.id = n.job_id
+    select m.id, to_timestamp(n.tick), to_timestamp(n.until), clock.at, n.reason
+    from clock, jsonb_to_recordset($17::jsonb) as n (job_id uuid, version bigint, expected bigint, tick bigint, until bigint, reason text)
+    join moved m on m.id = n.job_id and m.version = n.version and m.expected_at = to_timestamp(n.expected)
 )
 select (select count(*) from moved), (select count(*) from fired), array(select id from moved where fire_at is not null),
     array(select distinct queue from fired where state = 'ready'),

@@ -42,6 +42,14 @@ select id, epoch from foliot.shards where owner_id = $1::uuid and zones is disti
 -- The shard's cursors have been looked through under these rules.
 update foliot.shards set zones = $4::text where id = $1::bigint and owner_id = $2::uuid and epoch = $3::bigint
 
+-- name: seconds_until_free
+-- Until the first lease of another node ends, should it not be renewed. Null when no other node has one.
+with clock as (
+    select coalesce($2::timestamptz, clock_timestamp()) as at
+)
+select extract(epoch from min(s.expires_at - clock.at))::float8 from foliot.shards s, clock
+where s.owner_id <> $1::uuid and s.expires_at > clock.at
+
 -- name: give_up_surplus
 -- What this node owns beyond its fair share since another one came; taken back by whoever has room.
 with clock as (

@@ -1,0 +1,222 @@
+"""Scheduler nodes that die, freeze or sleep: how soon others fire for them, and that what they still write is refused."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from foliot.config import Config
+from foliot.scheduler.loader import Planner
+from foliot.store.shards import Epochs
+from foliot.store.store import Store
+from foliot.triggers.base import to_instant
+from tests.support.jobs import make_job
+from tests.support.processes import FoliotProcess
+from tests.support.ticks import JobStory, assert_sound, fired_past
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+
+JOBS = 60
+# A lease of nine seconds, a second between two ticks, and room for a busy machine.
+WITHIN = timedelta(seconds=12)
+NOW = "select clock_timestamp()"
+GAPS = """
+select max(following - created_at), max(following - $1) filter (where created_at <= $1) from (
+    select r.created_at, lead(r.created_at) over (partition by r.job_id order by r.tick_at) as following
+    from foliot.runs r join foliot.jobs j on j.id = r.job_id where j.shard = any ($2::bigint[])
+) as fired
+"""
+
+
+@asynccontextmanager
+async def two_nodes(database_url: str) -> AsyncIterator[tuple[FoliotProcess, FoliotProcess]]:
+    """Two nodes with default settings, each with its half of the shards."""
+    around = {"FOLIOT_DATABASE_URL": database_url}
+    async with FoliotProcess("scheduler", environment=around) as first, FoliotProcess("scheduler", environment=around) as second:
+        for node in (first, second):
+            await node.event("ShardsChanged", count=50)
+        yield first, second
+
+
+async def owned(sql: Any, node: FoliotProcess) -> tuple[UUID, Epochs]:
+    """A node's id, and its shards with their epochs."""
+    rows = await sql.fetch(
+        "select n.id, s.id, s.epoch from foliot.schedulers n left join foliot.shards s on s.owner_id = n.id where n.name like $1",
+        f"%:{node.pid}",
+    )
+    return rows[0][0], {shard: epoch for _, shard, epoch in rows if shard is not None}
+
+
+async def lease_end(sql: Any, node: FoliotProcess) -> datetime:
+    found: datetime = await sql.fetchval("select expires_at from foliot.schedulers where name like $1", f"%:{node.pid}")
+    return found
+
+
+async def renewed(sql: Any, node: FoliotProcess) -> datetime:
+    """The end of the node's lease, just after it has renewed it."""
+    before = await lease_end(sql, node)
+
+    async def later() -> datetime | None:
+        end = await lease_end(sql, node)
+        return end if end > before else None
+
+    found = await until(later)
+    assert found is not None
+    return found
+
+
+async def reach(sql: Any, instant: datetime) -> None:
+    await until(lambda: sql.fetchval("select clock_timestamp() >= $1", instant), seconds=30)
+
+
+async def out_of_step(sql: Any, victim: FoliotProcess, other: FoliotProcess) -> None:
+    """Returns at the worst moment to lose a node: it has just renewed its lease, and the other looks just before that will end.
+
+    Nodes that found each other by a hint renew in step. So the other one stutters for long enough to be out of step by nearly a turn.
+    """
+    end = await renewed(sql, victim)
+    turn = timedelta(seconds=Config().shard_renew_seconds)
+    at = end - timedelta(seconds=Config().shard_ttl_seconds)
+    await reach(sql, at + turn - timedelta(seconds=0.4))
+    other.signal(signal.SIGSTOP)
+    await reach(sql, at + 2 * turn - timedelta(seconds=0.2))
+    other.signal(signal.SIGCONT)
+    await renewed(sql, victim)
+
+
+async def in_phase(sql: Any, start: datetime, seconds: float, *, period: int) -> datetime:
+    """The next instant that is about so long after a tick."""
+
+    async def look() -> datetime | None:
+        now: datetime = await sql.fetchval(NOW)
+        return now if seconds <= (now - start).total_seconds() % period < seconds + 0.2 else None
+
+    found = await until(look)
+    assert found is not None
+    return found
+
+
+async def make_jobs(store: Store, sql: Any) -> None:
+    for _ in range(JOBS):
+        await make_job(store, every="1s", overlap="allow_all", catchup="all", catchup_max=10_000)
+    await until(lambda: sql.fetchval("select count(distinct job_id) = $1 from foliot.runs", JOBS))
+
+
+async def measure(sql: Any, gone_at: datetime, shards: Epochs) -> tuple[timedelta, timedelta]:
+    """Of these shards' jobs: the longest time between two ticks becoming runs, and from `gone_at` to the next run."""
+    await until(lambda: fired_past(sql, gone_at + timedelta(seconds=10)), seconds=25)
+    longest, since = await sql.fetchrow(GAPS, gone_at, list(shards))
+    return longest, since
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+async def test_every_job_of_a_lost_node_fires_again_within_twelve_seconds(
+    number: signal.Signals, database_url: str, store: Store, sql: Any
+) -> None:
+    async with two_nodes(database_url) as nodes:
+        await make_jobs(store, sql)
+        victim, other = nodes
+        await out_of_step(sql, victim, other)
+        victim_id, epochs = await owned(sql, victim)
+        assert len(epochs) == 50
+        victim.signal(number)
+        gone_at = await sql.fetchval(NOW)
+        longest, since = await measure(sql, gone_at, epochs)
+        assert since < WITHIN
+        assert longest < WITHIN
+        other_id, taken = await owned(sql, other)
+        assert len(taken) == 100
+        assert all(taken[shard] > epoch for shard, epoch in epochs.items())
+        if number is signal.SIGSTOP:
+            await assert_refused(store, sql, other, stale=(victim_id, epochs), current=(other_id, taken))
+            victim.signal(signal.SIGCONT)
+            await until(lambda: has_come_back(sql, victim, epochs), seconds=20)
+        now = await sql.fetchval(NOW)
+        await until(lambda: fired_past(sql, now))
+        await assert_sound(sql)
+
+
+async def assert_refused(store: Store, sql: Any, owner: FoliotProcess, *, stale: tuple[UUID, Epochs], current: tuple[UUID, Epochs]) -> None:
+    """A write under the old epochs matches nothing, though the jobs are due: the very same one under the epochs in force moves them."""
+    shards = list(stale[1])
+    jobs = await sql.fetchval("select count(*) from foliot.jobs where shard = any ($1::bigint[])", shards)
+
+    async def write() -> bool:
+        due = await store.jobs.due_jobs(shards, JOBS, 0.0)
+        planner = Planner(to_instant(await store.jobs.database_now()))
+        firings = [planner.firing_of(job) for job in due]
+        for scheduler_id, epochs in (stale, (stale[0], current[1]), (current[0], stale[1])):
+            assert (await store.jobs.fire_ticks(scheduler_id, epochs, firings)).moved == 0
+        # Should a firing of the owner have been under way when it was stopped, it is the next tick that shows it.
+        return bool((await store.jobs.fire_ticks(*current, firings)).fired == jobs)
+
+    # Between two ticks.
+    await in_phase(sql, datetime(2026, 1, 1, tzinfo=UTC), 0.4, period=1)
+    owner.signal(signal.SIGSTOP)
+    await until(write, seconds=5)
+    owner.signal(signal.SIGCONT)
+
+
+async def has_come_back(sql: Any, node: FoliotProcess, before: Epochs) -> bool:
+    """It has its share again, and none of it under an epoch of before."""
+    _, epochs = await owned(sql, node)
+    assert not set(epochs.items()) & set(before.items())
+    return len(epochs) == 50
+
+
+# Everything sleeps
+
+PERIOD = 3
+GRACE = 1
+
+
+async def test_after_a_sleep_of_all_nodes_each_policy_deals_with_the_gap(database_url: str, store: Store, sql: Any) -> None:
+    async with two_nodes(database_url) as nodes:
+        # All in step, so that one instant suits all: a sleep begins and ends well away from their ticks.
+        start = (await sql.fetchval(NOW)).replace(microsecond=0)
+        every = {"every": f"{PERIOD}s", "overlap": "allow_all", "start_at": start}
+        ids: dict[str, list[UUID]] = {"all": [], "latest": [], "none": []}
+        for _ in range(8):
+            ids["all"].append((await make_job(store, catchup="all", **every)).id)
+            ids["latest"].append((await make_job(store, catchup="latest", grace_seconds=GRACE, **every)).id)
+            ids["none"].append((await make_job(store, catchup="none", grace_seconds=GRACE, **every)).id)
+        await until(lambda: fired_past(sql, start + timedelta(seconds=PERIOD)))
+        slept_at = await in_phase(sql, start, 1.5, period=PERIOD)
+        for node in nodes:
+            node.signal(signal.SIGSTOP)
+        # Longer than the lease.
+        await reach(sql, slept_at + timedelta(seconds=15))
+        woken_at = await in_phase(sql, start, 0.2, period=PERIOD)
+        for node in nodes:
+            node.signal(signal.SIGCONT)
+        await until(lambda: fired_past(sql, woken_at + timedelta(seconds=2 * PERIOD)))
+        found = {story.job_id: story for story in await assert_sound(sql)}
+    asleep = (to_instant(slept_at), to_instant(woken_at))
+    for policy, reason in (("all", None), ("latest", "superseded"), ("none", "missed")):
+        for job_id in ids[policy]:
+            assert_slept_through(found[job_id], *asleep, reason=reason)
+
+
+def assert_slept_through(story: JobStory, slept: int, woken: int, *, reason: str | None) -> None:
+    """The ticks of the gap became runs, or one run and one note, or one note alone. The one due when it woke up is within its grace."""
+    missed = [tick for tick in range(story.cursor - 100 * PERIOD, story.cursor, PERIOD) if slept < tick < woken - GRACE]
+    assert len(missed) >= 4
+    ran = sorted(run.tick for run in story.runs if run.tick in missed)
+    if reason is None:
+        assert (ran, story.notes) == (missed, ())
+        return
+    (note,) = story.notes
+    assert note.reason == reason
+    if reason == "superseded":
+        assert ran == [missed[-1]]
+        assert (note.first, note.last) == (missed[0], missed[-2])
+    else:
+        assert ran == []
+        assert (note.first, note.last) == (missed[0], missed[-1])

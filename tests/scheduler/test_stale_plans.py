@@ -1,0 +1,97 @@
+"""Plans that can't be carried out: what is no longer so is not written, and what failed is planned again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from foliot.clock import Clock
+from foliot.errors import StoreUnavailable
+from foliot.events import EventBus
+from foliot.model.job import RecurringJob, resumed
+from foliot.scheduler import firer
+from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.loader import Loader, Planner
+from foliot.scheduler.shard_keeper import ShardKeeper
+from foliot.store.jobs import Fired
+from foliot.store.store import Store
+from foliot.triggers.base import to_instant
+from tests.support.fake_clock import FakeClock
+from tests.support.jobs import make_job
+from tests.support.ticks import assert_sound
+
+
+@pytest.fixture
+def clock(fake_clock: FakeClock) -> Clock:
+    return fake_clock
+
+
+async def current(store: Store, job_id: UUID) -> RecurringJob:
+    job = await store.jobs.get_job(job_id, "")
+    assert job is not None
+    return job
+
+
+async def test_a_pause_that_ends_by_itself_does_not_end_the_next_one(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await make_job(store, every="10s")
+    await store.jobs.pause_job(job.id, "a short one", fake_clock.now() + timedelta(seconds=5))
+    await fake_clock.advance(5)
+    find = store.jobs.jobs_to_resume
+
+    async def meet_an_operator() -> list[UUID]:
+        found = await find()
+        assert await store.jobs.resume_job(*resumed(await current(store, job.id), fake_clock.now()))
+        assert await store.jobs.pause_job(job.id, "until further notice", None)
+        return found
+
+    monkeypatch.setattr(store.jobs, "jobs_to_resume", meet_an_operator)
+    await Resumer(store=store, shards=keeper, clock=fake_clock, events=events).run_once()
+    assert (await current(store, job.id)).paused_reason == "until further notice"
+
+
+async def test_notes_of_a_stale_plan_are_not_written_with_the_firing_of_a_current_one(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, sql: Any
+) -> None:
+    # As on a node that was slow for longer than the grace: its wheel holds an old plan of the job and the current one, both due.
+    job = await make_job(store, every="10s", overlap="allow_all", catchup="none", grace_seconds=1)
+    await fake_clock.advance(35)
+    await keeper.run_once()
+    (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
+    stale = Planner(to_instant(await store.jobs.database_now())).firing_of(due)
+    assert len(stale.notes) == 1
+    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [stale])).moved == 1
+    await fake_clock.advance(5)
+    (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
+    fresh = Planner(to_instant(await store.jobs.database_now())).firing_of(due)
+    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [stale, fresh])).fired == 1
+    await assert_sound(sql)
+
+
+async def test_a_batch_that_fails_does_not_take_the_ones_after_it_along(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus, sql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firer, "BATCH", 2)
+    loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
+    firing = Firer(store=store, shards=keeper, loader=loader, clock=fake_clock, events=events)
+    for _ in range(6):
+        await make_job(store, every="10s", overlap="allow_all")
+    await fake_clock.advance(10)
+    await keeper.run_once()
+    await loader.run_once()
+    fire_ticks = store.jobs.fire_ticks
+
+    async def fail_once(*_: object) -> Fired:
+        monkeypatch.setattr(store.jobs, "fire_ticks", fire_ticks)
+        raise StoreUnavailable("PostgreSQL: fire_ticks: gone for a while")
+
+    monkeypatch.setattr(store.jobs, "fire_ticks", fail_once)
+    with pytest.raises(StoreUnavailable):
+        await firing.run_once()
+    await loader.run_once()
+    await firing.run_once()
+    assert await sql.fetchval("select count(*) from foliot.runs") == 6
