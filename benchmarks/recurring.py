@@ -53,6 +53,7 @@ async def every_second(url: str, *, jobs: int, seconds: int) -> dict[str, float]
     """The lag of fires in milliseconds, and the share of ticks that fired, after two seconds of warming up."""
     async with session_to(url) as session:
         await session.execute(INSERT_JOBS, "every", EVERY_SECOND, jobs, 2.0)
+        await session.execute("vacuum analyze foliot.jobs")
         async with scheduler_on(url):
             begin = await session.fetchval("select date_trunc('second', now()) + interval '4 seconds'")
             end = await session.fetchval("select $1::timestamptz + make_interval(secs => $2)", begin, float(seconds))

@@ -18,8 +18,9 @@ from foliot.store import queries
 SOURCE = Path(foliot.__file__).parent
 STORE = SOURCE / "store"
 SERVER_LIBRARIES = {"fastapi", "starlette", "uvicorn", "asyncpg", "pydantic"}
-# Read inside the transaction that migrates, and on its own by the check at the start of every process.
-USED_TWICE = {"list_migrations"}
+# Read inside the transaction that migrates, and on its own by the check at the start of every process; fired on its own, and inside the
+# transaction that is held until its instant has come.
+USED_TWICE = {"list_migrations", "fire_ticks"}
 # A whole statement, not words of it: it begins the string, and a table's name is followed by what may follow it.
 TABLE = r"[\w.{}]+"
 AFTER_TABLE = r"""(?: \s* (?: ; | [,()] .* )?

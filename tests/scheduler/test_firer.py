@@ -42,10 +42,10 @@ async def test_a_stale_epoch_fires_nothing(store: Store, fake_clock: FakeClock, 
     firing = Planner(to_instant(fake_clock.now())).firing_of(due)
     stale = {job.shard: keeper._epochs[job.shard] - 1}
     await keeper.run_once()
-    assert (await store.jobs.fire_ticks(keeper.scheduler_id, stale, [firing])).moved == 0
-    assert (await store.jobs.fire_ticks(new_id(), keeper.epochs, [firing])).moved == 0
+    assert (await store.jobs.fire_ticks(keeper.scheduler_id, stale, [firing])).moved == frozenset()
+    assert (await store.jobs.fire_ticks(new_id(), keeper.epochs, [firing])).moved == frozenset()
     assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).fired == 1
-    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).moved == 0
+    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).moved == frozenset()
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 
 
@@ -69,7 +69,7 @@ async def test_an_edit_affects_only_ticks_after_it(store: Store, fake_clock: Fak
     await keeper.run_once()
     assert (
         await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [Planner(to_instant(fake_clock.now())).firing_of(due)])
-    ).moved == 0
+    ).moved == frozenset()
     assert await store.jobs.change_job(job, changed, None, None, None) is None
     for _ in range(6):
         await node.pass_time(10)
@@ -129,6 +129,6 @@ async def test_a_plan_of_what_is_soon_due_is_not_carried_out_before_its_instant(
     await keeper.run_once()
     (soon,) = await store.jobs.due_jobs([job.shard], 10, 2.0)
     firing = Planner(to_instant(fake_clock.now())).firing_of(soon)
-    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).moved == 0
+    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).moved == frozenset()
     await fake_clock.advance(1)
     assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).fired == 1

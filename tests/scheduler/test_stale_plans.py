@@ -64,7 +64,7 @@ async def test_notes_of_a_stale_plan_are_not_written_with_the_firing_of_a_curren
     (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     stale = Planner(to_instant(await store.jobs.database_now())).firing_of(due)
     assert len(stale.notes) == 1
-    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [stale])).moved == 1
+    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [stale])).moved != frozenset()
     await fake_clock.advance(5)
     (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     fresh = Planner(to_instant(await store.jobs.database_now())).firing_of(due)
@@ -77,7 +77,7 @@ async def test_a_batch_that_fails_does_not_take_the_ones_after_it_along(
 ) -> None:
     monkeypatch.setattr(firer, "BATCH", 2)
     loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
-    firing = Firer(store=store, shards=keeper, loader=loader, clock=fake_clock, events=events)
+    firing = Firer(store=store, shards=keeper, loader=loader, clock=fake_clock, events=events, lead_seconds=0)
     for _ in range(6):
         await make_job(store, every="10s", overlap="allow_all")
     await fake_clock.advance(10)

@@ -20,7 +20,7 @@ class Node:
         self._clock = clock
         self._keeper = keeper
         self._loader = Loader(store=store, shards=keeper, clock=clock, events=events)
-        self._firer = Firer(store=store, shards=keeper, loader=self._loader, clock=clock, events=events)
+        self._firer = Firer(store=store, shards=keeper, loader=self._loader, clock=clock, events=events, lead_seconds=0)
         self.replanner = Replanner(store=store, shards=keeper, clock=clock, events=events)
         self._resumer = Resumer(store=store, shards=keeper, clock=clock, events=events)
 

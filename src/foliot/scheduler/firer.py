@@ -2,13 +2,19 @@
 
 What is due comes out of the timing wheel, planned beforehand, and is carried out by one fenced statement a batch: it moves the cursors,
 makes the runs, notes the rest. A cursor is moved only from where it was read, so two nodes that both believe they own a job can't fire a
-tick twice; a run's id is made of job and tick, so not even a repeated statement can. Nothing moves before its instant has come on the
-database's clock, which also decides what is late.
+tick twice; a run's id is made of job and tick, so not even a repeated statement can.
+
+The work is done a moment ahead, in a transaction that is held open until the instant has come on the database's clock; then a commit is all
+that is left to do. Nobody sees a run before its instant. An edit that comes in between waits, and so comes after the tick. What has
+another run in its way, or is late, is fired when its instant is over.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -18,7 +24,7 @@ from foliot.scheduler.loader import MILLISECONDS, Loader, Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
 from foliot.store.hints import worker_topic
-from foliot.store.jobs import Firing
+from foliot.store.jobs import Fired, Firing
 from foliot.store.store import Store
 
 # Small enough for the first of a burst not to wait for the last.
@@ -27,58 +33,104 @@ BATCH = 250
 AT_ONCE = 2
 LONGEST_WAIT_SECONDS = 0.2
 CLOSE_BATCH = 1000
+# How long before its instant a firing is prepared: a thousand take a tenth of it.
+LEAD_SECONDS = 0.3
 
 
 class Firer(Service):
-    def __init__(self, *, store: Store, shards: ShardKeeper, loader: Loader, clock: Clock, events: EventBus) -> None:
+    def __init__(
+        self, *, store: Store, shards: ShardKeeper, loader: Loader, clock: Clock, events: EventBus, lead_seconds: float = LEAD_SECONDS
+    ) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
         self._shards = shards
         self._loader = loader
+        self._lead = int(lead_seconds * MILLISECONDS)
 
     async def run_once(self) -> float:
         wheel = self._loader.wheel
         if wheel is None:
             return LONGEST_WAIT_SECONDS / 4
         now = self._loader.database_now()
-        due = [firing for _, firing in wheel.advance(now)]
-        if due:
-            await self._fire_all(due, now // MILLISECONDS)
+        found = [firing for _, firing in wheel.advance(now + self._lead)]
+        if due := [firing for firing in found if firing.job.fire * MILLISECONDS <= now]:
+            await self._fire_all(due)
+        for fire, soon in groupby(found[len(due) :], key=by_instant):
+            await self._fire_ahead(list(soon), fire)
+        if found:
             return 0
         following = wheel.next_due()
-        wait = LONGEST_WAIT_SECONDS if following is None else (following - self._loader.database_now()) / MILLISECONDS
+        if following is None:
+            return LONGEST_WAIT_SECONDS
+        wait = (following - self._lead - self._loader.database_now()) / MILLISECONDS
         return max(0.001, min(wait, LONGEST_WAIT_SECONDS))
 
-    async def _fire_all(self, due: list[Firing], now: int) -> None:
-        """In order of their instants; inside a batch by shard, so that those under way at once lock few of the same shards."""
-        batches = iter([sorted(due[start : start + BATCH], key=by_shard) for start in range(0, len(due), BATCH)])
+    async def _fire_ahead(self, soon: list[Firing], fire: int) -> None:
+        """What is due in a moment is fired by transactions that commit at its instant. What they leave is fired after it."""
+        batches, moved, ended = in_batches(soon), set[UUID](), set[UUID]()
+
+        async def fire_some() -> None:
+            done = []
+            async with self._store.jobs.firing_ahead(self._shards.scheduler_id, self._shards.epochs, fire) as fire_ticks:
+                for batch in batches:
+                    done.append(await fire_ticks(batch))
+                    if self._loader.database_now() >= fire * MILLISECONDS:
+                        break
+            for fired in done:
+                moved.update(fired.moved)
+                ended.update(fired.ended)
+                self._tell(fired)
+
+        results = await asyncio.gather(*(fire_some() for _ in range(min(AT_ONCE, -(-len(soon) // BATCH)))), return_exceptions=True)
+        self._loader.follow([firing for firing in soon if firing.job.id in moved], moved - ended)
+        if left := [firing for firing in soon if firing.job.id not in moved]:
+            await self._fire_all(left)
+        raise_first(results)
+
+    async def _fire_all(self, due: list[Firing]) -> None:
+        batches, moved, ended = in_batches(due), set[UUID](), set[UUID]()
 
         async def fire_some() -> None:
             for batch in batches:
-                await self._fire(batch, now)
+                fired = await self._fire(batch)
+                moved.update(fired.moved)
+                ended.update(fired.ended)
 
         results = await asyncio.gather(*(fire_some() for _ in range(AT_ONCE)), return_exceptions=True)
-        # What nobody got to, because all of them failed, is read anew.
-        for batch in batches:
-            self._loader.follow(batch, frozenset())
-        for error in results:
-            if error is not None:
-                raise error
+        # Not before all have been sent: it is work, and they are in a hurry. What failed, or was not got to, is read anew.
+        self._loader.follow(due, moved - ended)
+        raise_first(results)
 
-    async def _fire(self, firings: list[Firing], now: int) -> None:
+    async def _fire(self, firings: list[Firing]) -> Fired:
+        now = self._loader.database_now() // MILLISECONDS
         planner = Planner(now)
         # What was planned to be on time may have become late, as after a sleep: then it is planned again.
         current = [planner.firing_of(f.job) if now - f.job.fire >= f.job.schedule.grace_seconds else f for f in firings]
-        going_on: frozenset[UUID] = frozenset()
-        try:
-            fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
-            going_on = fired.going_on
-        finally:
-            self._loader.follow(current, going_on)
-        self._store.hints.send([*fired.queues, *map(worker_topic, fired.workers)])
-        self.events.emit(TicksFired(fired.fired, fired.moved - fired.fired))
+        fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
+        self._tell(fired)
         if fired.is_making_room:
             await close_cancelled(self._store)
+        # What was planned anew went elsewhere than its firing in `firings` says: it is read anew.
+        return fired if current == firings else replace(fired, moved=frozenset())
+
+    def _tell(self, fired: Fired) -> None:
+        self._store.hints.send([*fired.queues, *map(worker_topic, fired.workers)])
+        self.events.emit(TicksFired(fired.fired, len(fired.moved) - fired.fired))
+
+
+def in_batches(firings: list[Firing]) -> Iterator[list[Firing]]:
+    """In order of their instants; inside a batch by shard, whose jobs share pages."""
+    return iter([sorted(firings[start : start + BATCH], key=by_shard) for start in range(0, len(firings), BATCH)])
+
+
+def raise_first(results: Sequence[BaseException | None]) -> None:
+    for error in results:
+        if error is not None:
+            raise error
+
+
+def by_instant(firing: Firing) -> int:
+    return firing.job.fire
 
 
 def by_shard(firing: Firing) -> int:

@@ -8,6 +8,7 @@ The wheel runs on the database's clock: `database_now` is that clock as last hea
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -38,6 +39,7 @@ class Loader(Service):
         self._shards = shards
         self._offset = 0.0
         self._loaded: dict[UUID, tuple[int, int]] = {}
+        self._moved: set[UUID] = set()
         self.wheel: TimingWheel[Firing] | None = None
 
     def database_now(self) -> int:
@@ -52,8 +54,10 @@ class Loader(Service):
         self._listen_to((await self._store.jobs.database_now()).timestamp() - self.clock.monotonic())
         if self.wheel is None:
             self.wheel = TimingWheel(self.database_now() - 1)
+        self._moved.clear()
         fresh = await self._store.jobs.due_jobs(list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS, self._loaded)
-        self._plan(fresh)
+        # Those that were fired meanwhile may have been read as they were before.
+        self._plan([job for job in fresh if job.id not in self._moved])
         return 0 if len(fresh) >= BATCH_OF_A_SHARD else INTERVAL_SECONDS
 
     def hinted(self, topic: str) -> None:
@@ -61,13 +65,14 @@ class Loader(Service):
         if topic == JOBS_TOPIC:
             self.wake()
 
-    def follow(self, firings: list[Firing], going_on: frozenset[UUID]) -> None:
+    def follow(self, firings: list[Firing], going_on: Set[UUID]) -> None:
         """They have been carried out, or refused. A next tick that is near needs no reading; the rest is read when it comes."""
         horizon = self.database_now() // MILLISECONDS + LOOK_AHEAD_SECONDS
         soon = []
         for firing in firings:
             job = firing.job
             self._loaded.pop(job.id, None)
+            self._moved.add(job.id)
             tick, fire = firing.next_tick, firing.next_fire
             if tick is not None and fire is not None and fire <= horizon and job.id in going_on:
                 soon.append(replace(job, tick=tick, fire=fire, utc_offset=firing.utc_offset))

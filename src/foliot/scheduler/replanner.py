@@ -11,7 +11,6 @@ the rules; a node with other rules looks through the shard once, and corrects ea
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -26,7 +25,7 @@ from foliot.triggers.zones import offset_at, rules_fingerprint, zone_named
 
 INTERVAL_SECONDS = 1.0
 BATCH = 1000
-BEGINNING = (datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))
+BEGINNING = (0, UUID(int=0))
 
 
 class Replanner(Service):
@@ -68,7 +67,7 @@ class Replanner(Service):
             for found in page:
                 if found.utc_offset is not None and offset_now(found) != found.utc_offset:
                     moved += await self._correct(found.id)
-            after = (page[-1].fire_at, page[-1].id)
+            after = (page[-1].due_bucket, page[-1].id)
         return moved
 
     async def _correct(self, job_id: UUID) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
@@ -21,12 +22,15 @@ from foliot.store import queries
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, array_text
 from foliot.store.shards import Epochs
+from foliot.triggers.base import to_datetime
 
 decode_days = msgspec.json.Decoder(CalendarDays).decode
 schedule_decoder = msgspec.json.Decoder(Schedule)
 decode_json = msgspec.json.Decoder().decode
 # What `buffer_all` may keep waiting.
 BUFFER_MAX = 1000
+# A node that freezes while it fires ahead of an instant keeps the jobs locked for no longer.
+AHEAD_SECONDS = 3.0
 NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 
 
@@ -51,10 +55,11 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    moved: int
+    moved: frozenset[UUID]
+    """The jobs whose cursor moved."""
     fired: int
-    going_on: frozenset[UUID]
-    """The jobs whose cursor moved to a tick that is to come."""
+    ended: frozenset[UUID]
+    """Those of them for which no tick is to come."""
     queues: tuple[str, ...]
     workers: tuple[UUID, ...]
     """Those that hold a run which is to make room."""
@@ -66,7 +71,7 @@ class ShardJob:
     """A job of a shard, with what tells whether its cursor is still where it belongs."""
 
     id: UUID
-    fire_at: datetime
+    due_bucket: int
     next_at: datetime
     utc_offset: int | None
     timezone: str
@@ -79,6 +84,9 @@ class Tick:
     outcome: str
     run_id: UUID | None
     blocked_by: UUID | None
+
+
+FireAhead = Callable[[Sequence[Firing]], Awaitable[Fired]]
 
 
 class Jobs:
@@ -158,7 +166,7 @@ class Jobs:
     async def stale_jobs(self, limit: int) -> list[UUID]:
         return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit)]
 
-    async def jobs_of_shard(self, shard: int, after: tuple[datetime, UUID], limit: int) -> list[ShardJob]:
+    async def jobs_of_shard(self, shard: int, after: tuple[int, UUID], limit: int) -> list[ShardJob]:
         rows = await self._database.fetch(self._queries["jobs_of_shard"], shard, *after, limit)
         return [ShardJob(*row) for row in rows]
 
@@ -171,7 +179,41 @@ class Jobs:
 
     async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
         """Safe to repeat: a cursor that has moved is not moved again."""
-        given = [
+        arguments = self._firing_arguments(scheduler_id, epochs, firings, self._database.clock.sql_now(), is_ahead=False)
+        row = await self._partitions.with_partition(partial(self._database.fetch_row, self._queries["fire_ticks"], *arguments))
+        return _fired(row)
+
+    @asynccontextmanager
+    async def firing_ahead(self, scheduler_id: UUID, epochs: Epochs, fire: int) -> AsyncIterator[FireAhead]:
+        """Fires ahead of an instant, in a transaction that commits when it has come: by then all the work is done.
+
+        The server keeps the time, on its own clock. Whatever goes wrong on the way, nothing has been fired.
+        """
+        async with self._database.transaction(statement_seconds=AHEAD_SECONDS, idle_seconds=AHEAD_SECONDS) as session:
+
+            async def fire_ticks(firings: Sequence[Firing]) -> Fired:
+                arguments = self._firing_arguments(scheduler_id, epochs, firings, to_datetime(fire), is_ahead=True)
+                return _fired(await session.fetchrow(self._queries["fire_ticks"].sql, *arguments))
+
+            yield fire_ticks
+            await session.fetchval(self._queries["sleep_until"].sql, fire)
+
+    def _firing_arguments(
+        self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing], at: datetime | None, *, is_ahead: bool
+    ) -> list[object]:
+        held = {f.job.shard: epochs[f.job.shard] for f in firings if f.job.shard in epochs}
+        notes = [
+            {"job_id": f.job.id, "version": f.job.version, "expected": f.job.tick, "tick": n.tick, "until": n.until, "reason": n.reason}
+            for f in firings
+            for n in f.notes
+        ]
+        return [
+            scheduler_id,
+            self._aging,
+            at,
+            list(held),
+            list(held.values()),
+            BUFFER_MAX,
             array_text(f.job.id for f in firings),
             array_text(f.job.version for f in firings),
             array_text(f.job.shard for f in firings),
@@ -182,18 +224,9 @@ class Jobs:
             array_text(f.utc_offset for f in firings),
             array_text(f.tick for f in firings),
             array_text(f.run_id for f in firings),
+            msgspec.json.encode(notes).decode(),
+            is_ahead,
         ]
-        notes = [
-            {"job_id": f.job.id, "version": f.job.version, "expected": f.job.tick, "tick": n.tick, "until": n.until, "reason": n.reason}
-            for f in firings
-            for n in f.notes
-        ]
-        held = {f.job.shard: epochs[f.job.shard] for f in firings if f.job.shard in epochs}
-        fence = (scheduler_id, self._aging, self._database.clock.sql_now(), list(held), list(held.values()), BUFFER_MAX)
-        write = partial(self._database.fetch_row, self._queries["fire_ticks"], *fence, *given, msgspec.json.encode(notes).decode())
-        row = await self._partitions.with_partition(write)
-        assert row is not None  # noqa: S101
-        return Fired(row[0], row[1], frozenset(row[2]), tuple(row[3]), tuple(row[4]), row[5])
 
     async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:
         now = self._database.clock.sql_now()
@@ -216,6 +249,11 @@ class Jobs:
 
     async def list_ticks(self, job_id: UUID, limit: int) -> list[Tick]:
         return [Tick(*row) for row in await self._database.fetch(self._queries["list_ticks"], job_id, limit)]
+
+
+def _fired(row: Record | None) -> Fired:
+    assert row is not None  # noqa: S101
+    return Fired(frozenset(row[0]), row[1], frozenset(row[2]), tuple(row[3]), tuple(row[4]), row[5])
 
 
 def _job(row: Record) -> RecurringJob:

@@ -119,10 +119,10 @@ class Database:
         await self._retrying(name, work, is_repeatable=True)
 
     @asynccontextmanager
-    async def transaction(self, *, statement_seconds: float = MAINTENANCE_SECONDS) -> AsyncIterator[Any]:
+    async def transaction(self, *, statement_seconds: float = MAINTENANCE_SECONDS, idle_seconds: float | None = None) -> AsyncIterator[Any]:
         """One transaction on one session, for the rare unit of several statements. It is not repeated by itself."""
         async with self._session() as session:
-            await session.execute(self._begin(statement_seconds))
+            await session.execute(self._begin(statement_seconds, idle_seconds))
             try:
                 yield session
             except BaseException:
@@ -195,8 +195,10 @@ class Database:
             "client_connection_check_interval": 1000,
         }
 
-    def _begin(self, statement_seconds: float) -> str:
+    def _begin(self, statement_seconds: float, idle_seconds: float | None) -> str:
         limits = self._limits() | {"statement_timeout": int(statement_seconds * 1000)}
+        if idle_seconds is not None:
+            limits["idle_in_transaction_session_timeout"] = int(idle_seconds * 1000)
         return "; ".join(["begin", *(f"set local {name} = {milliseconds}" for name, milliseconds in limits.items())])
 
 

@@ -2,6 +2,10 @@
 
 CREATE SCHEMA foliot;
 
+CREATE FUNCTION foliot.due_bucket(at timestamp with time zone) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (floor((EXTRACT(epoch FROM at) / (4)::numeric)))::bigint;
+
 CREATE TABLE foliot.attempts (
     run_id uuid NOT NULL,
     token bigint NOT NULL,
@@ -80,10 +84,11 @@ CREATE TABLE foliot.jobs (
     calendar text GENERATED ALWAYS AS ((schedule ->> 'calendar'::text)) STORED,
     calendar_version bigint,
     utc_offset bigint,
+    due_bucket bigint GENERATED ALWAYS AS (foliot.due_bucket(fire_at)) STORED,
     CONSTRAINT jobs_fire_with_their_tick CHECK (((fire_at IS NULL) OR (next_at IS NOT NULL))),
     CONSTRAINT jobs_paused_do_not_fire CHECK (((paused_at IS NULL) OR (fire_at IS NULL)))
 )
-WITH (fillfactor='80');
+WITH (fillfactor='70');
 
 CREATE TABLE foliot.migrations (
     version bigint NOT NULL,
@@ -200,7 +205,7 @@ CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WH
 
 CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_version) WHERE (calendar IS NOT NULL);
 
-CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, fire_at) WHERE (fire_at IS NOT NULL);
+CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_bucket IS NOT NULL);
 
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
 

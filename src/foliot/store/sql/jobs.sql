@@ -102,10 +102,11 @@ select true from resumed
 select j.id, j.version, extract(epoch from j.next_at)::bigint, extract(epoch from j.fire_at)::bigint, j.schedule,
     floor(extract(epoch from j.created_at))::bigint, j.shard, j.utc_offset, c.days
 from unnest($1::bigint[]) as mine (shard)
+cross join (select coalesce($4::timestamptz, clock_timestamp()) + $3::float8 * interval '1 second' as at) as horizon
 cross join lateral (
     select * from foliot.jobs
-    where shard = mine.shard and fire_at <= coalesce($4::timestamptz, clock_timestamp()) + $3::float8 * interval '1 second'
-    order by fire_at
+    where shard = mine.shard and due_bucket <= foliot.due_bucket(horizon.at) and fire_at <= horizon.at
+    order by due_bucket, fire_at
     limit $2::bigint
 ) as j
 left join foliot.calendars c on c.name = j.calendar
@@ -116,8 +117,8 @@ select j.id from foliot.calendars c join foliot.jobs j on j.calendar = c.name an
 
 -- name: jobs_of_shard
 -- Those that will fire, in the order in which they will, a page at a time: for a look through their cursors.
-select id, fire_at, next_at, utc_offset, coalesce(schedule ->> 'timezone', 'UTC') from foliot.jobs
-where shard = $1::bigint and (fire_at, id) > ($2::timestamptz, $3::uuid) order by fire_at, id limit $4::bigint
+select id, due_bucket, next_at, utc_offset, coalesce(schedule ->> 'timezone', 'UTC') from foliot.jobs
+where shard = $1::bigint and (due_bucket, id) > ($2::bigint, $3::uuid) order by due_bucket, id limit $4::bigint
 
 -- name: replan_job
 -- The cursor is set anew, because the rules by which it was found have changed; only from where it was read, and only if nobody edited it.
@@ -135,12 +136,13 @@ select id from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock
 -- Moves cursors, makes runs, and notes what did not become one, in one transaction, and only under epochs that are still in force. The
 -- cursor is compared with what it was read as: a tick that another node dealt with matches nothing, nor does one that is not due yet.
 -- The overlap policy is that of the version it was read with, which is compared too. What must make room for a new run is marked.
+-- Ahead of the instant ($18), only what has nothing in its way is fired: what is open now may have ended by then. No lock on the shards is
+-- needed: that on the job's row makes whoever else fires it wait, and find the cursor moved.
 with clock as (
     select coalesce($3::timestamptz, clock_timestamp()) as at
 ), mine as (
     select s.id from foliot.shards s join unnest($4::bigint[], $5::bigint[]) as e (id, epoch) on s.id = e.id and s.epoch = e.epoch, clock
     where s.owner_id = $1::uuid and s.expires_at > clock.at
-    for share of s
 ), decided as materialized (
     select g.*, open.blocking_id, case
             when g.tick_at is null then null
@@ -160,7 +162,7 @@ with clock as (
         select (array_agg(r.id order by r.state = 'held', r.tick_at))[1] as blocking_id, count(*) filter (where r.state = 'held') as held
         from foliot.runs r where r.job_id = g.job_id and g.overlap <> 'allow_all'
     ) as open
-    where g.shard in (select id from mine)
+    where g.shard in (select id from mine) and not ($18::boolean and open.blocking_id is not null)
 ), moved as (
     update foliot.jobs j
     set next_at = d.next_at,
@@ -199,9 +201,13 @@ with clock as (
     from clock, jsonb_to_recordset($17::jsonb) as n (job_id uuid, version bigint, expected bigint, tick bigint, until bigint, reason text)
     join moved m on m.id = n.job_id and m.version = n.version and m.expected_at = to_timestamp(n.expected)
 )
-select (select count(*) from moved), (select count(*) from fired), array(select id from moved where fire_at is not null),
+select array(select id from moved), (select count(*) from fired), array(select id from moved where fire_at is null),
     array(select distinct queue from fired where state = 'ready'),
     array(select worker_id from making_room where worker_id is not null), exists (select from making_room)
+
+-- name: sleep_until
+-- Keeps the transaction that fires ahead of an instant open until it has come.
+select pg_sleep(greatest(0, extract(epoch from to_timestamp($1::bigint) - clock_timestamp())))
 
 -- name: release_held
 -- held -> ready: the oldest held run of each job whose other runs have ended. Only the shard's owner does it, or two would start at once.
@@ -222,17 +228,18 @@ returning queue
 
 -- name: insert_triggered_run
 -- A run by hand, beside the schedule. Sent again after a lost answer, it finds the run that it made, live or finished ($5: since when), and
--- makes no other.
-with made as (
+-- makes no other. A tick that is being fired ahead of its instant is waited for: it did not know of this run.
+with job as (
+    select * from foliot.jobs where id = $2::uuid for share
+), made as (
     insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
     select $1::uuid, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $3::bigint, j.priority, 'ready', j.queue, j.task,
         j.name, j.payload, j.options, j.id, at
-    from foliot.jobs j, (select coalesce($4::timestamptz, clock_timestamp()) as at) as clock
-    where j.id = $2::uuid
-        and not exists (select from foliot.history h where h.id = $1::uuid and h.finished_at >= $5::timestamptz)
+    from job j, (select coalesce($4::timestamptz, clock_timestamp()) as at) as clock
+    where not exists (select from foliot.history h where h.id = $1::uuid and h.finished_at >= $5::timestamptz)
     on conflict (id) do nothing
 )
-select queue from foliot.jobs where id = $2::uuid
+select queue from job
 
 -- name: insert_backfill
 -- Runs for ticks of the past. One that became a run before, live or finished, is left alone: its id says so.
