@@ -64,10 +64,13 @@ async def recurring_jobs(url: str, stored: int) -> None:
     took = await recurring.delayed(url, due=50_000, stored=stored)
     say("delayed", due=50_000, stored=stored, **_rounded(took))
     print(f"50,000 delayed jobs due at once beside {stored:,} others: the last is ready after {took['last_ready_seconds']:.2f} s\n")
-    few = await recurring.tick_cost(url, jobs=200, seconds=15, stored=stored // 100)
-    many = await recurring.tick_cost(url, jobs=200, seconds=15, stored=stored)
+    # The few before and after, since the machine may change its pace meanwhile.
+    before = await recurring.tick_cost(url, jobs=1000, seconds=15, stored=stored // 100)
+    many = await recurring.tick_cost(url, jobs=1000, seconds=15, stored=stored)
+    after = await recurring.tick_cost(url, jobs=1000, seconds=15, stored=stored // 100)
+    few = {name: (before[name] + after[name]) / 2 for name in before}
     ratio = {name: many[name] / few[name] for name in few}
-    say("tick_cost", jobs=200, stored=[stored // 100, stored], few=_rounded(few), many=_rounded(many), ratio=_rounded(ratio))
+    say("tick_cost", jobs=1000, stored=[stored // 100, stored], few=_rounded(few), many=_rounded(many), ratio=_rounded(ratio))
     print(
         f"what a tick costs with {stored:,} jobs stored, by {stored // 100:,}: "
         + ", ".join(f"{n} {r:.2f}" for n, r in ratio.items())
