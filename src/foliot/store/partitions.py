@@ -16,7 +16,7 @@ from foliot.store.postgres import Database
 
 T = TypeVar("T")
 
-PARENTS = ("history", "attempts", "ticks")
+PARENTS = ("history", "attempts", "ticks", "logs")
 DAYS_AHEAD = 7
 
 

@@ -16,7 +16,7 @@ CREATE TABLE foliot.attempts (
     outcome text NOT NULL,
     error jsonb,
     output bytea,
-    CONSTRAINT attempts_outcome_is_known CHECK ((outcome = ANY (ARRAY['error'::text, 'timeout'::text, 'lost'::text])))
+    CONSTRAINT attempts_outcome_is_known CHECK ((outcome = ANY (ARRAY['error'::text, 'timeout'::text, 'lost'::text, 'snoozed'::text])))
 )
 PARTITION BY RANGE (finished_at);
 
@@ -27,6 +27,22 @@ CREATE TABLE foliot.calendars (
     updated_at timestamp with time zone NOT NULL,
     days jsonb NOT NULL
 );
+
+CREATE TABLE foliot.circuits (
+    task text NOT NULL,
+    failures bigint NOT NULL,
+    open_until timestamp with time zone,
+    probe_id uuid,
+    updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE foliot.fair_keys (
+    queue text NOT NULL,
+    key text NOT NULL,
+    rank bigint NOT NULL
+)
+WITH (fillfactor='50');
 
 CREATE TABLE foliot.history (
     id uuid NOT NULL,
@@ -51,9 +67,18 @@ CREATE TABLE foliot.history (
     output bytea,
     job_id uuid,
     tick_at timestamp with time zone,
+    rerun_of uuid,
+    fingerprint text,
     CONSTRAINT history_state_is_terminal CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
+
+CREATE TABLE foliot.idempotency (
+    key text NOT NULL,
+    fingerprint text NOT NULL,
+    answer jsonb NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
 
 CREATE TABLE foliot.job_versions (
     job_id uuid NOT NULL,
@@ -90,11 +115,42 @@ CREATE TABLE foliot.jobs (
 )
 WITH (fillfactor='70');
 
+CREATE TABLE foliot.logs (
+    run_id uuid NOT NULL,
+    token bigint NOT NULL,
+    part bigint NOT NULL,
+    written_at timestamp with time zone NOT NULL,
+    chunk bytea NOT NULL
+)
+PARTITION BY RANGE (written_at);
+
 CREATE TABLE foliot.migrations (
     version bigint NOT NULL,
     name text NOT NULL,
     checksum text NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE TABLE foliot.pauses (
+    kind text NOT NULL,
+    name text NOT NULL,
+    paused_at timestamp with time zone NOT NULL,
+    until_at timestamp with time zone,
+    reason text,
+    actor text,
+    CONSTRAINT pauses_kind_is_known CHECK ((kind = ANY (ARRAY['queue'::text, 'task'::text, 'everything'::text])))
+);
+
+CREATE TABLE foliot.queues (
+    name text NOT NULL,
+    max_running bigint,
+    max_depth bigint,
+    updated_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE foliot.rate_starts (
+    rate_key text NOT NULL,
+    started_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE foliot.runs (
@@ -117,6 +173,16 @@ CREATE TABLE foliot.runs (
     job_id uuid,
     tick_at timestamp with time zone,
     cancel jsonb,
+    expires_at timestamp with time zone,
+    rerun_of uuid,
+    unique_key text,
+    concurrency_key text,
+    concurrency_limit bigint,
+    rate_key text,
+    rate_limit bigint,
+    rate_seconds double precision,
+    is_probe boolean,
+    progress jsonb,
     CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
     CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
 )
@@ -163,12 +229,23 @@ CREATE TABLE foliot.workers (
     tasks text[] NOT NULL,
     started_at timestamp with time zone NOT NULL,
     beat_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone NOT NULL
+    expires_at timestamp with time zone NOT NULL,
+    labels jsonb DEFAULT '{}'::jsonb NOT NULL,
+    draining_at timestamp with time zone
 )
 WITH (fillfactor='50');
 
 ALTER TABLE ONLY foliot.calendars
     ADD CONSTRAINT calendars_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY foliot.circuits
+    ADD CONSTRAINT circuits_pkey PRIMARY KEY (task);
+
+ALTER TABLE ONLY foliot.fair_keys
+    ADD CONSTRAINT fair_keys_pkey PRIMARY KEY (queue, key);
+
+ALTER TABLE ONLY foliot.idempotency
+    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (key);
 
 ALTER TABLE ONLY foliot.job_versions
     ADD CONSTRAINT job_versions_pkey PRIMARY KEY (job_id, version);
@@ -181,6 +258,12 @@ ALTER TABLE ONLY foliot.jobs
 
 ALTER TABLE ONLY foliot.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY foliot.pauses
+    ADD CONSTRAINT pauses_pkey PRIMARY KEY (kind, name);
+
+ALTER TABLE ONLY foliot.queues
+    ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY foliot.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
@@ -199,9 +282,13 @@ ALTER TABLE ONLY foliot.workers
 
 CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
 
+CREATE INDEX history_dead ON ONLY foliot.history USING btree (finished_at, id) WHERE (state = 'failed'::text);
+
 CREATE INDEX history_id ON ONLY foliot.history USING btree (id);
 
 CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX idempotency_expiring ON foliot.idempotency USING btree (expires_at);
 
 CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_version) WHERE (calendar IS NOT NULL);
 
@@ -209,17 +296,29 @@ CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_
 
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
 
+CREATE INDEX logs_run ON ONLY foliot.logs USING btree (run_id, token, part);
+
+CREATE INDEX rate_starts_key ON foliot.rate_starts USING btree (rate_key, started_at);
+
 CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT NULL);
+
+CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text));
+
+CREATE INDEX runs_gated ON foliot.runs USING btree (concurrency_key, rank) WHERE (concurrency_key IS NOT NULL);
 
 CREATE INDEX runs_held ON foliot.runs USING btree (job_id) WHERE (state = 'held'::text);
 
 CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX runs_rated ON foliot.runs USING btree (rate_key, rank) WHERE ((rate_key IS NOT NULL) AND (state = 'held'::text));
 
 CREATE INDEX runs_ready ON foliot.runs USING btree (queue, rank) WHERE (state = 'ready'::text);
 
 CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 'running'::text);
 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
+
+CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (unique_key IS NOT NULL);
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,9 @@ import msgspec
 
 from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
 from foliot.model.run import Cancel, Claim, RunOptions
+from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
+from foliot.worker.executors.output import CappedOutput
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
@@ -36,22 +38,38 @@ class KnownTask:
 class Running:
     """One attempt under way."""
 
-    __slots__ = ("cancel", "claim", "options", "stopped_by", "task", "timer")
+    __slots__ = ("cancel", "claim", "context", "options", "output", "output_max_bytes", "stopped_by", "task", "timer")
 
-    def __init__(self, claim: Claim, options: RunOptions) -> None:
+    def __init__(self, claim: Claim, options: RunOptions, output_max_bytes: int) -> None:
         self.claim = claim
         self.options = options
         self.stopped_by: Ending | None = None
         self.cancel: Cancel | None = None
+        self.output: CappedOutput | None = None
+        self.output_max_bytes = output_max_bytes
+        self.context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=self.write)
         self.task: asyncio.Task[None]
         self.timer: asyncio.TimerHandle
 
+    def write(self, chunk: bytes) -> None:
+        if self.output is None:
+            self.output = CappedOutput(self.output_max_bytes)
+        self.output.write(chunk)
+
 
 class Attempts:
-    def __init__(self, *, tasks: Mapping[str, KnownTask], slots: Mapping[str, int], on_outcome: Callable[[Outcome, Claim], None]) -> None:
+    def __init__(
+        self,
+        *,
+        tasks: Mapping[str, KnownTask],
+        slots: Mapping[str, int],
+        output_max_bytes: int,
+        on_outcome: Callable[[Outcome, Claim], None],
+    ) -> None:
         self._tasks = tasks
         self._slots = dict(slots)
         self._free = dict(slots)
+        self._output_max_bytes = output_max_bytes
         self._on_outcome = on_outcome
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
@@ -70,7 +88,7 @@ class Attempts:
     def start(self, claim: Claim) -> None:
         known = self._tasks[claim.task]
         options = decode_options(claim.options).or_else(known.options) if claim.options else known.options
-        running = Running(claim, options)
+        running = Running(claim, options, self._output_max_bytes)
         self._running[claim.run_id, claim.token] = running
         self._free[claim.queue] -= 1
         self._all_ended.clear()
@@ -97,12 +115,13 @@ class Attempts:
     def _stop(self, running: Running, why: Ending) -> None:
         if running.stopped_by is None:
             running.stopped_by = why
+            running.context.ask_to_stop()
             running.task.cancel()
 
     async def _attempt(self, running: Running, executor: Executor) -> None:
         claim = running.claim
         try:
-            attempted = await executor(decode_payload(claim.payload) if claim.payload else {})
+            attempted = await executor(decode_payload(claim.payload) if claim.payload else {}, running.context)
         except asyncio.CancelledError:
             attempted = stopped(running)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
@@ -111,6 +130,8 @@ class Attempts:
         if running.stopped_by is Ending.CANCELLED and attempted.ending is Ending.FAILED:
             # What fails while it is cancelled was cancelled. What had finished first stands.
             attempted = stopped(running)
+        if running.output is not None:
+            attempted = replace(attempted, output=running.output.value())
         running.timer.cancel()
         del self._running[claim.run_id, claim.token]
         self._free[claim.queue] += 1

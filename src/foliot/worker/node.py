@@ -52,7 +52,7 @@ class WorkerNode:
         self._is_hurried = asyncio.Event()
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
-        self._attempts = Attempts(tasks=known, slots=queues, on_outcome=self._ended)
+        self._attempts = Attempts(tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended)
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
         )
@@ -96,7 +96,7 @@ class WorkerNode:
         defaults = RunOptions(retries=self._config.retries, timeout_seconds=self._config.timeout_seconds)
         limit = self._config.result_max_bytes
         known = {
-            "shell": KnownTask(shell(output_max_bytes=self._config.output_max_bytes), defaults),
+            "shell": KnownTask(shell(), defaults),
             "simulate": KnownTask(simulate(self._clock), defaults),
         }
         for task in app.tasks.values():

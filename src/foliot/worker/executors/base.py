@@ -1,7 +1,7 @@
 """What every kind of task looks like to a worker.
 
-An executor gets the payload and returns how the attempt ended. It must stop when it is cancelled, taking along whatever it started, and let
-the CancelledError through: the worker knows why it cancelled.
+An executor gets the payload and the attempt's context, and returns how the attempt ended. Output goes to the context as it comes. It must
+stop when it is cancelled, taking along whatever it started, and let the CancelledError through: the worker knows why it cancelled.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from foliot.model.outcome import Attempted
+from foliot.sdk.context import Context
 
 
 class Executor(Protocol):
-    async def __call__(self, payload: dict[str, Any]) -> Attempted: ...
+    async def __call__(self, payload: dict[str, Any], context: Context) -> Attempted: ...

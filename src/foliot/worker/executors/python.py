@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.app import Function
+from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
 
 SUCCEEDED_WITH_NOTHING = Attempted(Ending.SUCCEEDED)
 
 
 def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
-    async def execute(payload: dict[str, Any]) -> Attempted:
-        result = await function(**payload)
+    async def execute(payload: dict[str, Any], context: Context) -> Attempted:
+        result = await function(**payload, **wanted(function, context))
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
 
 
 def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_bytes: int) -> Executor:
-    async def execute(payload: dict[str, Any]) -> Attempted:
-        result = await asyncio.get_running_loop().run_in_executor(threads, partial(_call, function, payload))
+    async def execute(payload: dict[str, Any], context: Context) -> Attempted:
+        result = await asyncio.get_running_loop().run_in_executor(threads, partial(_call, function, payload | wanted(function, context)))
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
+
+
+def wanted(function: Function, context: Context) -> dict[str, Any]:
+    """The context, for a function that asks for it."""
+    return {"ctx": context} if asks_for_context(function) else {}
+
+
+@cache
+def asks_for_context(function: Function) -> bool:
+    try:
+        return "ctx" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _call(function: Function, payload: dict[str, Any]) -> Any:

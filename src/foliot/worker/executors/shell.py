@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import DEVNULL, STDOUT, Process
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, BinaryIO
 
@@ -19,8 +19,8 @@ from msgspec import Meta
 
 from foliot.config import PREFIX
 from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.output import CappedOutput
 
 CHUNK = 65_536
 DRAIN_SECONDS = 1.0
@@ -31,11 +31,10 @@ class ShellPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: Annotated[str, Meta(min_length=1, max_length=100_000)]
 
 
-def shell(*, output_max_bytes: int) -> Executor:
-    async def execute(payload: dict[str, Any]) -> Attempted:
+def shell() -> Executor:
+    async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         asked = msgspec.convert(payload, ShellPayload)
-        output = CappedOutput(output_max_bytes)
-        with _pipe_into(output) as (pipe, ended):
+        with _pipe_into(context.write) as (pipe, ended):
             process = await _start(asked.command, pipe)
             pipe.close()
             try:
@@ -49,7 +48,7 @@ def shell(*, output_max_bytes: int) -> Executor:
             finally:
                 # Whatever the command left behind in its group.
                 _signal_group(process, signal.SIGKILL)
-        return judge(status, output.value())
+        return judge(status)
 
     return execute
 
@@ -58,16 +57,16 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
-def judge(status: int, output: bytes) -> Attempted:
+def judge(status: int) -> Attempted:
     if status == 0:
-        return Attempted(Ending.SUCCEEDED, result='{"exit_code":0}', output=output)
+        return Attempted(Ending.SUCCEEDED, result='{"exit_code":0}')
     if status < 0:
-        return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {_signal_name(-status)}"), output=output)
-    return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {status}"), output=output)
+        return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {_signal_name(-status)}"))
+    return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {status}"))
 
 
 @contextmanager
-def _pipe_into(output: CappedOutput) -> Iterator[tuple[BinaryIO, asyncio.Event]]:
+def _pipe_into(write: Callable[[bytes], None]) -> Iterator[tuple[BinaryIO, asyncio.Event]]:
     """A pipe of our own: asyncio's would make `wait` wait for everybody who holds it, and can't be let go of while somebody does."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     reading, writing = os.pipe()
@@ -76,7 +75,7 @@ def _pipe_into(output: CappedOutput) -> Iterator[tuple[BinaryIO, asyncio.Event]]
     def read() -> None:
         with suppress(BlockingIOError):
             if chunk := os.read(reading, CHUNK):
-                output.write(chunk)
+                write(chunk)
             else:
                 loop.remove_reader(reading)
                 ended.set()

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from foliot.clock import Clock
 from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
 
 
@@ -21,7 +22,7 @@ class SimulatePayload(msgspec.Struct, frozen=True):
 
 
 def simulate(clock: Clock) -> Executor:
-    async def execute(payload: dict[str, Any]) -> Attempted:
+    async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         asked = msgspec.convert(payload, SimulatePayload)
         await clock.sleep(asked.execution_time_ms / 1000)
         if random.random() < asked.fail_rate:  # noqa: S311
