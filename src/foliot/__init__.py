@@ -1,9 +1,10 @@
 """Foliot: a distributed job scheduler on PostgreSQL."""
 
 from foliot.errors import FoliotError
+from foliot.model.gates import Circuit
 from foliot.model.retry import Backoff
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
 
 __version__ = "0.1.0"
-__all__ = ["App", "Backoff", "Context", "FoliotError", "Task", "__version__"]
+__all__ = ["App", "Backoff", "Circuit", "Context", "FoliotError", "Task", "__version__"]

@@ -123,7 +123,7 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     around.events.emit(ProcessStopped("scheduler"))
 
 
-async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[str, int]) -> None:
+async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[str, int], labels: Mapping[str, str] | None = None) -> None:
     from foliot.worker.node import WorkerNode
 
     around = surroundings(config, "worker")
@@ -131,11 +131,20 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
         await store.check_schema()
         listen_url = listen_url_of(config, store)
         node = WorkerNode(
-            store=store, config=config, clock=around.clock, events=around.events, app=app, queues=queues, listen_url=listen_url
+            store=store,
+            config=config,
+            clock=around.clock,
+            events=around.events,
+            app=app,
+            queues=queues,
+            listen_url=listen_url,
+            labels=labels,
         )
         await node.start()
         around.events.emit(ProcessStarted("worker"))
-        await stop.asked.wait()
+        drained = asyncio.create_task(node.drained(), name="drained")
+        await _until(stop.asked, drained)
+        drained.cancel()
         hurrying = asyncio.create_task(_hurry(stop, node), name="hurry")
         await node.stop()
         hurrying.cancel()

@@ -51,6 +51,16 @@ class Conflict(FoliotError):
     code = "conflict"
 
 
+class QueueFull(FoliotError):
+    """The queue is as deep as it may be. `retry_after`: seconds after which it is worth trying again."""
+
+    code = "queue_full"
+
+    def __init__(self, detail: str, *, retry_after: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
 class ConfigurationError(FoliotError):
     """A setting is unknown, of the wrong type, or contradicts another."""
 

@@ -113,6 +113,27 @@ class CursorsReplanned(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RunsAdmitted(Event):
+    """The limits of their keys let them pass."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitOpened(Event):
+    """A task failed so often in a row that it rests for a while."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitClosed(Event):
+    """A task that had failed has succeeded."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunsCancelled(Event):
     """They were asked to end, and nobody held them any more."""
 
@@ -166,6 +187,13 @@ class RunsLost(Event):
 
     requeued: int
     buried: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDraining(Event):
+    """It takes nothing more, and stops when it has finished what it has."""
+
+    worker_id: UUID
 
 
 @dataclass(frozen=True, slots=True)

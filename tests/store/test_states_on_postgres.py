@@ -23,8 +23,9 @@ async def place(store: Store, sql: Any, state: RunState) -> UUID:
     await store.runs.insert_runs([NewRun(id=run_id, task="t", queue="q")])
     worker = WORKER if state is RunState.RUNNING else None
     if state in LIVE:
-        await sql.execute("update foliot.runs set state = $2, worker_id = $3, token = $4, started_at = now() where id = $1",
-                          run_id, state, worker, TOKEN)  # fmt: skip
+        held_by = "limit" if state is RunState.HELD else None
+        await sql.execute("update foliot.runs set state = $2, worker_id = $3, token = $4, started_at = now(), held_by = $5 where id = $1",
+                          run_id, state, worker, TOKEN, held_by)  # fmt: skip
         return run_id
     await sql.execute(
         """

@@ -6,9 +6,11 @@ from fastapi import FastAPI
 
 from foliot import __version__
 from foliot.api import problems
+from foliot.api.back_pressure import BackPressure
 from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.calendars import calendars_router
+from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
 from foliot.api.routes.jobs import jobs_router
 from foliot.api.routes.recurring import RecurringRoutes
@@ -24,9 +26,15 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     problems.install(app)
     app.add_middleware(LocalGuard)
     known_tasks = KnownTasks(store=store, clock=clock)
+    back_pressure = BackPressure(store=store, clock=clock)
     app.include_router(health_router(store=store))
     app.include_router(RecurringRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
-    app.include_router(jobs_router(store=store, submitter=submitter, known_tasks=known_tasks, body_max_bytes=config.body_max_bytes))
+    app.include_router(
+        jobs_router(
+            store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, body_max_bytes=config.body_max_bytes
+        )
+    )
     app.include_router(runs_router(store=store, body_max_bytes=config.body_max_bytes))
+    app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))
     return app

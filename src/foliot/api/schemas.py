@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.calendar import NamedCalendar
+from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
@@ -80,6 +81,10 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
+    concurrency: Concurrency | None = None
+    rate: Rate | None = None
+    fairness_key: Annotated[Key, Meta(description="Whose turn it is: runs of each key in turn.")] | None = None
+    guarantee: Guarantee | None = None
 
     def task_name(self) -> str:
         named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
@@ -198,7 +203,15 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.retries is not None and self.max_retries is not None:
             raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
         retries = self.max_retries if self.retries is None else self.retries
-        return RunOptions(retries=retries, timeout_seconds=self.timeout_seconds, backoff=self.backoff)
+        return RunOptions(
+            retries=retries,
+            timeout_seconds=self.timeout_seconds,
+            backoff=self.backoff,
+            concurrency=self.concurrency,
+            rate=self.rate,
+            fairness_key=self.fairness_key,
+            guarantee=self.guarantee,
+        )
 
 
 def planned_from(job: RecurringJob, now: datetime, *, field: str = "cron") -> RecurringJob:

@@ -11,7 +11,9 @@ from foliot.clock import Clock
 from foliot.errors import FoliotError
 from foliot.events import EventBus, RunsSubmitted
 from foliot.model.run import NewRun, StoredRun
+from foliot.model.states import RunState
 from foliot.service import Service
+from foliot.store.hints import GATES_TOPIC
 from foliot.store.store import Store
 
 BATCH = 500
@@ -46,6 +48,8 @@ class Submitter(Service):
     async def _store_all(self, batch: list[tuple[NewRun, asyncio.Future[StoredRun]]]) -> None:
         try:
             stored = await self._store.runs.insert_runs([run for run, _ in batch])
+            if fair := [run.id for run, _ in batch if run.options is not None and "fairness_key" in run.options]:
+                await self._store.gates.rank_fairly(fair)
         except Exception as error:
             if isinstance(error, FoliotError) or len(batch) == 1:
                 for _, answer in batch:
@@ -56,7 +60,9 @@ class Submitter(Service):
             for one in batch:
                 await self._store_all([one])
             return
-        self._store.hints.send({run.queue for run, _ in batch if stored[run.id].due_at <= stored[run.id].created_at})
+        self._store.hints.send({run.queue for run, _ in batch if stored[run.id].state is RunState.READY})
+        if any(found.state is RunState.HELD for found in stored.values()):
+            self._store.hints.send([GATES_TOPIC])
         self.events.emit(RunsSubmitted(len(batch)))
         for run, answer in batch:
             if not answer.done():

@@ -18,9 +18,12 @@ SLOTS = re.compile(r"[0-9]{1,6}")
 @click.command()
 @click.argument("app", required=False, metavar="[MODULE:APP]")
 @click.option("--queue", "queues", multiple=True, metavar="NAME[=SLOTS]", help="A queue to work on; may be given several times.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Something to know this worker by; may be given several times."
+)
 @click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
 @supervised_option
-def command(app: str | None, queues: tuple[str, ...], data: str | None, supervised: bool) -> None:
+def command(app: str | None, queues: tuple[str, ...], labels: tuple[str, ...], data: str | None, supervised: bool) -> None:
     """Run a worker node.
 
     MODULE:APP names a foliot.App whose tasks this worker executes; the built-in tasks are always there.
@@ -28,12 +31,24 @@ def command(app: str | None, queues: tuple[str, ...], data: str | None, supervis
     loaded = config.load({"data": data})
     tasks = load_app(app) if app else App()
     slots = parse_queues(queues, loaded.slots) if queues else queues_of(tasks, loaded.slots)
-    run(lambda stop: run_worker(loaded, stop, app=tasks, queues=slots), is_supervised=supervised)
+    said = parse_labels(labels)
+    run(lambda stop: run_worker(loaded, stop, app=tasks, queues=slots, labels=said), is_supervised=supervised)
 
 
 def queues_of(app: App, slots: int) -> dict[str, int]:
     """The default queue and those that the app's tasks declare."""
     return dict.fromkeys([DEFAULT_QUEUE, *(task.queue for task in app.tasks.values())], slots)
+
+
+def parse_labels(given: tuple[str, ...]) -> dict[str, str]:
+    """`zone=eu`."""
+    found = {}
+    for text in given:
+        name, has_value, value = text.partition("=")
+        if not has_value or not NAME_PATTERN.fullmatch(name) or len(value) > 200:
+            raise Invalid(f"--label {text!r}: a label looks like zone=eu", field="label")
+        found[name] = value
+    return found
 
 
 def parse_queues(given: tuple[str, ...], default_slots: int) -> dict[str, int]:

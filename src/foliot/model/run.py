@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.retry import Backoff
 from foliot.model.states import RunState
 
@@ -23,10 +24,15 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
+    concurrency: Concurrency | None = None
+    rate: Rate | None = None
+    fairness_key: Key | None = None
+    guarantee: Guarantee | None = None
 
     def or_else(self, other: RunOptions) -> RunOptions:
-        """These options, and where they are silent the other ones."""
+        """These options, and where they are silent the other ones. Limits are the job's alone: they count when it is stored."""
         return RunOptions(
+            guarantee=other.guarantee if self.guarantee is None else self.guarantee,
             retries=other.retries if self.retries is None else self.retries,
             timeout_seconds=other.timeout_seconds if self.timeout_seconds is None else self.timeout_seconds,
             backoff=other.backoff if self.backoff is None else self.backoff,

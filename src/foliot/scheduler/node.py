@@ -6,6 +6,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.gatekeeper import Gatekeeper
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.promoter import Promoter
 from foliot.scheduler.pruner import Pruner
@@ -21,6 +22,7 @@ class SchedulerNode(Supervisor):
     def __init__(self, *, store: Store, config: Config, clock: Clock, events: EventBus, listen_url: str | None) -> None:
         shards = ShardKeeper(store=store, config=config, clock=clock, events=events)
         loader = Loader(store=store, shards=shards, clock=clock, events=events)
+        gatekeeper = Gatekeeper(store=store, clock=clock, events=events)
         services: list[Service] = [
             shards,
             Pruner(store=store, clock=clock, events=events),
@@ -28,6 +30,7 @@ class SchedulerNode(Supervisor):
             Firer(store=store, shards=shards, loader=loader, clock=clock, events=events),
             Replanner(store=store, shards=shards, clock=clock, events=events),
             Resumer(store=store, shards=shards, clock=clock, events=events),
+            gatekeeper,
             Promoter(store=store, clock=clock, events=events),
             Reaper(store=store, config=config, clock=clock, events=events),
         ]
@@ -36,6 +39,7 @@ class SchedulerNode(Supervisor):
             def hinted(topic: str) -> None:
                 shards.hinted(topic)
                 loader.hinted(topic)
+                gatekeeper.hinted(topic)
 
             services.append(HintListener(store.database, listen_url, hinted, clock=clock, events=events))
         super().__init__(services)

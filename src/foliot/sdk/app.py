@@ -26,6 +26,7 @@ from typing import Any, overload
 import msgspec
 
 from foliot.errors import ApplicationError, Invalid
+from foliot.model.gates import Circuit, Guarantee
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
 
@@ -44,6 +45,7 @@ class Task:
     function: Function
     queue: str
     options: RunOptions
+    circuit: Circuit | None = None
 
     @property
     def is_async(self) -> bool:
@@ -73,6 +75,8 @@ class App:
         retries: int | None = None,
         timeout: float | None = None,
         backoff: Backoff | None = None,
+        guarantee: Guarantee | None = None,
+        circuit: Circuit | None = None,
     ) -> Callable[[Function], Task]: ...
 
     def task(
@@ -85,12 +89,14 @@ class App:
         retries: int | None = None,
         timeout: float | None = None,
         backoff: Backoff | None = None,
+        guarantee: Guarantee | None = None,
+        circuit: Circuit | None = None,
     ) -> Task | Callable[[Function], Task]:
         """Registers a function under its own name, or the one given. `timeout` is in seconds."""
 
         def register(function: Function) -> Task:
-            options = RunOptions(retries=retries, timeout_seconds=timeout, backoff=backoff)
-            task = Task(name or function.__name__, function, queue, options)
+            options = RunOptions(retries=retries, timeout_seconds=timeout, backoff=backoff, guarantee=guarantee)
+            task = Task(name or function.__name__, function, queue, options, circuit)
             self._add(task)
             return task
 

@@ -25,6 +25,8 @@ CHANNEL = "foliot_ready"
 # Every other topic is the name of a queue, and no queue's name has a slash.
 SHARDS_TOPIC = "/shards"
 JOBS_TOPIC = "/jobs"
+GATES_TOPIC = "/gates"
+ALL_QUEUES_TOPIC = "/queues"
 WORKER_TOPIC = "/worker/"
 GATHER_SECONDS = 0.05
 CHECK_SECONDS = 10.0

@@ -21,6 +21,7 @@ from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, columns
 
 decode_json = msgspec.json.Decoder().decode
+LIMITED_SECONDS = 10.0
 BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
 
 
@@ -62,17 +63,16 @@ class Runs:
         return {row[0]: StoredRun(row[0], RunState(row[1]), row[2], row[3]) for row in rows}
 
     async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
-        """Up to the given slots of each queue. A claim whose answer got lost is in doubt: see `recover_claims`."""
-        rows = await self._database.fetch(
-            self._queries["claim_runs"],
-            list(slots),
-            list(slots.values()),
-            tasks,
-            worker_id,
-            self._database.clock.sql_now(),
-            is_repeatable=False,
-        )
-        return [Claim(*row) for row in rows]
+        """Up to the given slots of each queue that has no limit. A claim whose answer got lost is in doubt: see `recover_claims`."""
+        arguments = (list(slots), list(slots.values()), tasks, worker_id, self._database.clock.sql_now(), False)
+        return [Claim(*row) for row in await self._database.fetch(self._queries["claim_runs"], *arguments, is_repeatable=False)]
+
+    async def claim_limited_runs(self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str]) -> list[Claim]:
+        """The same from a queue that has a limit: one worker at a time."""
+        arguments = ([queue], [slots], tasks, worker_id, self._database.clock.sql_now(), True)
+        async with self._database.transaction(statement_seconds=LIMITED_SECONDS) as session:
+            await session.fetchval(self._queries["take_queue"].sql, queue)
+            return [Claim(*row) for row in await session.fetch(self._queries["claim_runs"].sql, *arguments)]
 
     async def recover_claims(self, worker_id: UUID, held: Sequence[tuple[UUID, int]]) -> list[Claim]:
         """What the worker owns beside the runs and tokens that it holds."""

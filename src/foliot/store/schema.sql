@@ -176,13 +176,12 @@ CREATE TABLE foliot.runs (
     expires_at timestamp with time zone,
     rerun_of uuid,
     unique_key text,
-    concurrency_key text,
-    concurrency_limit bigint,
-    rate_key text,
-    rate_limit bigint,
-    rate_seconds double precision,
+    concurrency_key text GENERATED ALWAYS AS ((options #>> '{concurrency,key}'::text[])) STORED,
+    rate_key text GENERATED ALWAYS AS ((options #>> '{rate,key}'::text[])) STORED,
+    held_by text,
     is_probe boolean,
     progress jsonb,
+    CONSTRAINT runs_held_for_a_reason CHECK (((state = 'held'::text) = (held_by IS NOT NULL))),
     CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
     CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
 )
@@ -304,13 +303,11 @@ CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT
 
 CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text));
 
-CREATE INDEX runs_gated ON foliot.runs USING btree (concurrency_key, rank) WHERE (concurrency_key IS NOT NULL);
-
 CREATE INDEX runs_held ON foliot.runs USING btree (job_id) WHERE (state = 'held'::text);
 
 CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 
-CREATE INDEX runs_rated ON foliot.runs USING btree (rate_key, rank) WHERE ((rate_key IS NOT NULL) AND (state = 'held'::text));
+CREATE INDEX runs_of_key ON foliot.runs USING btree (concurrency_key) WHERE ((concurrency_key IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text])));
 
 CREATE INDEX runs_ready ON foliot.runs USING btree (queue, rank) WHERE (state = 'ready'::text);
 
@@ -319,6 +316,10 @@ CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
 
 CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (unique_key IS NOT NULL);
+
+CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (concurrency_key, rank) WHERE (held_by = 'limit'::text);
+
+CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (rate_key, rank) WHERE (held_by = 'limit'::text);
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
 

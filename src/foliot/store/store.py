@@ -11,6 +11,7 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store import migrate, queries
 from foliot.store.calendars import Calendars
+from foliot.store.gates import Gates
 from foliot.store.hints import HintSender
 from foliot.store.jobs import Jobs
 from foliot.store.partitions import Partitions
@@ -26,6 +27,7 @@ class Store:
     runs: Runs
     jobs: Jobs
     calendars: Calendars
+    gates: Gates
     shards: Shards
     workers: Workers
     partitions: Partitions
@@ -55,6 +57,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 runs=Runs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
+                gates=Gates(database),
                 shards=Shards(database, ttl_seconds=config.shard_ttl_seconds),
                 workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
                 partitions=partitions,

@@ -21,6 +21,8 @@ class Beat:
     """False: this worker has been struck off."""
     to_end: dict[tuple[UUID, int], Cancel | None]
     """Attempts that must end; None where the run is no longer this worker's."""
+    is_draining: bool = False
+    limited_queues: frozenset[str] = frozenset()
 
 
 class Workers:
@@ -29,10 +31,16 @@ class Workers:
         self._ttl = float(ttl_seconds)
         self._queries = queries.load("workers")
 
-    async def register_worker(self, worker_id: UUID, name: str, queues: Mapping[str, int], tasks: Sequence[str]) -> None:
-        encoded = msgspec.json.encode(queues).decode()
+    async def register_worker(
+        self, worker_id: UUID, name: str, queues: Mapping[str, int], tasks: Sequence[str], labels: Mapping[str, str] | None = None
+    ) -> None:
+        encoded, said = msgspec.json.encode(queues).decode(), msgspec.json.encode(labels or {}).decode()
         now = self._database.clock.sql_now()
-        await self._database.execute(self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now)
+        await self._database.execute(self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now, said)
+
+    async def drain_worker(self, worker_id: UUID) -> bool:
+        """False: there is no such worker."""
+        return bool(await self._database.fetch_value(self._queries["drain_worker"], worker_id, self._database.clock.sql_now()))
 
     async def announce_tasks(self, queue_of_task: Mapping[str, str]) -> None:
         now = self._database.clock.sql_now()
@@ -47,7 +55,7 @@ class Workers:
         arguments = (worker_id, self._ttl, self._database.clock.sql_now(), *columns(held, 2))
         rows = await self._database.fetch(self._queries["beat"], *arguments)
         to_end = {(row[1], row[2]): decode_cancel(row[3]) if row[3] else None for row in rows if row[1] is not None}
-        return Beat(rows[0][0], to_end)
+        return Beat(rows[0][0], to_end, rows[0][4], frozenset(rows[0][5]))
 
     async def remove_worker(self, worker_id: UUID) -> None:
         await self._database.execute(self._queries["remove_worker"], worker_id)

@@ -49,6 +49,8 @@ class Claimer(Service):
         self._tasks = list(tasks)
         self._config = config
         self._doubt_until = 0.0
+        self.limited_queues: frozenset[str] = frozenset()
+        """Those of ours that have a limit, as the last beat told."""
         self._more_is_ready = False
 
     def slot_freed(self) -> None:
@@ -85,8 +87,11 @@ class Claimer(Service):
             if unheld:
                 return unheld
         try:
-            return await self._store.runs.claim_runs(worker_id, slots, self._tasks)
-        except StoreUnavailable as error:
-            if error.is_doubtful:
+            claims = await self._store.runs.claim_runs(worker_id, slots, self._tasks)
+            for queue in self.limited_queues & slots.keys():
+                claims += await self._store.runs.claim_limited_runs(worker_id, queue, slots[queue], self._tasks)
+        except BaseException as error:
+            if not isinstance(error, StoreUnavailable) or error.is_doubtful:
                 self._doubt_until = self.clock.monotonic() + 2 * self._config.database_statement_seconds
             raise
+        return claims

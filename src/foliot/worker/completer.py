@@ -8,18 +8,21 @@ becomes a failure that says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
 
 import msgspec
 
 from foliot.clock import Clock
 from foliot.errors import FoliotError
-from foliot.events import EventBus, RunFailed, RunsFinished, RunsReleased, RunsRetried, StaleWritesRefused
+from foliot.events import CircuitClosed, CircuitOpened, EventBus, RunFailed, RunsFinished, RunsReleased, RunsRetried, StaleWritesRefused
+from foliot.model.gates import Circuit
 from foliot.model.outcome import Outcome, error_of
 from foliot.model.run import Claim
 from foliot.model.states import RunState
 from foliot.service import Service
+from foliot.store.hints import GATES_TOPIC
 from foliot.store.store import Store
 
 BATCH = 1000
@@ -31,6 +34,9 @@ class Completer(Service):
         self.worker_id: UUID
         self._store = store
         self._pending: list[Outcome] = []
+        self._circuits: dict[str, Circuit] = {}
+        self._task_of: dict[tuple[UUID, int], str] = {}
+        self._makes_room = False
         self._flushed = asyncio.Event()
         self._flushed.set()
 
@@ -40,6 +46,10 @@ class Completer(Service):
 
     def add(self, outcome: Outcome, claim: Claim) -> None:
         self._pending.append(outcome)
+        if claim.options is not None and "concurrency" in claim.options:
+            self._makes_room = True
+        if claim.task in self._circuits:
+            self._task_of[outcome.run_id, outcome.token] = claim.task
         if outcome.state is RunState.FAILED:
             self.events.emit(RunFailed(outcome.run_id, claim.task, outcome.reason or "", outcome.error or ""))
         if self._flushed.is_set():
@@ -68,7 +78,41 @@ class Completer(Service):
             raise
         return 0
 
+    def watch(self, circuits: Mapping[str, Circuit]) -> None:
+        """The tasks whose failures in a row are counted."""
+        self._circuits = dict(circuits)
+
     async def _write(self, batch: list[Outcome]) -> None:
+        await self._write_outcomes(batch)
+        if self._makes_room:
+            self._makes_room = False
+            self._store.hints.send([GATES_TOPIC])
+        if self._task_of:
+            await self._count(batch)
+
+    async def _count(self, batch: list[Outcome]) -> None:
+        """A success ends a row of failures; those after the last one begin another."""
+        succeeded: dict[str, list[UUID]] = {}
+        failures: Counter[str] = Counter()
+        for outcome in batch:
+            task = self._task_of.pop((outcome.run_id, outcome.token), None)
+            if task is None:
+                continue
+            if outcome.state is RunState.SUCCEEDED:
+                succeeded.setdefault(task, []).append(outcome.run_id)
+                del failures[task]
+            elif outcome.reason in ("error", "timeout"):
+                failures[task] += 1
+        gates = self._store.gates
+        if succeeded:
+            for task in await gates.record_successes(list(succeeded), [run_id for run_ids in succeeded.values() for run_id in run_ids]):
+                self.events.emit(CircuitClosed(task))
+        if failures:
+            for task, is_open in (await gates.record_failures(failures, self._circuits)).items():
+                if is_open:
+                    self.events.emit(CircuitOpened(task))
+
+    async def _write_outcomes(self, batch: list[Outcome]) -> None:
         runs = self._store.runs
         finished = [o for o in batch if o.state is not RunState.SCHEDULED and o.state is not RunState.READY]
         if finished:

@@ -16,6 +16,7 @@ from foliot.config import Config
 from foliot.events import EventBus, ServiceFailed
 from foliot.service import Service
 from foliot.store.store import Store
+from foliot.store.workers import Beat
 from foliot.worker.attempts import Attempts
 
 MARGIN_SECONDS = 2.0
@@ -28,6 +29,7 @@ class Heartbeater(Service):
         *,
         store: Store,
         attempts: Attempts,
+        on_beat: Callable[[Beat], None],
         config: Config,
         on_lease_lost: Callable[[], Awaitable[None]],
         clock: Clock,
@@ -36,6 +38,7 @@ class Heartbeater(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
         self._attempts = attempts
+        self._on_beat = on_beat
         self._config = config
         self._on_lease_lost = on_lease_lost
         self._worker_id: UUID
@@ -52,8 +55,7 @@ class Heartbeater(Service):
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
                 beat = await self._store.workers.beat(self._worker_id, self._attempts.held)
                 is_renewed = beat.is_renewed
-                for (run_id, token), cancel in beat.to_end.items():
-                    self._attempts.end(run_id, token, cancel)
+                self._on_beat(beat)
         except Exception as error:
             # Whatever kept the beat from arriving, the lease runs out all the same.
             self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", RETRY_SECONDS))

@@ -17,14 +17,15 @@ from uuid import UUID
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
-from foliot.events import EventBus, WorkerExpired, WorkerRegistered
+from foliot.events import EventBus, WorkerDraining, WorkerExpired, WorkerRegistered
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.app import DEFAULT_QUEUE, App
 from foliot.service import Service
-from foliot.store.hints import HintListener, worker_topic
+from foliot.store.hints import ALL_QUEUES_TOPIC, HintListener, worker_topic
 from foliot.store.store import Store
+from foliot.store.workers import Beat
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
@@ -39,25 +40,44 @@ LAST_WORDS_SECONDS = 10.0
 
 class WorkerNode:
     def __init__(
-        self, *, store: Store, config: Config, clock: Clock, events: EventBus, app: App, queues: Mapping[str, int], listen_url: str | None
+        self,
+        *,
+        store: Store,
+        config: Config,
+        clock: Clock,
+        events: EventBus,
+        app: App,
+        queues: Mapping[str, int],
+        listen_url: str | None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         self._store = store
         self._config = config
         self._clock = clock
         self._events = events
         self._queues = dict(queues)
+        self._labels = dict(labels or {})
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
         self._queue_of_task = {name: task.queue for name, task in app.tasks.items()} | {"shell": DEFAULT_QUEUE, "simulate": DEFAULT_QUEUE}
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
+        self.is_draining = asyncio.Event()
+        """Set when an operator asks this worker to finish what it has and stop."""
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
+        self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
         self._attempts = Attempts(tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended)
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
         )
         self._heartbeater = Heartbeater(
-            store=store, attempts=self._attempts, config=config, on_lease_lost=self._begin_anew, clock=clock, events=events
+            store=store,
+            attempts=self._attempts,
+            on_beat=self._heard,
+            config=config,
+            on_lease_lost=self._begin_anew,
+            clock=clock,
+            events=events,
         )
         self._listener: Service | None = None
         if listen_url is not None:
@@ -85,6 +105,12 @@ class WorkerNode:
             await self._store.workers.remove_worker(self._worker_id)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    async def drained(self) -> None:
+        """Returns when an operator has asked this worker to drain, and it has finished what it had, however long that took."""
+        await self.is_draining.wait()
+        await self.claimer.stop()
+        await self._attempts.ended()
+
     def hurry(self) -> None:
         self._is_hurried.set()
 
@@ -110,11 +136,22 @@ class WorkerNode:
     async def _register(self) -> None:
         worker_id, asked_at = new_id(), self._clock.monotonic()
         name = f"{socket.gethostname()}:{os.getpid()}"
-        await self._store.workers.register_worker(worker_id, name, self._queues, sorted(self._queue_of_task))
+        await self._store.workers.register_worker(worker_id, name, self._queues, sorted(self._queue_of_task), self._labels)
         self._worker_id = self.completer.worker_id = self.claimer.worker_id = worker_id
         self._heartbeater.took_lease(worker_id, asked_at)
         self._events.emit(WorkerRegistered(worker_id))
         self.claimer.wake()
+
+    def _heard(self, beat: Beat) -> None:
+        """What the answer to a beat says."""
+        for (run_id, token), cancel in beat.to_end.items():
+            self._attempts.end(run_id, token, cancel)
+        if beat.limited_queues != self.claimer.limited_queues:
+            self.claimer.limited_queues = beat.limited_queues
+            self.claimer.wake()
+        if beat.is_draining and not self.is_draining.is_set():
+            self._events.emit(WorkerDraining(self._worker_id))
+            self.is_draining.set()
 
     async def _begin_anew(self) -> None:
         """The lease is gone: everything under way stops, because others may be running it already."""
@@ -130,7 +167,7 @@ class WorkerNode:
         self.claimer.slot_freed()
 
     def _hinted(self, topic: str) -> None:
-        if topic in self._queues:
+        if topic in self._queues or topic == ALL_QUEUES_TOPIC:
             self.claimer.wake()
         elif topic == worker_topic(self._worker_id):
             self._heartbeater.wake()

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import read_json
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
@@ -21,11 +22,13 @@ from foliot.store.store import Store
 job_decoder = msgspec.json.Decoder(JobRequest)
 
 
-def jobs_router(*, store: Store, submitter: Submitter, known_tasks: KnownTasks, body_max_bytes: int) -> APIRouter:
+def jobs_router(
+    *, store: Store, submitter: Submitter, known_tasks: KnownTasks, back_pressure: BackPressure, body_max_bytes: int
+) -> APIRouter:
     router = APIRouter(tags=["jobs"])
 
     @router.post(
-        "/v1/jobs", status_code=201, openapi_extra=described(201, JobCreated, body=JobRequest, problems=(400, 409, 413, 415, 422, 503))
+        "/v1/jobs", status_code=201, openapi_extra=described(201, JobCreated, body=JobRequest, problems=(400, 409, 413, 415, 422, 429, 503))
     )
     async def create_job(request: Request) -> Response:
         """Creates a job: a one-off now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
@@ -34,6 +37,7 @@ def jobs_router(*, store: Store, submitter: Submitter, known_tasks: KnownTasks, 
         if asked.is_recurring:
             return await create_recurring(asked, queue)
         run = asked.new_run(new_id(), queue=queue)
+        await back_pressure.check(run.queue)
         stored = await submitter.submit(run)
         return Response(msgspec.json.encode(created(run, stored)), 201, {"Location": f"/v1/jobs/{run.id}"}, media_type="application/json")
 

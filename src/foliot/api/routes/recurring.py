@@ -29,7 +29,9 @@ PAGE_MAX = 200
 NEXT_MAX = 1000
 BACKFILL_MAX = 10_000
 CHANGE_ATTEMPTS = 10
-OPTION_FIELDS = frozenset({"retries", "max_retries", "timeout_seconds", "backoff"})
+OPTION_FIELDS = frozenset({
+    "retries", "max_retries", "timeout_seconds", "backoff", "concurrency", "rate", "fairness_key", "guarantee",
+})  # fmt: skip
 CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 request_decoder = msgspec.json.Decoder(JobRequest)

@@ -1,22 +1,24 @@
 -- What workers and operators need: limits, pauses, circuits, uniqueness, idempotency, reruns, dead letters, output while it runs.
 
--- Null for a plain run. A run with a concurrency or a rate key waits as `held` until its turn; `unique_key` is that of the one live run that
--- may have it; a `probe` may be claimed although the circuit of its task is open.
+-- Null for a plain run. What a job says of limits is in its options; the columns are made of them, so that they can't disagree. `held_by`
+-- says what a held run waits for. `unique_key` is that of the one live run that may have it. A probe may be claimed although the circuit of
+-- its task is open.
 alter table foliot.runs
     add column expires_at timestamptz,
     add column rerun_of uuid,
     add column unique_key text,
-    add column concurrency_key text,
-    add column concurrency_limit bigint,
-    add column rate_key text,
-    add column rate_limit bigint,
-    add column rate_seconds float8,
+    add column concurrency_key text generated always as (options #>> '{concurrency,key}') stored,
+    add column rate_key text generated always as (options #>> '{rate,key}') stored,
+    add column held_by text,
     add column is_probe boolean,
     add column progress jsonb;
+update foliot.runs set held_by = 'overlap' where state = 'held';
+alter table foliot.runs add constraint runs_held_for_a_reason check ((state = 'held') = (held_by is not null));
 create unique index runs_unique on foliot.runs (unique_key) where unique_key is not null;
 create index runs_expiring on foliot.runs (expires_at) where expires_at is not null and state <> 'running';
-create index runs_gated on foliot.runs (concurrency_key, rank) where concurrency_key is not null;
-create index runs_rated on foliot.runs (rate_key, rank) where rate_key is not null and state = 'held';
+create index runs_of_key on foliot.runs (concurrency_key) where concurrency_key is not null and state in ('ready', 'running');
+create index runs_waiting_for_key on foliot.runs (concurrency_key, rank) where held_by = 'limit';
+create index runs_waiting_for_rate on foliot.runs (rate_key, rank) where held_by = 'limit';
 
 -- `fingerprint`: equal for failures of the same kind.
 alter table foliot.history

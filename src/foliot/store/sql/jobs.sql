@@ -149,7 +149,7 @@ with clock as (
             when open.blocking_id is null or g.overlap = 'terminate_other' then 'ready'
             when g.overlap = 'cancel_other' or (g.overlap = 'buffer_one' and open.held = 0) then 'held'
             when g.overlap = 'buffer_all' and open.held < $6::bigint then 'held'
-        end as state
+        end as verdict
     from (
         select job_id, version, shard, overlap, to_timestamp(expected) as expected_at, to_timestamp(next) as next_at,
             to_timestamp(fire) as fire_at, utc_offset, to_timestamp(tick) as tick_at, run_id
@@ -159,26 +159,31 @@ with clock as (
         ) as t (job_id, version, shard, overlap, expected, next, fire, utc_offset, tick, run_id)
     ) as g
     cross join lateral (
-        select (array_agg(r.id order by r.state = 'held', r.tick_at))[1] as blocking_id, count(*) filter (where r.state = 'held') as held
+        select (array_agg(r.id order by r.state = 'held', r.tick_at))[1] as blocking_id,
+            count(*) filter (where r.held_by = 'overlap') as held
         from foliot.runs r where r.job_id = g.job_id and g.overlap <> 'allow_all'
     ) as open
     where g.shard in (select id from mine) and not ($18::boolean and open.blocking_id is not null)
 ), moved as (
     update foliot.jobs j
     set next_at = d.next_at,
-        fire_at = case when j.runs_left - (d.state is not null)::int <= 0 then null else d.fire_at end,
-        runs_left = j.runs_left - (d.state is not null)::int,
+        fire_at = case when j.runs_left - (d.verdict is not null)::int <= 0 then null else d.fire_at end,
+        runs_left = j.runs_left - (d.verdict is not null)::int,
         utc_offset = d.utc_offset
     from clock, decided d
     where j.id = d.job_id and j.version = d.version and j.next_at = d.expected_at and j.shard = d.shard and j.fire_at <= clock.at
-    returning j.id, j.version, d.expected_at, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id, d.state,
-        d.blocking_id
+    returning j.id, j.version, d.expected_at, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id,
+        d.verdict, d.blocking_id, d.verdict = 'ready' and j.options ?| '{concurrency,rate}' as is_limited
 ), fired as (
-    insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
-    select m.run_id, clock.at, clock.at, (extract(epoch from clock.at) * 1000000)::bigint - m.priority * $2::bigint, m.priority, m.state,
+    insert into foliot.runs (
+        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at
+    )
+    select m.run_id, clock.at, clock.at, (extract(epoch from clock.at) * 1000000)::bigint - m.priority * $2::bigint, m.priority,
+        case when m.is_limited then 'held' else m.verdict end,
+        case when m.is_limited then 'limit' when m.verdict = 'held' then 'overlap' end,
         m.queue, m.task, m.name, m.payload, m.options, m.id, m.tick_at
     from clock, moved m
-    where m.state is not null
+    where m.verdict is not null
     on conflict (id) do nothing
     returning queue, state
 ), making_room as (
@@ -188,13 +193,13 @@ with clock as (
         'is_forced', m.overlap = 'terminate_other'
     )
     from moved m
-    where r.job_id = m.id and m.blocking_id is not null and m.state is not null and m.overlap in ('cancel_other', 'terminate_other')
+    where r.job_id = m.id and m.blocking_id is not null and m.verdict is not null and m.overlap in ('cancel_other', 'terminate_other')
     returning r.worker_id
 ), overlapped as (
     insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by)
     select m.id, m.tick_at, clock.at, 'overlap', m.blocking_id
     from clock, moved m
-    where m.tick_at is not null and m.state is null
+    where m.tick_at is not null and m.verdict is null
 ), noted as (
     insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason)
     select m.id, to_timestamp(n.tick), to_timestamp(n.until), clock.at, n.reason
@@ -210,7 +215,7 @@ select array(select id from moved), (select count(*) from fired), array(select i
 select pg_sleep(greatest(0, extract(epoch from to_timestamp($1::bigint) - clock_timestamp())))
 
 -- name: release_held
--- held -> ready: the oldest held run of each job whose other runs have ended. Only the shard's owner does it, or two would start at once.
+-- held -> ready, or on to its limits: the oldest held run of each job whose other runs have ended. Only the shard's owner does it, or two would start at once.
 -- A deleted job has no shard any more; what it has left is the business of the first one's owner.
 with mine as (
     select s.id from foliot.shards s join unnest($2::bigint[], $3::bigint[]) as e (id, epoch) on s.id = e.id and s.epoch = e.epoch
@@ -219,11 +224,14 @@ with mine as (
 ), next as (
     select distinct on (r.job_id) r.id
     from foliot.runs r left join foliot.jobs j on j.id = r.job_id join mine on mine.id = coalesce(j.shard, 0)
-    where r.state = 'held' and r.job_id is not null and r.cancel is null
-        and not exists (select from foliot.runs other where other.job_id = r.job_id and other.state <> 'held')
+    where r.state = 'held' and r.held_by = 'overlap' and r.cancel is null
+        and not exists (select from foliot.runs other where other.job_id = r.job_id and (other.state <> 'held' or other.held_by <> 'overlap'))
     order by r.job_id, r.tick_at
 )
-update foliot.runs set state = 'ready' where id = any (array(select id from next)) and state = 'held'
+update foliot.runs
+set state = case when concurrency_key is null and rate_key is null then 'ready' else 'held' end,
+    held_by = case when concurrency_key is not null or rate_key is not null then 'limit' end
+where id = any (array(select id from next)) and state = 'held'
 returning queue
 
 -- name: insert_triggered_run
@@ -232,9 +240,10 @@ returning queue
 with job as (
     select * from foliot.jobs where id = $2::uuid for share
 ), made as (
-    insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
-    select $1::uuid, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $3::bigint, j.priority, 'ready', j.queue, j.task,
-        j.name, j.payload, j.options, j.id, at
+    insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at)
+    select $1::uuid, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $3::bigint, j.priority,
+        case when j.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+        case when j.options ?| '{concurrency,rate}' then 'limit' end, j.queue, j.task, j.name, j.payload, j.options, j.id, at
     from job j, (select coalesce($4::timestamptz, clock_timestamp()) as at) as clock
     where not exists (select from foliot.history h where h.id = $1::uuid and h.finished_at >= $5::timestamptz)
     on conflict (id) do nothing
@@ -243,9 +252,10 @@ select queue from job
 
 -- name: insert_backfill
 -- Runs for ticks of the past. One that became a run before, live or finished, is left alone: its id says so.
-insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, job_id, tick_at)
-select t.run_id, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $5::bigint + t.ordinal, j.priority, $4::text, j.queue,
-    j.task, j.name, j.payload, j.options, j.id, t.tick_at
+insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at)
+select t.run_id, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $5::bigint + t.ordinal, j.priority,
+    case when j.options ?| '{concurrency,rate}' then 'held' else $4::text end,
+    case when $4::text = 'held' then 'overlap' when j.options ?| '{concurrency,rate}' then 'limit' end, j.queue, j.task, j.name, j.payload, j.options, j.id, t.tick_at
 from foliot.jobs j, (select coalesce($6::timestamptz, clock_timestamp()) as at) as clock,
     unnest($2::uuid[], $3::timestamptz[]) with ordinality as t (run_id, tick_at, ordinal)
 where j.id = $1::uuid and not exists (select from foliot.history h where h.job_id = j.id and h.tick_at = t.tick_at)

@@ -12,10 +12,11 @@ with given as (
     -- A due instant in the past counts as now, or old instants would jump the queue.
     select *, greatest(at, coalesce(due_at, at + delay_seconds * interval '1 second', at)) as due from given
 )
-insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options)
+insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options)
 select
     id, at, due, (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
-    case when due > at then 'scheduled' else 'ready' end, queue, task, name, payload, options
+    case when due > at then 'scheduled' when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+    case when due <= at and options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options
 from timed
 where $12::timestamptz is null
     or not exists (select from foliot.history h where h.id = timed.id and h.finished_at >= $12::timestamptz)
@@ -29,22 +30,45 @@ union all
 select id, state, due_at, created_at from foliot.history where id = any($1::uuid[]) and finished_at >= $2::timestamptz
 
 -- name: claim_runs
--- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over.
+-- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over. Not from what
+-- is paused, nor of a task whose circuit is open, but for its probe. A queue with a limit is claimed from one worker at a time ($6): its
+-- runs are counted here, and counting does not see what another is taking.
+with clock as (
+    select coalesce($5::timestamptz, clock_timestamp()) as at
+), paused as materialized (
+    select p.kind, p.name from foliot.pauses p, clock where p.until_at is null or p.until_at > clock.at
+), wanted as materialized (
+    select w.queue, least(w.slots, q.max_running - (
+        select count(*) from foliot.runs r where r.state = 'running' and r.queue = w.queue and q.max_running is not null
+    )) as slots
+    from unnest($1::text[], $2::bigint[]) as w (queue, slots) left join foliot.queues q on q.name = w.queue
+    where (q.max_running is null or $6::boolean)
+        and not exists (select from paused p where p.kind = 'everything' or (p.kind = 'queue' and p.name = w.queue))
+), closed as materialized (
+    select task from foliot.circuits where open_until is not null
+    union all
+    select name from paused where kind = 'task'
+)
 update foliot.runs
 set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = $4::uuid,
     started_at = coalesce($5::timestamptz, clock_timestamp())
 where id = any (array(
     select picked.id
-    from unnest($1::text[], $2::bigint[]) as wanted (queue, slots)
+    from wanted
     cross join lateral (
         select id from foliot.runs
         where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
+            and (task <> all (array(select task from closed)) or is_probe)
         order by rank
-        limit wanted.slots
+        limit greatest(0, wanted.slots)
         for update skip locked
     ) as picked
 ))
 returning id, token, attempt, lost, queue, task, payload, options
+
+-- name: take_queue
+-- One claim at a time from a queue that has a limit; let go of with the transaction.
+select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: recover_claims
 -- What this worker owns but does not hold: claims whose answer got lost on the way.
@@ -111,9 +135,10 @@ where exists (
 or exists (select from foliot.runs r where r.id = o.id and r.token = o.token and r.state in ('scheduled', 'ready'))
 
 -- name: promote_due_runs
--- scheduled -> ready for what is due, oldest first.
+-- scheduled -> ready for what is due, oldest first; -> held for what has a limit to pass.
 update foliot.runs
-set state = 'ready'
+set state = case when concurrency_key is null and rate_key is null then 'ready' else 'held' end,
+    held_by = case when concurrency_key is not null or rate_key is not null then 'limit' end
 where id = any (array(
     select id from foliot.runs
     where state = 'scheduled' and due_at <= coalesce($2::timestamptz, clock_timestamp())
@@ -130,7 +155,7 @@ select extract(epoch from min(due_at) - coalesce($1::timestamptz, clock_timestam
 -- name: move_runs
 -- Between waiting, scheduled, held and ready: no attempt begins or ends. The from-states are those of the table in model/states.py.
 update foliot.runs
-set state = $2::text
+set state = $2::text, held_by = case when $2::text = 'held' then 'limit' end
 where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($3::text[]) order by id for update))
 returning id
 
@@ -198,7 +223,8 @@ with recursive claiming as (
         select from foliot.workers w where w.id = c.worker_id and w.expires_at > coalesce($3::timestamptz, clock_timestamp())
     )
 ), taken as (
-    select r.id, r.token, r.attempt, r.worker_id, r.started_at, r.lost + 1 >= $2::bigint as is_spent
+    select r.id, r.token, r.attempt, r.worker_id, r.started_at,
+        r.lost + 1 >= $2::bigint or coalesce(r.options ->> 'guarantee', '') = 'at_most_once' as is_spent
     from foliot.runs r join dead on r.worker_id = dead.worker_id
     where r.state = 'running'
     limit $1::bigint
@@ -223,7 +249,7 @@ with recursive claiming as (
     select
         id, created_at, due_at, started_at, coalesce($3::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
         'failed', queue, task, name, 'lost', payload, options, job_id, tick_at,
-        jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died ' || lost || ' times while it ran this')
+        jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died while it ran this, ' || lost || ' in all')
     from spent
     returning id
 )

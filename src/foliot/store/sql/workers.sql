@@ -2,8 +2,8 @@
 
 -- name: register_worker
 -- A fresh row for every start of a process.
-insert into foliot.workers (id, name, queues, tasks, started_at, beat_at, expires_at)
-select $1::uuid, $2::text, $3::jsonb, $4::text[], at, at, at + $5::float8 * interval '1 second'
+insert into foliot.workers (id, name, queues, tasks, labels, started_at, beat_at, expires_at)
+select $1::uuid, $2::text, $3::jsonb, $4::text[], $7::jsonb, at, at, at + $5::float8 * interval '1 second'
 from (select coalesce($6::timestamptz, clock_timestamp()) as at) as clock
 on conflict (id) do nothing
 
@@ -18,21 +18,28 @@ on conflict (name) do update set queue = excluded.queue, seen_at = excluded.seen
 select name, queue from foliot.tasks
 
 -- name: beat
--- Renews the lease, and answers which attempts are to end: those of runs that were asked to, and those of runs that are no longer ours.
+-- Renews the lease, and answers which attempts are to end: those of runs that were asked to, and those of runs that are no longer ours;
+-- whether the worker is to drain; and which of its queues have a limit.
 with renewed as (
     update foliot.workers
     set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second'
     from (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
     where id = $1::uuid
-    returning true
+    returning draining_at is not null as is_draining, queues
 )
-select exists (select from renewed), held.id, held.token, held.cancel
+select exists (select from renewed), held.id, held.token, held.cancel, exists (select from renewed where is_draining), array(
+    select q.name from foliot.queues q, renewed where q.max_running is not null and renewed.queues ? q.name
+)
 from (select) as always left join (
     select h.id, h.token, r.cancel
     from unnest($4::uuid[], $5::bigint[]) as h (id, token)
     left join foliot.runs r on r.id = h.id and r.token = h.token and r.worker_id = $1::uuid
     where r.id is null or r.cancel is not null
 ) as held on true
+
+-- name: drain_worker
+-- It takes nothing more, finishes what it has, and stops; it hears of it with its next beat.
+update foliot.workers set draining_at = coalesce(draining_at, $2::timestamptz, clock_timestamp()) where id = $1::uuid returning true
 
 -- name: remove_worker
 -- A clean stop.

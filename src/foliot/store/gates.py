@@ -1,0 +1,112 @@
+"""Limits, pauses and circuits. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from foliot.model.gates import FAIR_STEP, Circuit
+from foliot.store import queries
+from foliot.store.postgres import Database
+
+PauseKind = Literal["queue", "task", "everything"]
+# Ours among all advisory locks of the database: the letters of "gate".
+GATES_LOCK = 0x67617465
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    kind: PauseKind
+    name: str
+    paused_at: datetime
+    until_at: datetime | None
+    reason: str | None
+    actor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    max_running: int | None = None
+    max_depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitState:
+    task: str
+    failures: int
+    open_until: datetime | None
+    probe_id: UUID | None
+
+
+class Gates:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queries = queries.load("gates")
+
+    async def admit_runs(self) -> tuple[list[str], list[UUID]]:
+        """The queues of those that became ready, and the workers that hold what is to make room; nothing while another is at it."""
+        now = self._database.clock.sql_now()
+        async with self._database.transaction(statement_seconds=30) as session:
+            if not await session.fetchval(self._queries["take_gates"].sql, GATES_LOCK):
+                return [], []
+            admitted = await session.fetch(self._queries["admit_runs"].sql, now, BATCH)
+            ousted = await session.fetch(self._queries["settle_full_keys"].sql)
+            return [row[0] for row in admitted], [row[0] for row in ousted]
+
+    async def forget_rate_starts(self) -> int:
+        return await self._database.execute(self._queries["forget_rate_starts"], self._database.clock.sql_now())
+
+    async def rank_fairly(self, run_ids: Sequence[UUID]) -> None:
+        await self._database.execute(self._queries["rank_fairly"], run_ids, FAIR_STEP)
+
+    async def forget_fair_keys(self) -> int:
+        return await self._database.execute(self._queries["forget_fair_keys"], self._database.clock.sql_now())
+
+    async def put_pause(self, kind: PauseKind, name: str, until: datetime | None, reason: str | None, actor: str | None) -> None:
+        arguments = (kind, name, until, reason, actor, self._database.clock.sql_now())
+        await self._database.execute(self._queries["put_pause"], *arguments)
+
+    async def delete_pause(self, kind: PauseKind, name: str) -> bool:
+        return bool(await self._database.fetch_value(self._queries["delete_pause"], kind, name))
+
+    async def list_pauses(self) -> list[Pause]:
+        rows = await self._database.fetch(self._queries["list_pauses"], self._database.clock.sql_now())
+        return [Pause(*row) for row in rows]
+
+    async def end_pauses(self) -> list[tuple[PauseKind, str]]:
+        rows = await self._database.fetch(self._queries["end_pauses"], self._database.clock.sql_now())
+        return [(row[0], row[1]) for row in rows]
+
+    async def put_queue(self, name: str, limits: QueueLimits) -> None:
+        arguments = (name, limits.max_running, limits.max_depth, self._database.clock.sql_now())
+        await self._database.execute(self._queries["put_queue"], *arguments)
+
+    async def get_queue(self, name: str) -> QueueLimits:
+        row = await self._database.fetch_row(self._queries["get_queue"], name)
+        return QueueLimits(*row) if row else QueueLimits()
+
+    async def full_queues(self) -> frozenset[str]:
+        return frozenset(row[0] for row in await self._database.fetch(self._queries["full_queues"]))
+
+    async def record_failures(self, failures: Mapping[str, int], circuits: Mapping[str, Circuit]) -> dict[str, bool]:
+        """Whether the circuit of each task is open now."""
+        bounds = [circuits[task] for task in failures]
+        rows = await self._database.fetch(
+            self._queries["record_failures"], list(failures), list(failures.values()), [bound.failures for bound in bounds],
+            [bound.seconds for bound in bounds], self._database.clock.sql_now(), is_repeatable=False,
+        )  # fmt: skip
+        return {row[0]: row[1] for row in rows}
+
+    async def record_successes(self, tasks: Sequence[str], run_ids: Sequence[UUID]) -> list[str]:
+        """The tasks that are healthy again."""
+        return [row[0] for row in await self._database.fetch(self._queries["record_successes"], tasks, run_ids)]
+
+    async def send_probes(self) -> list[str]:
+        return [row[0] for row in await self._database.fetch(self._queries["send_probes"], self._database.clock.sql_now())]
+
+    async def list_circuits(self) -> list[CircuitState]:
+        return [CircuitState(*row) for row in await self._database.fetch(self._queries["list_circuits"])]

@@ -1,0 +1,208 @@
+-- What stands between a run and its start, beside its instant: limits, pauses, circuits. Plain runs pass none of it.
+
+-- name: take_gates
+-- One gatekeeper at a time: limits are counted before they are used up. Let go of with the transaction.
+select pg_try_advisory_xact_lock($1::bigint)
+
+-- name: admit_runs
+-- held -> ready, in order of rank, as far as the limits of their keys allow. A run with two keys must pass both; one that passes only one
+-- of them may hold a place of the other for this turn, never a place too many. Its start counts for the rate from here on.
+with recursive clock as (
+    select coalesce($1::timestamptz, clock_timestamp()) as at
+), keys as (
+    (select concurrency_key as key from foliot.runs where held_by = 'limit' and concurrency_key is not null order by concurrency_key limit 1)
+    union all
+    select (
+        select concurrency_key from foliot.runs
+        where held_by = 'limit' and concurrency_key > keys.key order by concurrency_key limit 1
+    )
+    from keys where keys.key is not null
+), rates as (
+    (select rate_key as key from foliot.runs where held_by = 'limit' and rate_key is not null order by rate_key limit 1)
+    union all
+    select (select rate_key from foliot.runs where held_by = 'limit' and rate_key > rates.key order by rate_key limit 1)
+    from rates where rates.key is not null
+), open as (
+    select k.key, (select count(*) from foliot.runs r where r.concurrency_key = k.key and r.state in ('ready', 'running')) as number
+    from keys k where k.key is not null
+), waiting as (
+    select c.* from open cross join lateral (
+        select r.id from foliot.runs r
+        where r.held_by = 'limit' and r.concurrency_key = open.key and r.cancel is null
+        order by r.rank limit $2::bigint
+    ) as c
+    union
+    select c.* from rates cross join lateral (
+        select r.id from foliot.runs r
+        where r.held_by = 'limit' and r.rate_key = rates.key and r.cancel is null
+        order by r.rank limit $2::bigint
+    ) as c
+), ranked as (
+    select r.id, r.rate_key,
+        r.concurrency_key is null or coalesce(open.number, 0) + row_number() over (partition by r.concurrency_key order by r.rank, r.id)
+            <= (r.options #>> '{concurrency,limit}')::bigint as has_place,
+        r.rate_key is null or (
+            select count(*) from foliot.rate_starts s
+            where s.rate_key = r.rate_key
+                and s.started_at > clock.at - (r.options #>> '{rate,period_seconds}')::float8 * interval '1 second'
+        ) + row_number() over (partition by r.rate_key order by r.rank, r.id) <= (r.options #>> '{rate,limit}')::bigint as is_in_time
+    from clock, waiting w join foliot.runs r on r.id = w.id left join open on open.key = r.concurrency_key
+), admitted as (
+    update foliot.runs set state = 'ready', held_by = null
+    where id = any (array(select id from ranked where has_place and is_in_time)) and state = 'held'
+    returning id, queue, rate_key
+), started as (
+    insert into foliot.rate_starts (rate_key, started_at) select a.rate_key, clock.at from admitted a, clock where a.rate_key is not null
+)
+select queue from admitted
+
+-- name: settle_full_keys
+-- Where a job says what is to happen at the limit: the newest that wait are dropped, or the oldest under way are asked to make room.
+with waiting as (
+    select r.id, r.concurrency_key as key, r.options #>> '{concurrency,at_limit}' as at_limit,
+        (r.options #>> '{concurrency,limit}')::bigint as most, row_number() over (partition by r.concurrency_key order by r.rank desc) as place
+    from foliot.runs r
+    where r.held_by = 'limit' and r.concurrency_key is not null and r.cancel is null
+        and r.options #>> '{concurrency,at_limit}' in ('drop_new', 'cancel_old')
+    limit 1000
+), under_way as (
+    select r.id, r.concurrency_key as key, row_number() over (partition by r.concurrency_key order by r.started_at nulls first) as age
+    from foliot.runs r
+    where r.concurrency_key = any (array(select key from waiting)) and r.state in ('ready', 'running') and r.cancel is null
+), full_keys as (
+    select key, count(*) as number from under_way group by key
+), dropped as (
+    update foliot.runs r
+    set cancel = jsonb_build_object('reason', 'limit', 'message', 'its concurrency key was at its limit', 'is_forced', false)
+    from waiting w join full_keys f on f.key = w.key
+    where r.id = w.id and w.at_limit = 'drop_new' and f.number >= w.most
+    returning r.id
+), ousted as (
+    update foliot.runs r
+    set cancel = jsonb_build_object('reason', 'limit', 'message', 'a newer run of its concurrency key takes its place', 'is_forced', false)
+    from under_way u join full_keys f on f.key = u.key
+    join (select key, min(most) as most, count(*) as number from waiting where at_limit = 'cancel_old' group by key) as w on w.key = u.key
+    where r.id = u.id and f.number >= w.most and u.age <= least(w.number, w.most)
+    returning r.worker_id
+), outdated as (
+    update foliot.runs r
+    set cancel = jsonb_build_object('reason', 'limit', 'message', 'a newer run of its concurrency key takes its place', 'is_forced', false)
+    from waiting w
+    where r.id = w.id and w.at_limit = 'cancel_old' and w.place > w.most
+)
+select worker_id from ousted where worker_id is not null
+
+-- name: forget_rate_starts
+-- Those that no period reaches back to.
+delete from foliot.rate_starts where started_at < coalesce($1::timestamptz, clock_timestamp()) - interval '1 day'
+
+-- name: rank_fairly
+-- Runs of a fairness key stand behind the last of their own key, a step apart, but not behind what others have in excess: whoever comes new
+-- stands next in line.
+with given as (
+    select r.id, r.queue, r.options ->> 'fairness_key' as key, r.rank,
+        row_number() over (partition by r.queue, r.options ->> 'fairness_key' order by r.rank) - 1 as place
+    from foliot.runs r where r.id = any ($1::uuid[]) and r.state in ('ready', 'scheduled', 'held')
+), heads as (
+    select q.queue, (
+        select r.rank from foliot.runs r where r.state = 'ready' and r.queue = q.queue and r.id <> all ($1::uuid[]) order by r.rank limit 1
+    ) as rank
+    from (select distinct queue from given) as q
+), groups as (
+    select g.queue, g.key, max(g.place) as last, greatest(max(f.rank) + $2::bigint, coalesce(max(h.rank), min(g.rank))) as start
+    from given g join heads h on h.queue = g.queue left join foliot.fair_keys f on f.queue = g.queue and f.key = g.key
+    group by g.queue, g.key
+), kept as (
+    insert into foliot.fair_keys as f (queue, key, rank)
+    select queue, key, start + last * $2::bigint from groups order by queue, key
+    on conflict (queue, key) do update set rank = greatest(f.rank, excluded.rank)
+)
+update foliot.runs r
+set rank = groups.start + given.place * $2::bigint
+from given join groups on groups.queue = given.queue and groups.key = given.key
+where r.id = given.id and r.state in ('ready', 'scheduled', 'held')
+
+-- name: forget_fair_keys
+-- Keys whose last place has been reached by everybody else.
+delete from foliot.fair_keys f where f.rank < (extract(epoch from coalesce($1::timestamptz, clock_timestamp())) * 1000000)::bigint
+    and not exists (select from foliot.runs r where r.state = 'ready' and r.queue = f.queue)
+
+-- name: put_pause
+-- Paused again, it gets the new reason and end.
+insert into foliot.pauses (kind, name, paused_at, until_at, reason, actor)
+values ($1::text, $2::text, coalesce($6::timestamptz, clock_timestamp()), $3::timestamptz, $4::text, $5::text)
+on conflict (kind, name) do update set until_at = excluded.until_at, reason = excluded.reason, actor = excluded.actor
+
+-- name: delete_pause
+-- Goes on.
+delete from foliot.pauses where kind = $1::text and name = $2::text returning true
+
+-- name: list_pauses
+-- Those that hold now.
+select kind, name, paused_at, until_at, reason, actor from foliot.pauses
+where until_at is null or until_at > coalesce($1::timestamptz, clock_timestamp()) order by kind, name
+
+-- name: end_pauses
+-- Those that are over, so that what they held back is claimed at once: the names of their queues.
+delete from foliot.pauses where until_at <= coalesce($1::timestamptz, clock_timestamp()) returning kind, name
+
+-- name: put_queue
+-- Limits of a queue; null: none.
+insert into foliot.queues (name, max_running, max_depth, updated_at)
+values ($1::text, $2::bigint, $3::bigint, coalesce($4::timestamptz, clock_timestamp()))
+on conflict (name) do update set max_running = excluded.max_running, max_depth = excluded.max_depth, updated_at = excluded.updated_at
+
+-- name: get_queue
+-- The limits of a queue.
+select max_running, max_depth from foliot.queues where name = $1::text
+
+-- name: full_queues
+-- Those that hold more than they may, of the queues that have a bound.
+select q.name from foliot.queues q
+where q.max_depth is not null and (
+    select count(*) from (select from foliot.runs r where r.state = 'ready' and r.queue = q.name limit q.max_depth) as counted
+) >= q.max_depth
+
+-- name: record_failures
+-- Failures in a row; at the bound the circuit opens, and a probe that failed opens it anew.
+insert into foliot.circuits as c (task, failures, open_until, updated_at)
+select t.task, t.failures, case when t.failures >= t.most then clock.at + t.seconds * interval '1 second' end, clock.at
+from unnest($1::text[], $2::bigint[], $3::bigint[], $4::float8[]) as t (task, failures, most, seconds),
+    (select coalesce($5::timestamptz, clock_timestamp()) as at) as clock
+order by t.task
+on conflict (task) do update
+set failures = c.failures + excluded.failures, probe_id = null, updated_at = excluded.updated_at,
+    open_until = case
+        when c.open_until is not null and c.probe_id is null then c.open_until
+        when c.failures + excluded.failures >= (select u.most from unnest($1::text[], $3::bigint[]) as u (task, most) where u.task = c.task)
+            then excluded.updated_at + (
+                select u.seconds from unnest($1::text[], $4::float8[]) as u (task, seconds) where u.task = c.task
+            ) * interval '1 second'
+    end
+returning task, open_until is not null
+
+-- name: record_successes
+-- A success ends the row of failures, and closes the circuit if it was the probe's. Nothing is written for a healthy task.
+delete from foliot.circuits where task = any ($1::text[]) and (open_until is null or probe_id = any ($2::uuid[])) returning task
+
+-- name: send_probes
+-- One run of each task whose circuit has been open for long enough; another one if the last got lost on the way.
+with due as (
+    select c.task from foliot.circuits c
+    where c.open_until <= coalesce($1::timestamptz, clock_timestamp())
+        and not exists (select from foliot.runs r where r.id = c.probe_id and r.is_probe)
+    for update skip locked
+), chosen as (
+    select due.task, first.id from due cross join lateral (
+        select r.id from foliot.runs r where r.state = 'ready' and r.task = due.task order by r.rank limit 1
+    ) as first
+), marked as (
+    update foliot.runs r set is_probe = true from chosen where r.id = chosen.id and r.state = 'ready' returning r.id, r.task, r.queue
+), noted as (
+    update foliot.circuits c set probe_id = marked.id from marked where c.task = marked.task
+)
+select queue from marked
+
+-- name: list_circuits
+-- Tasks that have failed last.
+select task, failures, open_until, probe_id from foliot.circuits order by task

@@ -1,0 +1,230 @@
+"""Limits, pauses and circuits on the real store: who may start, who waits, and that nothing is forgotten."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from foliot.clock import Clock
+from foliot.events import EventBus
+from foliot.model.gates import Circuit
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import Claim, NewRun, RunView
+from foliot.model.states import RunState
+from foliot.scheduler.firer import close_cancelled
+from foliot.scheduler.gatekeeper import Gatekeeper
+from foliot.store.gates import QueueLimits
+from foliot.store.store import Store
+from tests.support.fake_clock import FakeClock
+
+WORKER = new_id()
+
+
+@pytest.fixture
+def clock(fake_clock: FakeClock) -> Clock:
+    return fake_clock
+
+
+@pytest.fixture
+def gatekeeper(store: Store, fake_clock: FakeClock, events: EventBus) -> Gatekeeper:
+    return Gatekeeper(store=store, clock=fake_clock, events=events)
+
+
+async def insert(
+    store: Store, number: int = 1, *, options: str | None = None, task: str = "t", queue: str = "q", **fields: Any
+) -> list[UUID]:
+    runs = [NewRun(id=new_id(), task=task, queue=queue, options=options, **fields) for _ in range(number)]
+    await store.runs.insert_runs(runs)
+    return [run.id for run in runs]
+
+
+async def claim(store: Store, slots: int = 100, *, queue: str = "q", tasks: tuple[str, ...] = ("t", "u")) -> list[Claim]:
+    found = await store.runs.claim_runs(WORKER, {queue: slots}, list(tasks))
+    return found
+
+
+async def end(store: Store, claims: list[Claim], state: RunState = RunState.SUCCEEDED) -> None:
+    await store.runs.finish_runs(WORKER, [Outcome(one.run_id, one.token, state) for one in claims])
+
+
+async def view(store: Store, run_id: UUID) -> RunView:
+    found = await store.runs.get_run(run_id)
+    assert found is not None
+    return found
+
+
+def concurrency(key: str, limit: int, at_limit: str = "wait") -> str:
+    return f'{{"concurrency": {{"key": "{key}", "limit": {limit}, "at_limit": "{at_limit}"}}}}'
+
+
+def rate(key: str, limit: int, seconds: float) -> str:
+    return f'{{"rate": {{"key": "{key}", "limit": {limit}, "period_seconds": {seconds}}}}}'
+
+
+async def test_no_more_of_a_key_run_at_once_than_its_limit_and_the_others_follow_in_order(store: Store, gatekeeper: Gatekeeper) -> None:
+    ids = await insert(store, 5, options=concurrency("tenant", 2))
+    other = await insert(store, 3, options=concurrency("other", 1))
+    plain = await insert(store)
+    assert {one.run_id for one in await claim(store)} == set(plain)
+    for expected in (ids[:2], ids[2:4], ids[4:]):
+        await gatekeeper.run_once()
+        await gatekeeper.run_once()
+        claims = await claim(store)
+        assert {one.run_id for one in claims if one.run_id in ids} == set(expected)
+        assert len([one for one in claims if one.run_id in other]) == 1
+        await end(store, claims)
+
+
+async def test_a_retry_gives_its_place_back_and_a_lost_or_released_attempt_keeps_it(store: Store, gatekeeper: Gatekeeper) -> None:
+    first, second = await insert(store, 2, options=concurrency("tenant", 1))
+    await gatekeeper.run_once()
+    (claimed,) = await claim(store)
+    await store.runs.release_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.READY)])
+    await gatekeeper.run_once()
+    (claimed,) = await claim(store)
+    assert claimed.run_id == first
+    await store.runs.retry_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SCHEDULED, "error", 0.0)])
+    await gatekeeper.run_once()
+    assert [one.run_id for one in await claim(store)] == [second]
+    await store.runs.promote_due_runs(10)
+    await gatekeeper.run_once()
+    assert (await view(store, first)).state is RunState.HELD
+
+
+async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(store: Store, gatekeeper: Gatekeeper, sql: Any) -> None:
+    for at_limit in ("drop_new", "cancel_old"):
+        (old,) = await insert(store, options=concurrency(at_limit, 1, at_limit))
+        await gatekeeper.run_once()
+        (claimed,) = await claim(store)
+        (new,) = await insert(store, options=concurrency(at_limit, 1, at_limit))
+        await gatekeeper.run_once()
+        await close_cancelled(store)
+        if at_limit == "drop_new":
+            assert await sql.fetch("select id, state, reason from foliot.history") == [(new, "cancelled", "limit")]
+            assert (await view(store, old)).state is RunState.RUNNING
+        else:
+            await store.workers.register_worker(WORKER, "w", {}, [])
+            asked = (await store.workers.beat(WORKER, [(claimed.run_id, claimed.token)])).to_end[claimed.run_id, claimed.token]
+            assert asked is not None
+            assert asked.reason == "limit"
+            await end(store, [claimed], RunState.CANCELLED)
+            await gatekeeper.run_once()
+            assert (await view(store, new)).state is RunState.READY
+
+
+async def test_no_more_of_a_key_start_in_any_period_than_its_rate(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+    ids = await insert(store, 7, options=rate("mail", 3, 10))
+    started: list[UUID] = []
+    for moment, expected in ((0, 3), (5, 3), (9.9, 3), (10.1, 6), (15, 6), (20.3, 7)):
+        await fake_clock.advance(moment - fake_clock.monotonic())
+        await gatekeeper.run_once()
+        claims = await claim(store)
+        started += [one.run_id for one in claims]
+        await end(store, claims)
+        assert len(started) == expected, moment
+    assert set(started[:3]) == set(ids[:3])
+    assert set(started[3:6]) == set(ids[3:6])
+
+
+async def test_a_run_with_both_limits_passes_both(store: Store, gatekeeper: Gatekeeper) -> None:
+    both = '{"concurrency": {"key": "c", "limit": 2}, "rate": {"key": "r", "limit": 3, "period_seconds": 60}}'
+    await insert(store, 9, options=both)
+    started = 0
+    for expected in (2, 3, 3):
+        for _ in range(3):
+            await gatekeeper.run_once()
+        claims = await claim(store)
+        started += len(claims)
+        assert started == expected
+        await end(store, claims)
+
+
+async def test_delayed_runs_and_those_of_recurring_jobs_meet_their_limits_too(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
+) -> None:
+    await insert(store, 3, options=concurrency("tenant", 1), delay_seconds=5.0)
+    await fake_clock.advance(5)
+    assert len(await store.runs.promote_due_runs(10)) == 3
+    assert await claim(store) == []
+    await gatekeeper.run_once()
+    assert len(await claim(store)) == 1
+
+
+async def test_whoever_comes_new_is_next_in_line_however_much_another_has(store: Store) -> None:
+    many = await insert(store, 1000, options='{"fairness_key": "A"}')
+    await store.gates.rank_fairly(many)
+    await end(store, await claim(store, 10))
+    (late,) = await insert(store, options='{"fairness_key": "B"}')
+    await store.gates.rank_fairly([late])
+    assert late in [one.run_id for one in await claim(store, 2)]
+    more = await insert(store, 10, options='{"fairness_key": "C"}')
+    await store.gates.rank_fairly(more)
+    taken = [one.run_id in more for one in await claim(store, 10)]
+    assert 4 <= sum(taken) <= 6, "in turn, not one after the other"
+
+
+async def test_nothing_of_what_is_paused_is_claimed_and_the_rest_is(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+    (first,) = await insert(store)
+    (other,) = await insert(store, task="u")
+    for kind, name, left in (("queue", "q", 0), ("everything", "", 0), ("task", "t", 1), ("queue", "elsewhere", 1)):
+        await store.gates.put_pause(kind, name, None, "maintenance", "me")  # type: ignore[arg-type]
+        claims = await claim(store)
+        assert len(claims) >= left
+        assert all(one.run_id == other or kind == "queue" for one in claims)
+        await store.runs.release_runs(WORKER, [Outcome(one.run_id, one.token, RunState.READY) for one in claims])
+        assert await store.gates.delete_pause(kind, name)  # type: ignore[arg-type]
+    await store.gates.put_pause("queue", "q", fake_clock.now() + timedelta(seconds=10), "short", None)
+    assert await claim(store) == []
+    await fake_clock.advance(10)
+    await gatekeeper.run_once()
+    assert await store.gates.list_pauses() == []
+    assert {one.run_id for one in await claim(store)} == {first, other}
+
+
+async def test_a_queue_runs_no_more_than_its_limit_however_many_workers_ask(store: Store) -> None:
+    await insert(store, 10)
+    await store.gates.put_queue("q", QueueLimits(max_running=3))
+    assert await claim(store) == []
+    assert len(await store.runs.claim_limited_runs(WORKER, "q", 2, ["t"])) == 2
+    assert len(await store.runs.claim_limited_runs(new_id(), "q", 5, ["t"])) == 1
+    assert await store.runs.claim_limited_runs(new_id(), "q", 5, ["t"]) == []
+
+
+async def test_a_circuit_opens_after_failures_in_a_row_and_one_probe_decides(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
+) -> None:
+    circuits = {"t": Circuit(failures=3, seconds=600)}
+    assert await store.gates.record_failures({"t": 2}, circuits) == {"t": False}
+    assert await store.gates.record_successes(["t"], []) == ["t"]
+    assert await store.gates.record_failures({"t": 2}, circuits) == {"t": False}
+    assert await store.gates.record_failures({"t": 1}, circuits) == {"t": True}
+    ids = await insert(store, 5)
+    await insert(store, task="u")
+    assert [one.task for one in await claim(store)] == ["u"]
+    await fake_clock.advance(599)
+    await gatekeeper.run_once()
+    assert await claim(store) == []
+    for verdict in ("fails", "succeeds"):
+        await fake_clock.advance(601)
+        await gatekeeper.run_once()
+        await gatekeeper.run_once()
+        (probe,) = await claim(store)
+        assert probe.run_id in ids
+        if verdict == "fails":
+            await end(store, [probe], RunState.FAILED)
+            assert await store.gates.record_failures({"t": 1}, circuits) == {"t": True}
+            await gatekeeper.run_once()
+            assert await claim(store) == []
+        else:
+            await end(store, [probe])
+            assert await store.gates.record_successes(["t"], [probe.run_id]) == ["t"]
+    assert len(await claim(store)) == 3
+
+
+async def test_a_success_that_is_not_the_probe_s_does_not_close_an_open_circuit(store: Store) -> None:
+    assert await store.gates.record_failures({"t": 5}, {"t": Circuit(failures=5)}) == {"t": True}
+    assert await store.gates.record_successes(["t"], [new_id()]) == []
