@@ -43,8 +43,7 @@ async def insert(
 
 
 async def claim(store: Store, slots: int = 100, *, queue: str = "q", tasks: tuple[str, ...] = ("t", "u")) -> list[Claim]:
-    found = await store.runs.claim_runs(WORKER, {queue: slots}, list(tasks))
-    return found
+    return await store.runs.claim_runs(WORKER, {queue: slots}, list(tasks))
 
 
 async def end(store: Store, claims: list[Claim], state: RunState = RunState.SUCCEEDED) -> None:

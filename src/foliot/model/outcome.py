@@ -25,6 +25,8 @@ class Ending(StrEnum):
     TIMED_OUT = "timeout"
     CANCELLED = "cancelled"
     """Somebody asked for its end."""
+    COMMITTED = "committed"
+    """It has finished its run itself, in its own transaction."""
     RELEASED = "released"
     """Given back unfinished because the worker stops: not consumed."""
 
@@ -71,6 +73,8 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
             return Outcome(run_id, token, RunState.SUCCEEDED, result=attempted.result, output=attempted.output)
         case Ending.RELEASED:
             return Outcome(run_id, token, RunState.READY)
+        case Ending.COMMITTED:
+            raise ValueError("a run that is finished already has no outcome to be written")
         case Ending.CANCELLED:
             return Outcome(run_id, token, RunState.CANCELLED, attempted.reason, error=_encoded(attempted.error), output=attempted.output)
         case Ending.FAILED | Ending.TIMED_OUT:

@@ -110,6 +110,8 @@ class App:
             msgspec.convert(msgspec.to_builtins(task.options), RunOptions)
         except msgspec.ValidationError as error:
             raise Invalid(f"task {task.name!r}: {str(error).replace('`$.', '`')}", field="options") from None
+        if task.options.guarantee == "transactional" and not task.is_async:
+            raise Invalid(f"task {task.name!r}: a transactional task is an async function: it awaits its connection", field="guarantee")
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
             raise Invalid(f"there is a task named {task.name!r} already; give this one another name=", field="name")
         self.tasks[task.name] = task

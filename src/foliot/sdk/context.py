@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 
@@ -27,13 +28,15 @@ class Progress:
 class Context:
     """Safe to use from any thread: each of its fields is written by one side only."""
 
-    __slots__ = ("_is_stopping", "_on_output", "attempt", "progress_made", "run_id", "task", "token")
+    __slots__ = ("_is_stopping", "_on_output", "attempt", "connection", "progress_made", "run_id", "task", "token")
 
     def __init__(self, *, run_id: UUID, token: int, attempt: int, task: str, on_output: Callable[[bytes], None]) -> None:
         self.run_id = run_id
         self.token = token
         self.attempt = attempt
         self.task = task
+        self.connection: Any = None
+        """Of a transactional task: the connection whose transaction finishes the run as well."""
         self.progress_made: Progress | None = None
         self._is_stopping = False
         self._on_output = on_output

@@ -85,6 +85,12 @@ class Runs:
         arguments = (worker_id, *given, self._database.clock.sql_now())
         return await self._partitions.with_partition(lambda: self._database.execute(self._queries["finish_runs"], *arguments))
 
+    async def finish_in(self, session: Any, worker_id: UUID, outcome: Outcome) -> bool:
+        """Finishes one run inside a transaction that the caller commits. False: the run is no longer this worker's."""
+        row = (outcome.run_id, outcome.token, outcome.state, outcome.reason, outcome.result, outcome.error, outcome.output)
+        arguments = (worker_id, *columns([row], 7), self._database.clock.sql_now())
+        return str(await session.execute(self._queries["finish_runs"].sql, *arguments)).endswith(" 1")
+
     async def retry_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token, o.reason, o.delay_seconds, o.error, o.output) for o in outcomes], 6)
         arguments = (worker_id, *given, self._database.clock.sql_now(), self._aging)

@@ -207,7 +207,8 @@ WITH (fillfactor='50');
 CREATE TABLE foliot.tasks (
     name text NOT NULL,
     queue text NOT NULL,
-    seen_at timestamp with time zone NOT NULL
+    seen_at timestamp with time zone NOT NULL,
+    guarantee text
 );
 
 CREATE TABLE foliot.ticks (

@@ -42,9 +42,10 @@ class Workers:
         """False: there is no such worker."""
         return bool(await self._database.fetch_value(self._queries["drain_worker"], worker_id, self._database.clock.sql_now()))
 
-    async def announce_tasks(self, queue_of_task: Mapping[str, str]) -> None:
-        now = self._database.clock.sql_now()
-        await self._database.execute(self._queries["announce_tasks"], list(queue_of_task), list(queue_of_task.values()), now)
+    async def announce_tasks(self, queue_of_task: Mapping[str, str], guarantees: Mapping[str, str | None] | None = None) -> None:
+        promised = [(guarantees or {}).get(task) for task in queue_of_task]
+        arguments = (list(queue_of_task), list(queue_of_task.values()), promised, self._database.clock.sql_now())
+        await self._database.execute(self._queries["announce_tasks"], *arguments)
 
     async def list_tasks(self) -> dict[str, str]:
         """The queue that each known task declares."""

@@ -65,12 +65,14 @@ class Attempts:
         slots: Mapping[str, int],
         output_max_bytes: int,
         on_outcome: Callable[[Outcome, Claim], None],
+        on_committed: Callable[[Claim], None] = lambda _: None,
     ) -> None:
         self._tasks = tasks
         self._slots = dict(slots)
         self._free = dict(slots)
         self._output_max_bytes = output_max_bytes
         self._on_outcome = on_outcome
+        self._on_committed = on_committed
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
         self._all_ended = asyncio.Event()
@@ -137,6 +139,9 @@ class Attempts:
         self._free[claim.queue] += 1
         if not self._running:
             self._all_ended.set()
+        if attempted.ending is Ending.COMMITTED:
+            self._on_committed(claim)
+            return
         chance = random.random()  # noqa: S311
         options, lost = running.options, claim.lost
         self._on_outcome(

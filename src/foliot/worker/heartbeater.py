@@ -3,20 +3,24 @@
 The lease is trusted until two seconds before its end, counted from *before* the renewal was sent, on the monotonic clock. A worker
 that could not renew by then, or that was struck off, must stop all its attempts before others may start them anew; `on_lease_lost`
 does that.
+
+It runs where user code can't block it: `HeartbeatThread` gives it a thread, an event loop and a connection of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus, ServiceFailed
 from foliot.service import Service
-from foliot.store.store import Store
-from foliot.store.workers import Beat
+from foliot.store.postgres import Database
+from foliot.store.workers import Beat, Workers
 from foliot.worker.attempts import Attempts
 
 MARGIN_SECONDS = 2.0
@@ -27,7 +31,7 @@ class Heartbeater(Service):
     def __init__(
         self,
         *,
-        store: Store,
+        workers: Workers,
         attempts: Attempts,
         on_beat: Callable[[Beat], None],
         config: Config,
@@ -36,7 +40,7 @@ class Heartbeater(Service):
         events: EventBus,
     ) -> None:
         super().__init__(clock=clock, events=events)
-        self._store = store
+        self._workers = workers
         self._attempts = attempts
         self._on_beat = on_beat
         self._config = config
@@ -53,7 +57,7 @@ class Heartbeater(Service):
         is_renewed: bool | None = None
         try:
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
-                beat = await self._store.workers.beat(self._worker_id, self._attempts.held)
+                beat = await self._workers.beat(self._worker_id, self._attempts.held)
                 is_renewed = beat.is_renewed
                 self._on_beat(beat)
         except Exception as error:
@@ -70,3 +74,107 @@ class Heartbeater(Service):
     def _trust_from(self, asked_at: float) -> None:
         margin = min(MARGIN_SECONDS, self._config.worker_ttl_seconds / 5)
         self._trusted_until = asked_at + self._config.worker_ttl_seconds - margin
+
+
+class HeartbeatThread:
+    """Runs a heartbeater apart from the worker's own loop, and carries what it hears over there."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        attempts: Attempts,
+        on_beat: Callable[[Beat], None],
+        on_lease_lost: Callable[[], Awaitable[None]],
+        config: Config,
+        clock: Clock,
+        events: EventBus,
+    ) -> None:
+        self._url = url
+        self._attempts = attempts
+        self._on_beat = on_beat
+        self._on_lease_lost = on_lease_lost
+        self._config = config
+        self._clock = clock
+        self._events = events
+        self._lease: tuple[UUID, float] | None = None
+        self._heartbeater: Heartbeater | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._home: asyncio.AbstractEventLoop
+        self._thread: threading.Thread | None = None
+        self._stopping: asyncio.Event
+
+    def took_lease(self, worker_id: UUID, asked_at: float) -> None:
+        self._lease = (worker_id, asked_at)
+        if self._heartbeater is not None:
+            self._heartbeater.took_lease(worker_id, asked_at)
+
+    def wake(self) -> None:
+        if self._heartbeater is not None:
+            self._loop.call_soon_threadsafe(self._heartbeater.wake)
+
+    async def start(self) -> None:
+        if self._thread is None:
+            self._home = asyncio.get_running_loop()
+            ready: asyncio.Future[None] = self._home.create_future()
+            self._thread = threading.Thread(target=self._run, args=(ready,), name="heartbeat", daemon=True)
+            self._thread.start()
+            await ready
+
+    async def stop(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            await asyncio.to_thread(thread.join)
+
+    def _run(self, ready: asyncio.Future[None]) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._beat_until_stopped(ready))
+
+    async def _beat_until_stopped(self, ready: asyncio.Future[None]) -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        events = EventBus()
+        events.subscribe(lambda event: self._at_home(self._events.emit, event))
+        database = Database(self._url, config=self._config, clock=self._clock, events=events, part="foliot heartbeat")
+        try:
+            async with database:
+                workers = Workers(database, ttl_seconds=self._config.worker_ttl_seconds)
+                heartbeater = Heartbeater(
+                    workers=workers,
+                    attempts=self._attempts,
+                    on_beat=lambda beat: self._at_home(self._on_beat, beat),
+                    on_lease_lost=self._lose_lease,
+                    config=self._config,
+                    clock=self._clock,
+                    events=events,
+                )
+                if self._lease is not None:
+                    heartbeater.took_lease(*self._lease)
+                self._heartbeater = heartbeater
+                await heartbeater.start()
+                self._at_home(ready.set_result, None)
+                await self._stopping.wait()
+                self._heartbeater = None
+                await heartbeater.stop()
+        except Exception as error:
+            # Whoever waits for the start is told; later there is nobody, and the lease runs out.
+            self._at_home(_fail, ready, error)
+
+    async def _lose_lease(self) -> None:
+        """Waits for the attempts to have ended, which takes a loop that is not blocked."""
+        ending = asyncio.run_coroutine_threadsafe(_awaited(self._on_lease_lost), self._home)
+        await asyncio.wrap_future(ending)
+
+    def _at_home(self, call: Callable[..., object], *arguments: object) -> None:
+        with suppress(RuntimeError):
+            # The loop is closed: nobody is left to hear it.
+            self._home.call_soon_threadsafe(call, *arguments)
+
+
+def _fail(ready: asyncio.Future[None], error: Exception) -> None:
+    if not ready.done():
+        ready.set_exception(error)
+
+
+async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+    await work()

@@ -17,13 +17,13 @@ from uuid import UUID
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
-from foliot.events import EventBus, WorkerDraining, WorkerExpired, WorkerRegistered
+from foliot.events import EventBus, RunsFinished, WorkerDraining, WorkerExpired, WorkerRegistered
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.app import DEFAULT_QUEUE, App
 from foliot.service import Service
-from foliot.store.hints import ALL_QUEUES_TOPIC, HintListener, worker_topic
+from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, HintListener, worker_topic
 from foliot.store.store import Store
 from foliot.store.workers import Beat
 from foliot.worker.attempts import Attempts, KnownTask
@@ -32,7 +32,8 @@ from foliot.worker.completer import Completer
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
-from foliot.worker.heartbeater import Heartbeater
+from foliot.worker.executors.transactional import in_a_transaction
+from foliot.worker.heartbeater import HeartbeatThread
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
 LAST_WORDS_SECONDS = 10.0
@@ -59,6 +60,7 @@ class WorkerNode:
         self._labels = dict(labels or {})
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
         self._queue_of_task = {name: task.queue for name, task in app.tasks.items()} | {"shell": DEFAULT_QUEUE, "simulate": DEFAULT_QUEUE}
+        self._guarantees = {name: task.options.guarantee for name, task in app.tasks.items()}
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
@@ -66,12 +68,14 @@ class WorkerNode:
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
-        self._attempts = Attempts(tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended)
+        self._attempts = Attempts(
+            tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended, on_committed=self._committed
+        )
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
         )
-        self._heartbeater = Heartbeater(
-            store=store,
+        self._heartbeater = HeartbeatThread(
+            url=store.database.url,
             attempts=self._attempts,
             on_beat=self._heard,
             config=config,
@@ -84,8 +88,9 @@ class WorkerNode:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
 
     async def start(self) -> None:
-        await self._store.workers.announce_tasks(self._queue_of_task)
+        await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
         await self._register()
+        await self._heartbeater.start()
         for service in self._services():
             await service.start()
 
@@ -101,6 +106,7 @@ class WorkerNode:
                 await self.completer.flushed()
         for service in reversed(self._services()):
             await service.stop()
+        await self._heartbeater.stop()
         with suppress(StoreUnavailable):
             await self._store.workers.remove_worker(self._worker_id)
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -115,7 +121,7 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self._heartbeater, self.completer, self.claimer]
+        found: list[Service] = [self.completer, self.claimer]
         return [*found, self._listener] if self._listener else found
 
     def _known_tasks(self, app: App) -> dict[str, KnownTask]:
@@ -126,7 +132,15 @@ class WorkerNode:
             "simulate": KnownTask(simulate(self._clock), defaults),
         }
         for task in app.tasks.values():
-            if task.is_async:
+            if task.options.guarantee == "transactional":
+                executor = in_a_transaction(
+                    task.function,
+                    store=self._store,
+                    worker_id=lambda: self._worker_id,
+                    limit_seconds=task.options.timeout_seconds or self._config.timeout_seconds,
+                    result_max_bytes=limit,
+                )
+            elif task.is_async:
                 executor = on_the_loop(task.function, result_max_bytes=limit)
             else:
                 executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)
@@ -164,6 +178,12 @@ class WorkerNode:
 
     def _ended(self, outcome: Outcome, claim: Claim) -> None:
         self.completer.add(outcome, claim)
+        self.claimer.slot_freed()
+
+    def _committed(self, claim: Claim) -> None:
+        self._events.emit(RunsFinished(1, 0, 0))
+        if claim.options is not None and "concurrency" in claim.options:
+            self._store.hints.send([GATES_TOPIC])
         self.claimer.slot_freed()
 
     def _hinted(self, topic: str) -> None:

@@ -30,6 +30,9 @@ alter table foliot.attempts
     drop constraint attempts_outcome_is_known,
     add constraint attempts_outcome_is_known check (outcome in ('error', 'timeout', 'lost', 'snoozed'));
 
+-- What a task promises of itself, for the reaper: at_most_once is not repeated when its worker is lost.
+alter table foliot.tasks add column guarantee text;
+
 -- Labels, and whether it is to take nothing more.
 alter table foliot.workers
     add column labels jsonb not null default '{}',

@@ -224,8 +224,8 @@ with recursive claiming as (
     )
 ), taken as (
     select r.id, r.token, r.attempt, r.worker_id, r.started_at,
-        r.lost + 1 >= $2::bigint or coalesce(r.options ->> 'guarantee', '') = 'at_most_once' as is_spent
-    from foliot.runs r join dead on r.worker_id = dead.worker_id
+        r.lost + 1 >= $2::bigint or coalesce(r.options ->> 'guarantee', t.guarantee, '') = 'at_most_once' as is_spent
+    from foliot.runs r join dead on r.worker_id = dead.worker_id left join foliot.tasks t on t.name = r.task
     where r.state = 'running'
     limit $1::bigint
     for update of r skip locked

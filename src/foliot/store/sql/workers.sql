@@ -9,9 +9,10 @@ on conflict (id) do nothing
 
 -- name: announce_tasks
 -- What a job may name from now on. Ordered, so that workers that start together can't deadlock.
-insert into foliot.tasks (name, queue, seen_at)
-select name, queue, coalesce($3::timestamptz, clock_timestamp()) from unnest($1::text[], $2::text[]) as t (name, queue) order by name
-on conflict (name) do update set queue = excluded.queue, seen_at = excluded.seen_at
+insert into foliot.tasks (name, queue, guarantee, seen_at)
+select name, queue, guarantee, coalesce($4::timestamptz, clock_timestamp())
+from unnest($1::text[], $2::text[], $3::text[]) as t (name, queue, guarantee) order by name
+on conflict (name) do update set queue = excluded.queue, guarantee = excluded.guarantee, seen_at = excluded.seen_at
 
 -- name: list_tasks
 -- The known tasks and the queue each declares.

@@ -1,0 +1,56 @@
+"""Tasks whose effect and completion commit together: the effect happens exactly once, whatever dies when.
+
+The function writes through `ctx.connection`, an asyncpg connection to Foliot's own database, inside a transaction. When it returns, the
+same transaction finishes the run, fenced by its token: if the run is no longer ours, all of it is rolled back. When it fails, so is its
+effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from foliot.model.outcome import Attempted, Ending, Outcome
+from foliot.model.states import RunState
+from foliot.sdk.app import Function
+from foliot.sdk.context import Context
+from foliot.store.store import Store
+from foliot.worker.executors.base import Executor
+from foliot.worker.executors.python import succeeded, wanted
+
+
+class NoLongerOurs(Exception):
+    """The run was given to another worker, or cancelled, before it was finished."""
+
+
+def in_a_transaction(
+    function: Function, *, store: Store, worker_id: Callable[[], UUID], limit_seconds: float, result_max_bytes: int
+) -> Executor:
+    async def execute(payload: dict[str, Any], context: Context) -> Attempted:
+        async with store.database.transaction(statement_seconds=limit_seconds, idle_seconds=limit_seconds) as session:
+            context.connection = session
+            result = await function(**payload, **wanted(function, context))
+            attempted = Attempted(Ending.SUCCEEDED) if result is None else succeeded(result, result_max_bytes)
+            if attempted.ending is not Ending.SUCCEEDED:
+                raise ResultRefused(attempted)
+            done = Outcome(context.run_id, context.token, RunState.SUCCEEDED, result=attempted.result)
+            if not await store.runs.finish_in(session, worker_id(), done):
+                raise NoLongerOurs(f"run {context.run_id} is no longer this worker's: its effect is undone")
+        return Attempted(Ending.COMMITTED)
+
+    async def judged(payload: dict[str, Any], context: Context) -> Attempted:
+        try:
+            return await execute(payload, context)
+        except ResultRefused as refused:
+            return refused.attempted
+
+    return judged
+
+
+class ResultRefused(Exception):
+    """Carries a failure out of the transaction, so that it is rolled back."""
+
+    def __init__(self, attempted: Attempted) -> None:
+        super().__init__()
+        self.attempted = attempted
