@@ -414,3 +414,15 @@ def test_a_range_that_makes_no_sense_is_refused(shell: Shell, recurring: Recurri
     name = recurring("--cron", "0 * * * *")
     assert complaint in shell.refusal("backfill", name, *arguments, code=2)
     assert parsed(shell, "ticks", name)["items"] == []
+
+
+def test_a_queue_a_task_and_everything_are_paused_and_go_on(shell: Shell) -> None:
+    for arguments, name in (["--queue", "quiet"], "quiet"), (["--task", "resize"], "resize"):
+        ended = shell.foliot("pause", *arguments, "--reason", "maintenance")
+        assert (ended.code, ended.err) == (0, f"{name} is paused\n")
+        assert [item["name"] for item in parsed(shell, "pause", *arguments, "--json")["items"]] == [name]
+        ended = shell.foliot("resume", *arguments)
+        assert (ended.code, ended.err) == (0, f"{name} goes on\n")
+    for wrong in (["pause"], ["pause", "report", "--queue", "mail"], ["resume", "--queue", "a", "--task", "b"]):
+        assert "say what: the name of a job" in shell.refusal(*wrong, code=2)
+    assert "name: letters, digits" in shell.refusal("pause", "--queue", "a b", code=2)

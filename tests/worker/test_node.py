@@ -283,3 +283,43 @@ async def test_content_that_postgres_refuses_ends_the_run_and_no_other(store: St
 async def _is_running(store: Store, run_id: Any) -> bool:
     view = await store.runs.get_run(run_id)
     return view is not None and view.state is RunState.RUNNING
+
+
+async def test_a_task_that_blocks_the_event_loop_does_not_cost_the_lease(store: Store, seen: list[Event]) -> None:
+    app = foliot.App()
+
+    @app.task
+    async def block() -> str:
+        time.sleep(4)
+        return "done"
+
+    async with worker_node(store, app):
+        view = await ended(store, await submit(store, "block"))
+    assert (view.state, view.result, view.attempt, view.lost) == (RunState.SUCCEEDED, "done", 1, 0)
+    assert not [event for event in seen if isinstance(event, WorkerExpired)]
+
+
+async def test_a_worker_that_is_asked_to_drain_finishes_what_it_has_and_takes_nothing_more(store: Store) -> None:
+    app = foliot.App()
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def wait_for_it() -> str:
+        started.set()
+        await go_on.wait()
+        return "done"
+
+    async with worker_node(store, app) as node:
+        first = await submit(store, "wait_for_it")
+        await started.wait()
+        assert await store.workers.drain_worker(node._worker_id)
+        draining = asyncio.create_task(node.drained())
+        await asyncio.wait_for(node.is_draining.wait(), 5)
+        second = await submit(store, "wait_for_it")
+        go_on.set()
+        await asyncio.wait_for(draining, 5)
+        assert (await ended(store, first)).result == "done"
+    view = await store.runs.get_run(second.id)
+    assert view is not None
+    assert view.state is RunState.READY
+    assert not await store.workers.drain_worker(new_id())

@@ -5,20 +5,26 @@ from __future__ import annotations
 import click
 
 from foliot.cli.options import json_option
+from foliot.cli.pause import gate_of, what_options
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 
 
 @click.command()
-@click.argument("reference", metavar="NAME_OR_ID")
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False)
+@what_options
 @json_option
-def command(reference: str, as_json: bool) -> None:
-    """Resume a paused job with its next tick from now."""
+def command(reference: str | None, queue: str | None, task: str | None, everything: bool, as_json: bool) -> None:
+    """Resume a paused job with its next tick from now; or a queue, a task or everything."""
+    gate = gate_of(reference, queue, task, everything=everything)
     with Client.from_environment() as client:
-        answer = client.resume_job(reference)
+        answer = client.resume_gate(gate) if gate else client.resume_job(reference or "")
     if as_json:
         click.echo(answer.content)
+        return
+    if gate:
+        click.echo(f"{clean(queue or task or 'everything')} goes on", err=True)
         return
     job = answer.document
     next_tick = f"its next tick is at {at(job['next_at'], SystemClock().now())}" if job["next_at"] else "it has no ticks left"

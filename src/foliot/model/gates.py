@@ -13,8 +13,8 @@ Key = Annotated[str, Meta(min_length=1, max_length=200)]
 FAIR_STEP = 3_600_000_000
 
 
-class Concurrency(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """No more than `limit` runs of a key at once; the others wait, in order."""
+class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No more than `limit` runs of a key at once; the others wait, in order. Stored in full, defaults too: SQL reads it."""
 
     key: Key
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
@@ -22,7 +22,7 @@ class Concurrency(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     """Instead of waiting: what comes is dropped, or what runs is cancelled for it."""
 
 
-class Rate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No more than `limit` starts of a key in any `period_seconds`; the others wait, in order."""
 
     key: Key

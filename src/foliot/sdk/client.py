@@ -140,6 +140,14 @@ class Client:
     def resume_job(self, reference: str) -> Answer:
         return self._answer("POST", _path_of(reference, "/resume"))
 
+    def pause_gate(self, gate: str, *, reason: str | None = None, until: str | None = None) -> Answer:
+        """Pauses `/queues/NAME`, `/tasks/NAME`, or `/`: everything."""
+        given = {"reason": reason, "until": until}
+        return self._answer("POST", f"/v1{gate.rstrip('/')}/pause", {name: value for name, value in given.items() if value is not None})
+
+    def resume_gate(self, gate: str) -> Answer:
+        return self._answer("POST", f"/v1{gate.rstrip('/')}/resume")
+
     def trigger_job(self, reference: str) -> Answer:
         return self._answer("POST", _path_of(reference, "/trigger"))
 

@@ -1,0 +1,124 @@
+"""Pauses, limits of queues and circuits over HTTP."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from foliot.clock import Clock
+from foliot.model.gates import Circuit
+from foliot.model.ids import new_id
+from foliot.store.store import Store
+from tests.support.fake_clock import FakeClock
+
+
+@pytest.fixture
+def clock(fake_clock: FakeClock) -> Clock:
+    """It is 2026-03-01, 12:00 UTC."""
+    return fake_clock
+
+
+async def submit(client: httpx.AsyncClient, **fields: Any) -> httpx.Response:
+    return await client.post("/v1/jobs", json={"task": "send_invoice", **fields})
+
+
+async def claimed(store: Store) -> int:
+    return len(await store.runs.claim_runs(new_id(), {"mail": 10}, ["send_invoice"]))
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "name"),
+    [("/v1/queues/mail", "queue", "mail"), ("/v1/tasks/send_invoice", "task", "send_invoice"), ("/v1", "everything", "")],
+)
+async def test_what_is_paused_is_not_started_until_it_is_resumed(
+    client: httpx.AsyncClient, store: Store, path: str, kind: str, name: str
+) -> None:
+    paused = await client.post(f"{path}/pause", json={"reason": "maintenance", "until": "2026-03-02T00:00:00Z"})
+    shown = {
+        "kind": kind, "name": name, "paused_at": "2026-03-01T12:00:00Z", "until_at": "2026-03-02T00:00:00Z", "reason": "maintenance",
+        "actor": None,
+    }  # fmt: skip
+    assert (paused.status_code, paused.json()) == (200, {"items": [shown]})
+    assert (await submit(client)).status_code == 201
+    assert await claimed(store) == 0
+    again = await client.post(f"{path}/pause")
+    assert again.json() == {"items": [shown | {"until_at": None, "reason": None}]}
+    assert (await client.post(f"{path}/resume")).json() == {"items": []}
+    assert (await client.post(f"{path}/resume")).status_code == 200
+    assert await claimed(store) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({"until": "2026-03-01T11:00:00Z"}, "until"), ({"until": "soon"}, "until"), ({"why": "x"}, "why"), ({"reason": "x" * 1001}, "reason")],
+)
+async def test_a_pause_that_makes_no_sense_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+    answer = await client.post("/v1/queues/mail/pause", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+    assert (await client.get("/v1/pauses")).json() == {"items": []}
+
+
+async def test_a_queue_that_is_as_deep_as_it_may_be_refuses_more_for_now(
+    client: httpx.AsyncClient, store: Store, fake_clock: FakeClock
+) -> None:
+    answer = await client.patch("/v1/queues/mail", json={"max_depth": 2})
+    assert answer.json() == {"name": "mail", "max_running": None, "max_depth": 2}
+    for _ in range(2):
+        assert (await submit(client)).status_code == 201
+    await fake_clock.advance(1.1)
+    refused = await submit(client)
+    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "queue_full", "1")
+    assert (await submit(client, queue="other")).status_code == 201
+    assert await claimed(store) == 2
+    await fake_clock.advance(1.1)
+    assert (await submit(client)).status_code == 201
+
+
+async def test_limits_of_a_queue_are_changed_one_by_one_and_taken_away(client: httpx.AsyncClient, store: Store) -> None:
+    await client.patch("/v1/queues/mail", json={"max_running": 1})
+    await client.patch("/v1/queues/mail", json={"max_depth": 100})
+    await submit(client)
+    assert await claimed(store) == 0
+    answer = await client.patch("/v1/queues/mail", json={"max_running": None})
+    assert answer.json() == {"name": "mail", "max_running": None, "max_depth": 100}
+    assert await claimed(store) == 1
+    for body, field in [({"max_running": 0}, "max_running"), ({"max_depth": "x"}, "max_depth"), ({"slots": 1}, "slots")]:
+        refused = await client.patch("/v1/queues/mail", json=body)
+        assert (refused.status_code, refused.json()["field"]) == (422, field)
+    assert (await client.patch("/v1/queues/a b", json={})).json()["field"] == "name"
+
+
+async def test_circuits_are_shown(client: httpx.AsyncClient, store: Store, fake_clock: FakeClock) -> None:
+    await store.gates.record_failures({"send_invoice": 5}, {"send_invoice": Circuit()})
+    until = (fake_clock.now() + timedelta(seconds=600)).isoformat().replace("+00:00", "Z")
+    assert (await client.get("/v1/circuits")).json() == {
+        "items": [{"task": "send_invoice", "failures": 5, "open_until": until, "probe_id": None}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"concurrency": {"limit": 1}}, "concurrency"),
+        ({"concurrency": {"key": "", "limit": 1}}, "concurrency.key"),
+        ({"concurrency": {"key": "a", "limit": 0}}, "concurrency.limit"),
+        ({"concurrency": {"key": "a", "at_limit": "explode"}}, "concurrency.at_limit"),
+        ({"rate": {"key": "a", "limit": 1}}, "rate"),
+        ({"rate": {"key": "a", "limit": 1, "period_seconds": 0}}, "rate.period_seconds"),
+        ({"fairness_key": ""}, "fairness_key"),
+        ({"guarantee": "exactly_once"}, "guarantee"),
+    ],
+)
+async def test_limits_that_make_no_sense_are_refused_by_their_field(client: httpx.AsyncClient, fields: dict[str, Any], field: str) -> None:
+    answer = await submit(client, **fields)
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+async def test_a_job_with_a_limit_waits_for_its_turn_and_says_so(client: httpx.AsyncClient, store: Store) -> None:
+    job = (await submit(client, concurrency={"key": "tenant", "limit": 1})).json()
+    assert (job["status"], job["state"]) == ("pending", "held")
+    assert await store.gates.admit_runs() == (["mail"], [])
+    assert (await client.get(f"/v1/jobs/{job['id']}")).json()["state"] == "ready"
