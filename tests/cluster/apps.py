@@ -27,3 +27,9 @@ def greet(name: str) -> str:
 def linger(seconds: float) -> int:
     time.sleep(seconds)
     return os.getpid()
+
+
+@app.task(guarantee="transactional", retries=1000, backoff=foliot.Backoff(kind="fixed", base_seconds=0.1))
+async def debit(amount: int, ctx: foliot.Context) -> None:
+    """Without its guarantee it would take too much from the account whenever a worker dies after it."""
+    await ctx.connection.execute("update account set balance = balance - $1 where id = $2", amount, ctx.run_id.int % 8)

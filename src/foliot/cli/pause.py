@@ -43,8 +43,8 @@ def command(
 ) -> None:
     """Pause a recurring job, or a queue, a task or everything.
 
-    What falls into the pause of a job is noted, not caught up. Of a paused queue or task nothing is started; what runs goes on, and jobs are
-    accepted.
+    What falls into the pause of a job is noted, not caught up. Of a paused queue or task nothing is started; what runs goes on, and jobs
+    are accepted.
     """
     gate = gate_of(reference, queue, task, everything=everything)
     with Client.from_environment() as client:

@@ -1,0 +1,159 @@
+"""Workers that die, freeze and are blocked while they work: every job ends once, and ends right."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from foliot.model.ids import new_id
+from foliot.model.run import NewRun
+from foliot.store.hints import worker_topic
+from foliot.store.store import Store
+from tests.support.processes import FoliotProcess
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(200)]
+
+APP = "tests.cluster.apps:app"
+DEBITS = int(os.environ.get("TRANSACTIONAL_DEBITS", "3000"))
+
+
+def around(database_url: str, **settings: str) -> dict[str, str]:
+    return {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_LOG_LEVEL": "info"} | settings
+
+
+async def submit(store: Store, task: str, number: int, payload: str | None = None, queue: str = "default") -> list[NewRun]:
+    runs = [NewRun(id=new_id(), task=task, queue=queue, payload=payload) for _ in range(number)]
+    await store.runs.insert_runs(runs)
+    store.hints.send([queue])
+    return runs
+
+
+async def running(sql: Any, worker: str = "") -> int:
+    found: int = await sql.fetchval("select count(*) from foliot.runs where state = 'running' and worker_id::text <> $1", worker)
+    return found
+
+
+async def test_the_jobs_of_a_killed_worker_run_elsewhere_within_twenty_seconds(database_url: str, store: Store, sql: Any) -> None:
+    environment = around(database_url)
+    async with (
+        FoliotProcess("scheduler", environment=environment),
+        FoliotProcess("worker", APP, "--queue", "default=50", environment=environment) as victim,
+    ):
+        worker = (await victim.event("WorkerRegistered"))["worker_id"]
+        await submit(store, "shell", 50, '{"command": "sleep 60"}')
+        await until(lambda: sql.fetchval("select count(*) = 50 from foliot.runs where state = 'running'"))
+        async with FoliotProcess("worker", APP, "--queue", "default=100", environment=environment) as heir:
+            await heir.event("ProcessStarted", part="worker")
+            victim.kill_tree()
+            killed_at = time.monotonic()
+            await until(lambda: _all_running_elsewhere(sql, worker), seconds=25)
+            assert time.monotonic() - killed_at < 20
+            rows = await sql.fetch("select attempt, lost, token from foliot.runs")
+            assert {tuple(row) for row in rows} == {(2, 1, 2)}
+            assert await sql.fetchval("select count(*) from foliot.attempts where outcome = 'lost'") == 50
+            assert await sql.fetchval("select count(*) from foliot.history") == 0
+
+
+async def _all_running_elsewhere(sql: Any, worker: str) -> bool:
+    return await running(sql, worker) == 50
+
+
+async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_comes_back(
+    database_url: str, store: Store, sql: Any, tmp_path: Path
+) -> None:
+    environment = around(database_url)
+    journal = tmp_path / "journal"
+    # The first to come writes and waits; whoever comes later writes and ends.
+    command = f"echo $$ >> {journal}; if [ $(wc -l < {journal}) = 1 ]; then exec sleep 300; fi"
+    async with (
+        FoliotProcess("scheduler", environment=environment),
+        FoliotProcess("worker", APP, environment=environment) as frozen,
+    ):
+        await frozen.event("WorkerRegistered")
+        (run,) = await submit(store, "shell", 1, f'{{"command": "{command}"}}')
+        await until(lambda: _lines(journal, 1))
+        child = int(journal.read_text().split()[0])
+        frozen.signal(signal.SIGSTOP)
+        async with FoliotProcess("worker", APP, environment=environment) as other:
+            await other.event("ProcessStarted", part="worker")
+            await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history"), seconds=30)
+            frozen.signal(signal.SIGCONT)
+            await frozen.event("WorkerExpired", seconds=30)
+            await until(lambda: _is_gone(child), seconds=15)
+            # It has begun anew, and is of use.
+            await other.event("ProcessStarted", part="worker")
+            await until(lambda: sql.fetchval("select count(*) = 2 from foliot.workers where expires_at > clock_timestamp()"), seconds=15)
+        row = await sql.fetchrow("select id, state, attempt, lost from foliot.history")
+        assert tuple(row) == (run.id, "succeeded", 2, 1)
+        assert len(journal.read_text().split()) == 2
+
+
+async def _lines(path: Path, number: int) -> bool:
+    return path.exists() and len(path.read_text().split()) >= number
+
+
+async def _is_gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels_nor_other_queues(
+    database_url: str, store: Store, sql: Any
+) -> None:
+    environment = around(database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1")
+    async with FoliotProcess("worker", APP, "--queue", "default=4", "--queue", "mail=1", environment=environment) as worker:
+        await worker.event("ProcessStarted", part="worker")
+        blocked = await submit(store, "linger", 4, '{"seconds": 60}')
+        await until(lambda: sql.fetchval("select count(*) = 4 from foliot.runs where state = 'running'"))
+        await asyncio.sleep(8)
+        await submit(store, "greet", 1, '{"name": "you"}', queue="mail")
+        await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history where task = 'greet'"), seconds=3)
+        marked = await store.runs.mark_cancelled([blocked[0].id], "enough", is_forced=False)
+        store.hints.send(worker_topic(holder) for holder in marked.values() if holder)
+        await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history where state = 'cancelled'"), seconds=3)
+        assert not [event for event in worker.events if event["event"] == "WorkerExpired"]
+
+
+async def test_an_account_is_right_to_the_cent_while_workers_are_killed(database_url: str, store: Store, sql: Any) -> None:
+    environment = around(database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1", FOLIOT_LOST_ATTEMPTS_MAX="100")
+    await sql.execute("create table account (id bigint primary key, balance bigint not null)")
+    await sql.execute("insert into account select n, 1000000 from generate_series(0, 7) n")
+    chance = random.Random(11)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(FoliotProcess("scheduler", environment=environment))
+        workers = [await stack.enter_async_context(FoliotProcess("worker", APP, environment=environment)) for _ in range(2)]
+        for worker in workers:
+            await worker.event("ProcessStarted", part="worker")
+        await submit(store, "debit", DEBITS, '{"amount": 7}')
+        while await sql.fetchval("select exists (select from foliot.runs where state <> 'running')"):
+            await asyncio.sleep(chance.uniform(0.3, 1.0))
+            victim = chance.randrange(2)
+            workers[victim].kill_tree()
+            workers[victim] = await stack.enter_async_context(FoliotProcess("worker", APP, environment=environment))
+        await until(lambda: sql.fetchval("select count(*) = 0 from foliot.runs"), seconds=60)
+    assert await sql.fetchval("select count(*) from foliot.history where state = 'succeeded'") == DEBITS
+    assert await sql.fetchval("select count(distinct id) from foliot.history") == DEBITS
+    assert await sql.fetchval("select sum(balance)::bigint from account") == 8_000_000 - 7 * DEBITS
+    assert await sql.fetchval("select count(*) from foliot.attempts where outcome = 'lost'") > 0, "nobody died at work"
+
+
+async def test_a_worker_that_waits_or_watches_a_long_run_costs_next_to_nothing(database_url: str, store: Store, sql: Any) -> None:
+    async with FoliotProcess("worker", APP, environment=around(database_url)) as worker:
+        await worker.event("ProcessStarted", part="worker")
+        await submit(store, "linger", 5, '{"seconds": 60}')
+        await until(lambda: sql.fetchval("select count(*) = 5 from foliot.runs where state = 'running'"))
+        process = psutil.Process(worker.pid)
+        before = process.cpu_times()
+        await asyncio.sleep(10)
+        after = process.cpu_times()
+        assert (after.user + after.system) - (before.user + before.system) < 0.1, "one per cent of one core"
+        assert process.memory_info().rss < 80 << 20
