@@ -166,6 +166,15 @@ async def test_whoever_comes_new_is_next_in_line_however_much_another_has(store:
     assert 4 <= sum(taken) <= 6, "in turn, not one after the other"
 
 
+async def test_a_key_that_had_much_and_has_nothing_more_is_not_in_debt(store: Store) -> None:
+    await store.gates.rank_fairly(await insert(store, 50, options='{"fairness_key": "A"}'))
+    await end(store, await claim(store, 50))
+    await store.gates.rank_fairly(await insert(store, 20, options='{"fairness_key": "B"}'))
+    (again,) = await insert(store, options='{"fairness_key": "A"}')
+    await store.gates.rank_fairly([again])
+    assert again in [one.run_id for one in await claim(store, 2)]
+
+
 async def test_nothing_of_what_is_paused_is_claimed_and_the_rest_is(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
     (first,) = await insert(store)
     (other,) = await insert(store, task="u")

@@ -22,13 +22,19 @@ class Gatekeeper(Service):
 
     async def run_once(self) -> float:
         gates, hints = self._store.gates, self._store.hints
+        in_use = await gates.gates_in_use()
+        if in_use.circuits:
+            hints.send(await gates.send_probes())
+        if in_use.pauses:
+            hints.send([name if kind == "queue" else ALL_QUEUES_TOPIC for kind, name in await gates.end_pauses()])
+        if not in_use.limits:
+            return INTERVAL_SECONDS
         admitted, ousted = await gates.admit_runs()
-        if admitted:
-            self.events.emit(RunsAdmitted(len(admitted)))
-        hints.send([*admitted, *map(worker_topic, ousted), *await gates.send_probes()])
-        if ended := await gates.end_pauses():
-            hints.send([name if kind == "queue" else ALL_QUEUES_TOPIC for kind, name in ended])
-        return 0 if admitted else INTERVAL_SECONDS
+        hints.send([*admitted, *map(worker_topic, ousted)])
+        if not admitted:
+            return INTERVAL_SECONDS
+        self.events.emit(RunsAdmitted(len(admitted)))
+        return 0
 
     def hinted(self, topic: str) -> None:
         """Something waits for a limit, or made room."""

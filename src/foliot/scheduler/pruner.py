@@ -19,6 +19,7 @@ class Pruner(Service):
         created = await self._store.partitions.create_missing()
         dropped = await self._store.partitions.drop_expired()
         await self._store.shards.remove_dead_schedulers()
+        await self._store.gates.forget_rate_starts()
         if created or dropped:
             self.events.emit(PartitionsKept(created, dropped))
         return INTERVAL_SECONDS

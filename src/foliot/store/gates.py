@@ -29,6 +29,13 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class GatesInUse:
+    limits: bool
+    circuits: bool
+    pauses: bool
+
+
+@dataclass(frozen=True, slots=True)
 class QueueLimits:
     max_running: int | None = None
     max_depth: int | None = None
@@ -47,6 +54,10 @@ class Gates:
         self._database = database
         self._queries = queries.load("gates")
 
+    async def gates_in_use(self) -> GatesInUse:
+        row = await self._database.fetch_row(self._queries["gates_in_use"], self._database.clock.sql_now())
+        return GatesInUse(*row) if row else GatesInUse(limits=False, circuits=False, pauses=False)
+
     async def admit_runs(self) -> tuple[list[str], list[UUID]]:
         """The queues of those that became ready, and the workers that hold what is to make room; nothing while another is at it."""
         now = self._database.clock.sql_now()
@@ -62,9 +73,6 @@ class Gates:
 
     async def rank_fairly(self, run_ids: Sequence[UUID]) -> None:
         await self._database.execute(self._queries["rank_fairly"], run_ids, FAIR_STEP)
-
-    async def forget_fair_keys(self) -> int:
-        return await self._database.execute(self._queries["forget_fair_keys"], self._database.clock.sql_now())
 
     async def put_pause(self, kind: PauseKind, name: str, until: datetime | None, reason: str | None, actor: str | None) -> None:
         arguments = (kind, name, until, reason, actor, self._database.clock.sql_now())

@@ -37,13 +37,6 @@ CREATE TABLE foliot.circuits (
 )
 WITH (fillfactor='50');
 
-CREATE TABLE foliot.fair_keys (
-    queue text NOT NULL,
-    key text NOT NULL,
-    rank bigint NOT NULL
-)
-WITH (fillfactor='50');
-
 CREATE TABLE foliot.history (
     id uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
@@ -178,6 +171,7 @@ CREATE TABLE foliot.runs (
     unique_key text,
     concurrency_key text GENERATED ALWAYS AS ((options #>> '{concurrency,key}'::text[])) STORED,
     rate_key text GENERATED ALWAYS AS ((options #>> '{rate,key}'::text[])) STORED,
+    fairness_key text GENERATED ALWAYS AS ((options ->> 'fairness_key'::text)) STORED,
     held_by text,
     is_probe boolean,
     progress jsonb,
@@ -241,9 +235,6 @@ ALTER TABLE ONLY foliot.calendars
 ALTER TABLE ONLY foliot.circuits
     ADD CONSTRAINT circuits_pkey PRIMARY KEY (task);
 
-ALTER TABLE ONLY foliot.fair_keys
-    ADD CONSTRAINT fair_keys_pkey PRIMARY KEY (queue, key);
-
 ALTER TABLE ONLY foliot.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (key);
 
@@ -305,6 +296,8 @@ CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT
 CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text));
 
 CREATE INDEX runs_held ON foliot.runs USING btree (job_id) WHERE (state = 'held'::text);
+
+CREATE INDEX runs_in_turn ON foliot.runs USING btree (queue, fairness_key, rank) WHERE ((fairness_key IS NOT NULL) AND (state = 'ready'::text));
 
 CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 

@@ -9,6 +9,7 @@ alter table foliot.runs
     add column unique_key text,
     add column concurrency_key text generated always as (options #>> '{concurrency,key}') stored,
     add column rate_key text generated always as (options #>> '{rate,key}') stored,
+    add column fairness_key text generated always as (options ->> 'fairness_key') stored,
     add column held_by text,
     add column is_probe boolean,
     add column progress jsonb;
@@ -18,6 +19,7 @@ create unique index runs_unique on foliot.runs (unique_key) where unique_key is 
 create index runs_expiring on foliot.runs (expires_at) where expires_at is not null and state <> 'running';
 create index runs_of_key on foliot.runs (concurrency_key) where concurrency_key is not null and state in ('ready', 'running');
 create index runs_waiting_for_key on foliot.runs (concurrency_key, rank) where held_by = 'limit';
+create index runs_in_turn on foliot.runs (queue, fairness_key, rank) where fairness_key is not null and state = 'ready';
 create index runs_waiting_for_rate on foliot.runs (rate_key, rank) where held_by = 'limit';
 
 -- `fingerprint`: equal for failures of the same kind.
@@ -73,14 +75,6 @@ create table foliot.rate_starts (
     started_at timestamptz not null
 );
 create index rate_starts_key on foliot.rate_starts (rate_key, started_at);
-
--- How far each key of a queue has got, in ranks: the next run of a key goes behind its last, but not behind everybody else's.
-create table foliot.fair_keys (
-    queue text not null,
-    key text not null,
-    rank bigint not null,
-    primary key (queue, key)
-) with (fillfactor = 50);
 
 -- Requests that were answered: a repeated one gets the same answer.
 create table foliot.idempotency (

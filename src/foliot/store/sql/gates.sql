@@ -1,5 +1,15 @@
 -- What stands between a run and its start, beside its instant: limits, pauses, circuits. Plain runs pass none of it.
 
+-- name: gates_in_use
+-- Whether anything waits for a limit, a circuit has rested for long enough, or a pause is over: asked often, and mostly answered with no.
+with clock as (
+    select coalesce($1::timestamptz, clock_timestamp()) as at
+)
+select exists (select from foliot.runs where held_by = 'limit'),
+    exists (select from foliot.circuits, clock where open_until <= clock.at),
+    exists (select from foliot.pauses, clock where until_at <= clock.at)
+from clock
+
 -- name: take_gates
 -- One gatekeeper at a time: limits are counted before they are used up. Let go of with the transaction.
 select pg_try_advisory_xact_lock($1::bigint)
@@ -97,35 +107,27 @@ select worker_id from ousted where worker_id is not null
 delete from foliot.rate_starts where started_at < coalesce($1::timestamptz, clock_timestamp()) - interval '1 day'
 
 -- name: rank_fairly
--- Runs of a fairness key stand behind the last of their own key, a step apart, but not behind what others have in excess: whoever comes new
--- stands next in line.
+-- Runs of a fairness key stand a step apart behind the last of their own key that waits, but not behind what others have in excess: whoever
+-- comes new stands next in line.
 with given as (
-    select r.id, r.queue, r.options ->> 'fairness_key' as key, r.rank,
-        row_number() over (partition by r.queue, r.options ->> 'fairness_key' order by r.rank) - 1 as place
-    from foliot.runs r where r.id = any ($1::uuid[]) and r.state in ('ready', 'scheduled', 'held')
-), heads as (
-    select q.queue, (
-        select r.rank from foliot.runs r where r.state = 'ready' and r.queue = q.queue and r.id <> all ($1::uuid[]) order by r.rank limit 1
-    ) as rank
-    from (select distinct queue from given) as q
+    select r.id, r.queue, r.fairness_key as key, r.rank, row_number() over (partition by r.queue, r.fairness_key order by r.rank) - 1 as place
+    from foliot.runs r where r.id = any ($1::uuid[]) and r.fairness_key is not null and r.state in ('ready', 'scheduled', 'held')
 ), groups as (
-    select g.queue, g.key, max(g.place) as last, greatest(max(f.rank) + $2::bigint, coalesce(max(h.rank), min(g.rank))) as start
-    from given g join heads h on h.queue = g.queue left join foliot.fair_keys f on f.queue = g.queue and f.key = g.key
-    group by g.queue, g.key
-), kept as (
-    insert into foliot.fair_keys as f (queue, key, rank)
-    select queue, key, start + last * $2::bigint from groups order by queue, key
-    on conflict (queue, key) do update set rank = greatest(f.rank, excluded.rank)
+    select g.queue, g.key, min(g.rank) as rank from given g group by g.queue, g.key
+), starts as (
+    select g.queue, g.key, greatest((
+        select r.rank from foliot.runs r
+        where r.state = 'ready' and r.queue = g.queue and r.fairness_key = g.key and r.id <> all ($1::uuid[])
+        order by r.rank desc limit 1
+    ) + $2::bigint, coalesce((
+        select r.rank from foliot.runs r where r.state = 'ready' and r.queue = g.queue and r.id <> all ($1::uuid[]) order by r.rank limit 1
+    ), g.rank)) as rank
+    from groups g
 )
 update foliot.runs r
-set rank = groups.start + given.place * $2::bigint
-from given join groups on groups.queue = given.queue and groups.key = given.key
+set rank = starts.rank + given.place * $2::bigint
+from given join starts on starts.queue = given.queue and starts.key = given.key
 where r.id = given.id and r.state in ('ready', 'scheduled', 'held')
-
--- name: forget_fair_keys
--- Keys whose last place has been reached by everybody else.
-delete from foliot.fair_keys f where f.rank < (extract(epoch from coalesce($1::timestamptz, clock_timestamp())) * 1000000)::bigint
-    and not exists (select from foliot.runs r where r.state = 'ready' and r.queue = f.queue)
 
 -- name: put_pause
 -- Paused again, it gets the new reason and end.
