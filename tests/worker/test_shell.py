@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -19,11 +20,10 @@ import uvloop
 
 from foliot.model.outcome import Attempted, Ending
 from foliot.worker.executors import shell as module
-from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.shell import DRAIN_SECONDS, shell
+from tests.support.contexts import LIMIT, KeptContext
 
 T = TypeVar("T")
-LIMIT = 65_536
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 # A time nobody else sleeps for: what is left of a command is found by it.
 unique = (f"{100 + number}.{os.getpid()}" for number in count())
@@ -39,8 +39,12 @@ class Loop:
         return self._runner.run(coroutine)
 
     def shell(self, command: str, *, limit: int = LIMIT) -> Attempted:
+        """How the command ended, with its output, as an attempt puts them together."""
+
         async def execute() -> Attempted:
-            return await shell(output_max_bytes=limit)({"command": command})
+            context = KeptContext(limit=limit)
+            attempted = await shell()({"command": command}, context)
+            return replace(attempted, output=context.output)
 
         return self.run(execute())
 
@@ -48,29 +52,14 @@ class Loop:
         """Cancels the command once it has printed."""
 
         async def execute() -> None:
-            printed = asyncio.Event()
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(module, "CappedOutput", lambda limit: _Watched(limit, when_prints, printed))
-                running = asyncio.ensure_future(shell(output_max_bytes=LIMIT)({"command": command}))
-                async with asyncio.timeout(20):
-                    await printed.wait()
-                running.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await running
+            context = KeptContext()
+            running = asyncio.ensure_future(shell()({"command": command}, context))
+            await context.prints(when_prints)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
 
         self.run(execute())
-
-
-class _Watched(CappedOutput):
-    def __init__(self, limit: int, expected: bytes, printed: asyncio.Event) -> None:
-        super().__init__(limit)
-        self._expected = expected
-        self._printed = printed
-
-    def write(self, chunk: bytes) -> None:
-        super().write(chunk)
-        if self._expected in self.value():
-            self._printed.set()
 
 
 @pytest.fixture(params=LOOPS)
@@ -125,7 +114,7 @@ def test_a_command_that_ends_otherwise_fails_and_says_how(loop: Loop, command: s
 @pytest.mark.parametrize("payload", [{}, {"command": ""}, {"command": 1}, {"command": "true", "more": 1}, {"command": "a" * 100_001}])
 def test_a_payload_that_is_no_command_is_refused(loop: Loop, payload: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        loop.run(shell(output_max_bytes=LIMIT)(payload))
+        loop.run(shell()(payload, KeptContext()))
 
 
 def test_output_is_kept_byte_by_byte(loop: Loop) -> None:
@@ -194,7 +183,7 @@ def test_a_stop_at_any_moment_leaves_nothing_behind(loop: Loop) -> None:
     mark = next(unique)
 
     async def stop_after(turns: int) -> None:
-        running = asyncio.ensure_future(shell(output_max_bytes=LIMIT)({"command": f"sleep {mark} & wait"}))
+        running = asyncio.ensure_future(shell()({"command": f"sleep {mark} & wait"}, KeptContext()))
         for _ in range(turns):
             await asyncio.sleep(0)
         running.cancel()
@@ -238,10 +227,13 @@ def test_what_a_background_process_prints_just_after_the_end_is_kept(loop: Loop)
 
 
 def test_many_commands_at_once_keep_their_output_apart(loop: Loop) -> None:
-    async def many() -> list[Attempted]:
-        execute = shell(output_max_bytes=LIMIT)
-        return await asyncio.gather(*(execute({"command": f"echo {number}; exit {number % 2}"}) for number in range(20)))
+    async def many() -> list[tuple[bytes, Ending]]:
+        async def one(number: int) -> tuple[bytes, Ending]:
+            context = KeptContext()
+            attempted = await shell()({"command": f"echo {number}; exit {number % 2}"}, context)
+            return context.output, attempted.ending
 
-    answers = loop.run(many())
-    assert [answer.output for answer in answers] == [f"{number}\n".encode() for number in range(20)]
-    assert [answer.ending for answer in answers] == [Ending.SUCCEEDED, Ending.FAILED] * 10
+        return await asyncio.gather(*(one(number) for number in range(20)))
+
+    endings = [Ending.SUCCEEDED, Ending.FAILED]
+    assert loop.run(many()) == [(f"{number}\n".encode(), endings[number % 2]) for number in range(20)]
