@@ -15,9 +15,9 @@ from contextlib import suppress
 from uuid import UUID
 
 from foliot.clock import Clock
-from foliot.config import Config
+from foliot.config import Config, hidden_paths
 from foliot.errors import StoreUnavailable
-from foliot.events import EventBus, WorkerExpired, WorkerRegistered
+from foliot.events import ContainmentChosen, ContainmentIsWeak, EventBus, WorkerExpired, WorkerRegistered
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, RunOptions
@@ -28,6 +28,7 @@ from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.executors.containment import choose
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
@@ -50,6 +51,7 @@ class WorkerNode:
         self._queue_of_task = {name: task.queue for name, task in app.tasks.items()} | {"shell": DEFAULT_QUEUE, "simulate": DEFAULT_QUEUE}
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
+        self._containment = choose(config)
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
         self._attempts = Attempts(tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended)
@@ -64,6 +66,8 @@ class WorkerNode:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
 
     async def start(self) -> None:
+        means, why_weak = self._containment.means, self._containment.why_weak
+        self._events.emit(ContainmentIsWeak(means, why_weak) if why_weak else ContainmentChosen(means))
         await self._store.workers.announce_tasks(self._queue_of_task)
         await self._register()
         for service in self._services():
@@ -96,7 +100,7 @@ class WorkerNode:
         defaults = RunOptions(retries=self._config.retries, timeout_seconds=self._config.timeout_seconds)
         limit = self._config.result_max_bytes
         known = {
-            "shell": KnownTask(shell(), defaults),
+            "shell": KnownTask(shell(self._config, self._containment, hidden_paths(self._config)), defaults),
             "simulate": KnownTask(simulate(self._clock), defaults),
         }
         for task in app.tasks.values():
