@@ -21,7 +21,7 @@ from foliot.events import ContainmentChosen, ContainmentIsWeak, EventBus, Worker
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, RunOptions
-from foliot.sdk.app import DEFAULT_QUEUE, App
+from foliot.sdk.app import BUILT_IN_TASKS, DEFAULT_QUEUE, App
 from foliot.service import Service
 from foliot.store.hints import HintListener, worker_topic
 from foliot.store.store import Store
@@ -29,6 +29,7 @@ from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.executors.containment import choose
+from foliot.worker.executors.http import http
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
@@ -48,7 +49,7 @@ class WorkerNode:
         self._events = events
         self._queues = dict(queues)
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
-        self._queue_of_task = {name: task.queue for name, task in app.tasks.items()} | {"shell": DEFAULT_QUEUE, "simulate": DEFAULT_QUEUE}
+        self._queue_of_task = dict.fromkeys(BUILT_IN_TASKS, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
         self._containment = choose(config)
@@ -100,6 +101,7 @@ class WorkerNode:
         defaults = RunOptions(retries=self._config.retries, timeout_seconds=self._config.timeout_seconds)
         limit = self._config.result_max_bytes
         known = {
+            "http": KnownTask(http(self._config, self._clock), defaults),
             "shell": KnownTask(shell(self._config, self._containment, hidden_paths(self._config)), defaults),
             "simulate": KnownTask(simulate(self._clock), defaults),
         }
