@@ -49,7 +49,7 @@ async def answering() -> AsyncIterator[Answering]:
         task = asyncio.current_task()
         assert task is not None
         handling.add(task)
-        with suppress(OSError, asyncio.IncompleteReadError):
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first, *rest = head.rstrip().split("\r\n")
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}

@@ -12,12 +12,11 @@ import asyncio
 import email.utils
 import re
 import ssl
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cache
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -223,12 +222,10 @@ async def send(request: Request, guard: AddressGuard, limit: int) -> Response:
 
 async def read(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
     body = bytearray()
-    # Closed by hand: a generator that is left half-way is closed at some later time by the event loop.
-    async with aclosing(cast("AsyncGenerator[bytes, None]", response.aiter_raw())) as chunks:
-        async for chunk in chunks:
-            body += chunk
-            if len(body) > limit:
-                return bytes(body[:limit]), False
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > limit:
+            return bytes(body[:limit]), False
     return bytes(body), True
 
 
