@@ -80,6 +80,31 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     poll_seconds: Annotated[Seconds, Meta(description="Longest time between two looks for work that no hint announced.")] = 1
     grace_seconds: Annotated[Seconds, Meta(description="Time that running attempts get to end when a worker stops.")] = 30
 
+    # --- what workers execute
+    containment: Annotated[
+        Literal["auto", "bubblewrap", "cgroup", "launcher"],
+        Meta(description="What holds the processes of a command together, so that all end with it. auto: the strongest there is."),
+    ] = "auto"
+    shell_environment: Annotated[
+        str, Meta(description="Names of the worker's variables that commands get beside PATH, HOME and the like, with commas between.")
+    ] = ""
+    sandbox: Annotated[
+        Literal["none", "process", "bubblewrap"],
+        Meta(description="Sandbox of commands: none, limits of a process, or namespaces too. A command may ask for a stricter one only."),
+    ] = "none"
+    sandbox_memory_mb: Annotated[
+        int, Meta(ge=0, le=1_048_576, description="Memory of each process of a command, and the most it may ask for. 0: no limit.")
+    ] = 0
+    sandbox_cpu_seconds: Annotated[int, Meta(ge=0, le=31_536_000, description="CPU time likewise.")] = 0
+    sandbox_file_size_mb: Annotated[int, Meta(ge=0, le=1_048_576, description="Size of a file that it writes likewise.")] = 0
+    sandbox_processes: Annotated[int, Meta(ge=0, le=1_000_000, description="Processes of its user likewise.")] = 0
+    sandbox_network: Annotated[bool, Meta(description="Whether a command in a bubblewrap sandbox may ask for the network.")] = True
+    http_allow_private: Annotated[
+        bool, Meta(description="Whether the task `http` may connect to private, loopback, link-local and metadata addresses.")
+    ] = False
+    http_allow_hosts: Annotated[str, Meta(description="Hosts that it may connect to wherever they are, with commas between.")] = ""
+    http_body_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest part of a response's body that is kept.")] = 65_536
+
     # --- logs
     log_format: Annotated[Literal["auto", "text", "json"], Meta(description="auto: text on a terminal, JSON elsewhere.")] = "auto"
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Least level that is logged.")] = "info"
@@ -122,6 +147,11 @@ def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, s
     except msgspec.ValidationError as error:
         # msgspec says `... - at `$.port``; the setting's name is what the reader knows.
         raise ConfigurationError(f"configuration: {str(error).replace('`$.', '`')}") from None
+
+
+def hidden_paths(config: Config) -> list[Path]:
+    """Where secrets of this process may lie: the embedded PostgreSQL, and the file that the settings came from."""
+    return [Path(config.data).absolute(), Path(os.environ.get("FOLIOT_CONFIG") or "foliot.toml").absolute()]
 
 
 def setting_names() -> tuple[str, ...]:

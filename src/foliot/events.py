@@ -202,6 +202,21 @@ class WorkerRegistered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ContainmentChosen(Event):
+    """What holds the processes of a command together on this worker."""
+
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainmentIsWeak(Event):
+    """The same, where a command that tries hard can leave processes behind."""
+
+    means: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerExpired(Event):
     """This worker could not renew its lease in time, stopped all its attempts and starts anew under a fresh id."""
 

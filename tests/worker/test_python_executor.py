@@ -20,6 +20,7 @@ from foliot.model.states import RunState
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
+from tests.support.contexts import KeptContext
 
 LIMIT = 1000
 MakeExecutor = Callable[[Callable[..., Any]], Executor]
@@ -58,12 +59,12 @@ def executor_of(request: pytest.FixtureRequest, threads: ThreadPoolExecutor) -> 
 
 
 async def test_the_payload_is_the_keyword_arguments(executor_of: MakeExecutor) -> None:
-    attempted = await executor_of(lambda a, b=2: [a, b])({"a": 1})
+    attempted = await executor_of(lambda a, b=2: [a, b])({"a": 1}, KeptContext())
     assert attempted == Attempted(Ending.SUCCEEDED, result="[1,2]")
 
 
 async def test_no_result_is_no_result(executor_of: MakeExecutor) -> None:
-    assert await executor_of(lambda: None)({}) == Attempted(Ending.SUCCEEDED)
+    assert await executor_of(lambda: None)({}, KeptContext()) == Attempted(Ending.SUCCEEDED)
 
 
 @pytest.mark.parametrize(
@@ -83,24 +84,24 @@ async def test_no_result_is_no_result(executor_of: MakeExecutor) -> None:
     ],
 )
 async def test_a_result_is_kept_as_json(executor_of: MakeExecutor, result: object, kept: str) -> None:
-    attempted = await executor_of(lambda: result)({})
+    attempted = await executor_of(lambda: result)({}, KeptContext())
     assert attempted == Attempted(Ending.SUCCEEDED, result=kept)
     json.loads(kept)
 
 
 @pytest.mark.parametrize("result", [Unserialisable(), {None: 1}, [1j], circle(), {"a": "\ud800", "b": Unserialisable()}], ids=repr)
 async def test_a_result_that_is_not_json_is_an_error_of_the_task(executor_of: MakeExecutor, result: object) -> None:
-    attempted = await executor_of(lambda: result)({})
+    attempted = await executor_of(lambda: result)({}, KeptContext())
     assert (attempted.ending, attempted.result) == (Ending.FAILED, None)
     assert attempted.error is not None
     assert attempted.error.kind == "ResultNotStorable"
 
 
 async def test_a_result_up_to_the_limit_is_kept_and_one_byte_more_is_refused_with_advice(executor_of: MakeExecutor) -> None:
-    whole = await executor_of(lambda: "x" * (LIMIT - 2))({})
+    whole = await executor_of(lambda: "x" * (LIMIT - 2))({}, KeptContext())
     assert whole.result is not None
     assert len(whole.result) == LIMIT
-    refused = await executor_of(lambda: "x" * (LIMIT - 1))({})
+    refused = await executor_of(lambda: "x" * (LIMIT - 1))({}, KeptContext())
     assert (refused.ending, refused.result) == (Ending.FAILED, None)
     assert refused.error is not None
     assert refused.error.kind == "ResultTooLarge"
@@ -109,7 +110,7 @@ async def test_a_result_up_to_the_limit_is_kept_and_one_byte_more_is_refused_wit
 
 
 async def test_the_limit_counts_bytes_not_characters(executor_of: MakeExecutor) -> None:
-    attempted = await executor_of(lambda: "ü" * (LIMIT // 2))({})
+    attempted = await executor_of(lambda: "ü" * (LIMIT // 2))({}, KeptContext())
     assert attempted.error is not None
     assert attempted.error.kind == "ResultTooLarge"
 
@@ -119,13 +120,13 @@ async def test_an_error_of_the_function_is_the_worker_s_to_word(executor_of: Mak
         raise KeyError("missing")
 
     with pytest.raises(KeyError, match="missing"):
-        await executor_of(fail)({})
+        await executor_of(fail)({}, KeptContext())
 
 
 async def test_an_iterator_that_is_used_up_is_an_error_and_does_not_hang(executor_of: MakeExecutor) -> None:
     with pytest.raises(RuntimeError, match="StopIteration"):
         async with asyncio.timeout(5):
-            await executor_of(lambda: next(iter([])))({})
+            await executor_of(lambda: next(iter([])))({}, KeptContext())
 
 
 async def test_plain_functions_run_in_threads_while_the_loop_goes_on(threads: ThreadPoolExecutor) -> None:
@@ -135,7 +136,7 @@ async def test_plain_functions_run_in_threads_while_the_loop_goes_on(threads: Th
         names.append(threading.current_thread().name)
         assert is_free.wait(10)
 
-    blocked = asyncio.create_task(in_a_thread(block, threads, result_max_bytes=LIMIT)({}))
+    blocked = asyncio.create_task(in_a_thread(block, threads, result_max_bytes=LIMIT)({}, KeptContext()))
     await asyncio.sleep(0)
     is_free.set()
     await blocked
@@ -146,7 +147,7 @@ async def test_async_functions_run_on_the_loop() -> None:
     async def where() -> bool:
         return threading.current_thread() is threading.main_thread()
 
-    assert await on_the_loop(where, result_max_bytes=LIMIT)({}) == Attempted(Ending.SUCCEEDED, result="true")
+    assert await on_the_loop(where, result_max_bytes=LIMIT)({}, KeptContext()) == Attempted(Ending.SUCCEEDED, result="true")
 
 
 @pytest.mark.parametrize("goodbye", [SystemExit, KeyboardInterrupt])
@@ -156,7 +157,9 @@ async def test_a_task_that_wants_to_end_the_process_only_fails(executor_of: Make
 
     ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     task = KnownTask(executor_of(leave), RunOptions(retries=0, timeout_seconds=60))
-    attempts = Attempts(tasks={"leave": task}, slots={"default": 1}, on_outcome=lambda outcome, _: ended.set_result(outcome))
+    attempts = Attempts(
+        tasks={"leave": task}, slots={"default": 1}, output_max_bytes=LIMIT, on_outcome=lambda outcome, _: ended.set_result(outcome)
+    )
     attempts.start(Claim(run_id=new_id(), token=1, attempt=1, lost=0, queue="default", task="leave", payload=None, options=None))
     outcome = await ended
     assert outcome.state is RunState.FAILED

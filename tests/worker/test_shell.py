@@ -8,8 +8,10 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,13 +19,17 @@ import psutil
 import pytest
 import uvloop
 
+from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
-from foliot.worker.executors import shell as module
-from foliot.worker.executors.output import CappedOutput
-from foliot.worker.executors.shell import DRAIN_SECONDS, shell
+from foliot.worker.executors import contained as module
+from foliot.worker.executors.base import Executor
+from foliot.worker.executors.contained import DRAIN_SECONDS
+from foliot.worker.executors.containment import choose
+from foliot.worker.executors.shell import shell
+from tests.support.containment import gone, require_means, sleepers
+from tests.support.contexts import LIMIT, KeptContext
 
 T = TypeVar("T")
-LIMIT = 65_536
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 # A time nobody else sleeps for: what is left of a command is found by it.
 unique = (f"{100 + number}.{os.getpid()}" for number in count())
@@ -32,15 +38,27 @@ unique = (f"{100 + number}.{os.getpid()}" for number in count())
 class Loop:
     """Runs coroutines on one kind of event loop; the worker's is uvloop's where there is one."""
 
-    def __init__(self, runner: asyncio.Runner) -> None:
+    def __init__(self, runner: asyncio.Runner, means: str) -> None:
         self._runner = runner
+        self.means = means
+        self._config = Config(containment=means)  # type: ignore[arg-type]
+
+    @property
+    def execute(self) -> Executor:
+        return shell(self._config, choose(self._config))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
 
     def shell(self, command: str, *, limit: int = LIMIT) -> Attempted:
+        """How the command ended, with its output, as an attempt puts them together."""
+
+        return self.attempt({"command": command}, limit=limit)
+
+    def attempt(self, payload: Mapping[str, object], *, limit: int = LIMIT) -> Attempted:
         async def execute() -> Attempted:
-            return await shell(output_max_bytes=limit)({"command": command})
+            context = KeptContext(limit=limit)
+            return replace(await self.execute(dict(payload), context), output=context.output)
 
         return self.run(execute())
 
@@ -48,53 +66,23 @@ class Loop:
         """Cancels the command once it has printed."""
 
         async def execute() -> None:
-            printed = asyncio.Event()
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(module, "CappedOutput", lambda limit: _Watched(limit, when_prints, printed))
-                running = asyncio.ensure_future(shell(output_max_bytes=LIMIT)({"command": command}))
-                async with asyncio.timeout(20):
-                    await printed.wait()
-                running.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await running
+            context = KeptContext()
+            running = asyncio.ensure_future(self.execute({"command": command}, context))
+            await context.prints(when_prints)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
 
         self.run(execute())
 
 
-class _Watched(CappedOutput):
-    def __init__(self, limit: int, expected: bytes, printed: asyncio.Event) -> None:
-        super().__init__(limit)
-        self._expected = expected
-        self._printed = printed
-
-    def write(self, chunk: bytes) -> None:
-        super().write(chunk)
-        if self._expected in self.value():
-            self._printed.set()
-
-
-@pytest.fixture(params=LOOPS)
+@pytest.fixture(params=[("uvloop", "bubblewrap"), ("uvloop", "cgroup"), ("uvloop", "launcher"), ("asyncio", "launcher")], ids="-".join)
 def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
-    with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
-        yield Loop(runner)
+    kind, means = request.param
+    require_means(means)
+    with asyncio.Runner(loop_factory=LOOPS[kind]) as runner:
+        yield Loop(runner, means)
     gc.collect()
-
-
-def sleepers(mark: str) -> list[psutil.Process]:
-    """Processes of the whole machine that mention the mark, in whatever session, whoever their parent is now."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "status"])
-        if process.info["status"] != psutil.STATUS_ZOMBIE and any(mark in word for word in process.info["cmdline"] or ())
-    ]
-
-
-def gone(mark: str) -> bool:
-    """Waits for the death of what was killed: a signal has been sent, but the kernel takes its moment."""
-    give_up_at = time.monotonic() + 5
-    while sleepers(mark) and time.monotonic() < give_up_at:
-        time.sleep(0.01)
-    return not sleepers(mark)
 
 
 def test_a_command_that_exits_with_0_succeeds(loop: Loop) -> None:
@@ -111,6 +99,8 @@ def test_a_command_that_exits_with_0_succeeds(loop: Loop) -> None:
         ("kill -9 $$", "KilledBySignal", "killed by SIGKILL"),
         ("kill -SEGV $$", "KilledBySignal", "killed by SIGSEGV"),
         ("kill -40 $$", "KilledBySignal", "killed by signal 40"),
+        ("exit 137", "ExitCode", "exit code 137"),
+        ("exit 255", "ExitCode", "exit code 255"),
     ],
 )
 def test_a_command_that_ends_otherwise_fails_and_says_how(loop: Loop, command: str, kind: str, message: str) -> None:
@@ -122,10 +112,27 @@ def test_a_command_that_ends_otherwise_fails_and_says_how(loop: Loop, command: s
         assert (attempted.output or b"").startswith(b"before\n")
 
 
-@pytest.mark.parametrize("payload", [{}, {"command": ""}, {"command": 1}, {"command": "true", "more": 1}, {"command": "a" * 100_001}])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"command": ""},
+        {"command": 1},
+        {"command": "true", "more": 1},
+        {"command": "a" * 100_001},
+        {"command": "true", "argv": ["true"]},
+        {"command": "nul \0"},
+        {"argv": []},
+        {"argv": ["a\0b"]},
+        {"argv": "true"},
+        {"command": "true", "environment": {"A=B": "c"}},
+        {"command": "true", "environment": {"": "c"}},
+        {"command": "true", "environment": {"A": "\0"}},
+    ],
+)
 def test_a_payload_that_is_no_command_is_refused(loop: Loop, payload: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        loop.run(shell(output_max_bytes=LIMIT)(payload))
+        loop.run(loop.execute(payload, KeptContext()))
 
 
 def test_output_is_kept_byte_by_byte(loop: Loop) -> None:
@@ -152,14 +159,21 @@ def test_standard_input_is_empty(loop: Loop) -> None:
     assert (loop.shell("wc -c").output or b"").strip() == b"0"
 
 
-def test_the_worker_s_own_settings_are_not_in_the_environment(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_a_clean_one(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOT_DATABASE_URL", "postgresql://foliot:hunter2@localhost/foliot")
     monkeypatch.setenv("FOLIOT_TOKEN", "hunter2")
-    monkeypatch.setenv("MY_OWN", "kept")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    monkeypatch.setenv("LC_MESSAGES", "de_DE")
     output = loop.shell("env").output or b""
-    assert b"MY_OWN=kept" in output
+    assert b"LC_MESSAGES=de_DE" in output
+    assert b"PATH=" in output
     assert b"FOLIOT_" not in output
     assert b"hunter2" not in output
+
+
+def test_a_command_gets_no_descriptor_but_the_three(loop: Loop) -> None:
+    # The third and last is the one that `ls` reads the directory with.
+    assert (loop.shell("ls /proc/self/fd").output or b"").split() == [b"0", b"1", b"2", b"3"]
 
 
 def test_a_stop_ends_the_command_and_its_children(loop: Loop) -> None:
@@ -175,7 +189,7 @@ def test_a_stop_asks_before_it_kills(loop: Loop, tmp_path: Any) -> None:
 
 
 def test_a_command_that_ignores_the_request_is_killed(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TERMINATE_SECONDS", 0.2)
+    monkeypatch.setattr(module, "END_SECONDS", 0.2)
     mark = next(unique)
     began = time.monotonic()
     loop.stop(f"trap '' TERM; echo started; sleep {mark}; sleep {mark}", when_prints=b"started")
@@ -184,7 +198,7 @@ def test_a_command_that_ignores_the_request_is_killed(loop: Loop, monkeypatch: p
 
 
 def test_a_child_that_ignores_the_request_is_killed_although_the_shell_obeys(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TERMINATE_SECONDS", 0.2)
+    monkeypatch.setattr(module, "END_SECONDS", 0.2)
     mark = next(unique)
     loop.stop(f"sh -c \"trap '' TERM; echo started; sleep {mark}; sleep {mark}\" & wait", when_prints=b"started")
     assert gone(mark)
@@ -192,9 +206,10 @@ def test_a_child_that_ignores_the_request_is_killed_although_the_shell_obeys(loo
 
 def test_a_stop_at_any_moment_leaves_nothing_behind(loop: Loop) -> None:
     mark = next(unique)
+    execute = loop.execute
 
     async def stop_after(turns: int) -> None:
-        running = asyncio.ensure_future(shell(output_max_bytes=LIMIT)({"command": f"sleep {mark} & wait"}))
+        running = asyncio.ensure_future(execute({"command": f"sleep {mark} & wait"}, KeptContext()))
         for _ in range(turns):
             await asyncio.sleep(0)
         running.cancel()
@@ -215,22 +230,16 @@ def test_what_a_command_leaves_in_the_background_ends_with_it_and_is_not_waited_
     assert gone(mark)
 
 
-def test_a_process_in_a_session_of_its_own_holds_neither_the_attempt_nor_a_descriptor(loop: Loop) -> None:
+def test_a_daemon_in_a_session_of_its_own_ends_with_the_command_and_holds_no_descriptor(loop: Loop) -> None:
     mark = next(unique)
     loop.shell("true")
     before = psutil.Process().num_fds()
     began = time.monotonic()
-    attempted = loop.shell(f"setsid sleep {mark} & echo done")
-    took = time.monotonic() - began
-    escaped = sleepers(mark)
-    try:
-        assert (attempted.ending, attempted.output) == (Ending.SUCCEEDED, b"done\n")
-        assert took < DRAIN_SECONDS + 2
-        assert len(escaped) == 1
-        assert psutil.Process().num_fds() <= before
-    finally:
-        for process in escaped:
-            process.kill()
+    attempted = loop.shell(f"setsid sh -c 'setsid sleep {mark} & exit' & echo done")
+    assert (attempted.ending, attempted.output) == (Ending.SUCCEEDED, b"done\n")
+    assert time.monotonic() - began < DRAIN_SECONDS + 2
+    assert not sleepers(mark), "it must be gone before the slot is free"
+    assert psutil.Process().num_fds() <= before
 
 
 def test_what_a_background_process_prints_just_after_the_end_is_kept(loop: Loop) -> None:
@@ -238,10 +247,60 @@ def test_what_a_background_process_prints_just_after_the_end_is_kept(loop: Loop)
 
 
 def test_many_commands_at_once_keep_their_output_apart(loop: Loop) -> None:
-    async def many() -> list[Attempted]:
-        execute = shell(output_max_bytes=LIMIT)
-        return await asyncio.gather(*(execute({"command": f"echo {number}; exit {number % 2}"}) for number in range(20)))
+    execute = loop.execute
 
-    answers = loop.run(many())
-    assert [answer.output for answer in answers] == [f"{number}\n".encode() for number in range(20)]
-    assert [answer.ending for answer in answers] == [Ending.SUCCEEDED, Ending.FAILED] * 10
+    async def many() -> list[tuple[bytes, Ending]]:
+        async def one(number: int) -> tuple[bytes, Ending]:
+            context = KeptContext()
+            attempted = await execute({"command": f"echo {number}; exit {number % 2}"}, context)
+            return context.output, attempted.ending
+
+        return await asyncio.gather(*(one(number) for number in range(20)))
+
+    endings = [Ending.SUCCEEDED, Ending.FAILED]
+    assert loop.run(many()) == [(f"{number}\n".encode(), endings[number % 2]) for number in range(20)]
+
+
+def test_a_program_gets_its_arguments_and_input_as_they_are_in_its_own_directory(loop: Loop, tmp_path: Path) -> None:
+    words = ["printf", "%s|", "$HOME; `id`", "", "ü"]
+    assert loop.attempt({"argv": words}).output == "$HOME; `id`||ü|".encode()
+    attempted = loop.attempt(
+        {"command": "pwd; cat; echo $GREETING", "cwd": str(tmp_path), "stdin": "in\n", "environment": {"GREETING": "hi"}}
+    )
+    assert attempted.output == f"{tmp_path}\nin\nhi\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        ({"argv": ["no-such-program"]}, "can't execute 'no-such-program': No such file or directory"),
+        ({"argv": ["/etc/passwd"]}, "can't execute '/etc/passwd': Permission denied"),
+        ({"argv": ["true"], "cwd": "/no/such, place"}, "can't enter the directory '/no/such, place': No such file or directory"),
+        ({"argv": ["true"], "environment": {"BIG": "x" * 100_000, "BIGGER": "y" * 100_000}}, None),
+        ({"argv": ["echo", *(["x" * 90_000] * 100)]}, "can't execute 'echo': Argument list too long"),
+    ],
+)
+def test_what_can_not_be_started_says_why(loop: Loop, payload: dict[str, object], message: str | None) -> None:
+    attempted = loop.attempt(payload)
+    assert (attempted.error.message if attempted.error else None) == message
+    if message:
+        assert attempted.error is not None
+        assert attempted.error.kind == "NotStarted"
+
+
+@pytest.mark.parametrize("command", ["kill -9 $PPID; sleep {mark}", "sleep {mark} & kill -9 $PPID; sleep {mark}"])
+def test_a_command_can_kill_what_started_it_but_neither_the_worker_nor_its_own_end(loop: Loop, command: str) -> None:
+    mark = next(unique)
+    attempted = loop.shell(f"echo before; {command.format(mark=mark)}")
+    assert attempted.output == b"before\n"
+    assert attempted.error is not None
+    assert attempted.error.message == "killed by SIGKILL"
+    assert gone(mark)
+
+
+def test_a_command_that_stops_the_launcher_is_ended_all_the_same(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LAUNCHER_SECONDS", 0.2)
+    monkeypatch.setattr(module, "END_SECONDS", 0.2)
+    mark = next(unique)
+    loop.stop(f"kill -STOP $PPID; echo started; sleep {mark}", when_prints=b"started")
+    assert gone(mark)

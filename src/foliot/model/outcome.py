@@ -50,6 +50,8 @@ class Attempted:
     output: bytes | None = None
     reason: str | None = None
     """Of a cancel: the machine's word for it."""
+    delay_seconds: float | None = None
+    """Of a failure that is retried: how long to wait, in place of the back-off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
             reason = "error" if attempted.ending is Ending.FAILED else "timeout"
             if not may_retry(attempt=attempt, lost=lost, retries=options.retries or 0):
                 return Outcome(run_id, token, RunState.FAILED, reason, error=error, output=attempted.output)
-            delay = wait_seconds(options.backoff or DEFAULT_BACKOFF, attempt - lost, chance)
+            delay = attempted.delay_seconds
+            if delay is None:
+                delay = wait_seconds(options.backoff or DEFAULT_BACKOFF, attempt - lost, chance)
             return Outcome(run_id, token, RunState.SCHEDULED, reason, delay, error=error, output=attempted.output)
         case _:
             assert_never(attempted.ending)

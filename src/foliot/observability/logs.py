@@ -24,6 +24,7 @@ LOUD = (
     events.RunFailed,
     events.RunsLost,
     events.WorkerExpired,
+    events.ContainmentIsWeak,
     events.StaleWritesRefused,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}

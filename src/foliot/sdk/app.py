@@ -34,7 +34,7 @@ Function = Callable[..., Any]
 
 DEFAULT_QUEUE = "default"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
-BUILT_IN_TASKS = frozenset({"shell", "simulate"})
+BUILT_IN_TASKS = frozenset({"http", "shell", "simulate"})
 
 
 @dataclass(frozen=True, slots=True)

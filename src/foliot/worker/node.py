@@ -15,13 +15,21 @@ from contextlib import suppress
 from uuid import UUID
 
 from foliot.clock import Clock
-from foliot.config import Config
+from foliot.config import Config, hidden_paths
 from foliot.errors import StoreUnavailable
-from foliot.events import EventBus, RunsFinished, WorkerDraining, WorkerExpired, WorkerRegistered
+from foliot.events import (
+    ContainmentChosen,
+    ContainmentIsWeak,
+    EventBus,
+    RunsFinished,
+    WorkerDraining,
+    WorkerExpired,
+    WorkerRegistered,
+)
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, RunOptions
-from foliot.sdk.app import DEFAULT_QUEUE, App
+from foliot.sdk.app import BUILT_IN_TASKS, DEFAULT_QUEUE, App
 from foliot.service import Service
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, HintListener, worker_topic
 from foliot.store.store import Store
@@ -29,6 +37,8 @@ from foliot.store.workers import Beat
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.executors.containment import choose
+from foliot.worker.executors.http import http
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
@@ -59,12 +69,13 @@ class WorkerNode:
         self._queues = dict(queues)
         self._labels = dict(labels or {})
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
-        self._queue_of_task = {name: task.queue for name, task in app.tasks.items()} | {"shell": DEFAULT_QUEUE, "simulate": DEFAULT_QUEUE}
+        self._queue_of_task = dict.fromkeys(BUILT_IN_TASKS, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
         self._guarantees = {name: task.options.guarantee for name, task in app.tasks.items()}
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
         """Set when an operator asks this worker to finish what it has and stop."""
+        self._containment = choose(config)
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
@@ -88,6 +99,8 @@ class WorkerNode:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
 
     async def start(self) -> None:
+        means, why_weak = self._containment.means, self._containment.why_weak
+        self._events.emit(ContainmentIsWeak(means, why_weak) if why_weak else ContainmentChosen(means))
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
         await self._register()
         await self._heartbeater.start()
@@ -128,7 +141,8 @@ class WorkerNode:
         defaults = RunOptions(retries=self._config.retries, timeout_seconds=self._config.timeout_seconds)
         limit = self._config.result_max_bytes
         known = {
-            "shell": KnownTask(shell(), defaults),
+            "http": KnownTask(http(self._config, self._clock), defaults),
+            "shell": KnownTask(shell(self._config, self._containment, hidden_paths(self._config)), defaults),
             "simulate": KnownTask(simulate(self._clock), defaults),
         }
         for task in app.tasks.values():

@@ -1,124 +1,99 @@
-"""The built-in task `shell`: a command line, in a session of its own.
+"""The built-in task `shell`: a command line for /bin/sh, or a program with its arguments.
 
-The command's process group dies with the attempt: on its end, a timeout or a stop. Output is capped while it is read, and a process that
-holds the pipe open after the command has ended is not waited for. Nothing of the worker's own settings is in the command's environment.
+All that a command starts ends with its attempt: on its end, a timeout, a cancel and the worker's own death; see `containment.py` for how.
+Output is capped while it is read, and a process that holds the pipe open after the command has ended is waited for a second. Nothing of the
+worker's settings is in the environment; see `environment.py` for what is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-from asyncio.subprocess import DEVNULL, STDOUT, Process
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Annotated, Any, BinaryIO
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from foliot.config import PREFIX
+from foliot.config import Config
+from foliot.errors import Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
+from foliot.worker.executors.contained import Command, Contained, Verdict
+from foliot.worker.executors.containment import Containment
+from foliot.worker.executors.environment import clean_environment
+from foliot.worker.executors.sandbox import Asked, Sandbox, SandboxUnavailable, sandbox_for
 
-CHUNK = 65_536
-DRAIN_SECONDS = 1.0
-TERMINATE_SECONDS = 5.0
+Word = Annotated[str, Meta(max_length=100_000)]
+NAME_PATTERN = r"^[^=\x00]+$"
 
 
-class ShellPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    command: Annotated[str, Meta(min_length=1, max_length=100_000)]
+class ShellPayload(Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    command: Annotated[str, Meta(min_length=1, max_length=100_000)] | None = None
+    argv: Annotated[tuple[Word, ...], Meta(min_length=1, max_length=10_000)] | None = None
+    cwd: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
+    environment: dict[Annotated[str, Meta(pattern=NAME_PATTERN, max_length=1000)], Word] = msgspec.field(default_factory=dict)
+    stdin: Annotated[str, Meta(max_length=1_048_576)] = ""
+
+    def __post_init__(self) -> None:
+        if (self.command is None) == (self.argv is None):
+            raise ValueError("either `command` or `argv` is needed, and not both")
+        if any("\0" in text for text in (self.command or "", *(self.argv or ()), self.cwd or "", *self.environment.values())):
+            raise ValueError("no NUL may be in a command, its arguments, its directory or its environment")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.argv if self.argv is not None else ("/bin/sh", "-c", self.command or "")
 
 
-def shell() -> Executor:
+def shell(config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Executor:
+    """`hidden` are paths that a sandboxed command must not see."""
+
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         asked = msgspec.convert(payload, ShellPayload)
-        with _pipe_into(context.write) as (pipe, ended):
-            process = await _start(asked.command, pipe)
-            pipe.close()
+        try:
+            sandbox = sandbox_for(asked, config, containment, hidden)
+        except (Invalid, SandboxUnavailable) as error:
+            return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)))
+        async with Contained(command_for(asked, config, sandbox), containment, context.write) as contained:
             try:
-                status = await process.wait()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(DRAIN_SECONDS):
-                        await ended.wait()
+                verdict = await contained.verdict()
+                await contained.drained()
             except asyncio.CancelledError:
-                await _terminate(process)
+                await contained.ask_and_wait()
                 raise
-            finally:
-                # Whatever the command left behind in its group.
-                _signal_group(process, signal.SIGKILL)
-        return judge(status)
+        return judge(verdict)
 
     return execute
 
 
-def clean_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-
-
-def judge(status: int) -> Attempted:
-    if status == 0:
-        return Attempted(Ending.SUCCEEDED, result='{"exit_code":0}')
-    if status < 0:
-        return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {_signal_name(-status)}"))
-    return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {status}"))
-
-
-@contextmanager
-def _pipe_into(write: Callable[[bytes], None]) -> Iterator[tuple[BinaryIO, asyncio.Event]]:
-    """A pipe of our own: asyncio's would make `wait` wait for everybody who holds it, and can't be let go of while somebody does."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-
-    def read() -> None:
-        with suppress(BlockingIOError):
-            if chunk := os.read(reading, CHUNK):
-                write(chunk)
-            else:
-                loop.remove_reader(reading)
-                ended.set()
-
-    with os.fdopen(reading, "rb", 0), os.fdopen(writing, "wb", 0) as pipe:
-        loop.add_reader(reading, read)
-        try:
-            yield pipe, ended
-        finally:
-            loop.remove_reader(reading)
-
-
-async def _start(command: str, pipe: BinaryIO) -> Process:
-    """Shielded: a process that came to be while its attempt was cancelled would have nobody to end it."""
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", command, stdin=DEVNULL, stdout=pipe, stderr=STDOUT, start_new_session=True, env=clean_environment()
-        )
+def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox) -> Command:
+    has_own_tmp = sandbox.kind == "bubblewrap"
+    scratch = {"HOME": "/tmp", "TMPDIR": "/tmp"} if has_own_tmp else {}  # noqa: S108
+    return Command(
+        argv=asked.words,
+        environment=clean_environment(config, scratch | asked.environment),
+        directory=asked.cwd or ("/tmp" if has_own_tmp else ""),  # noqa: S108
+        stdin=asked.stdin.encode("utf-8", "surrogatepass"),
+        limits=sandbox.limits,
+        wrapper=sandbox.wrapper,
+        user=sandbox.user,
     )
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with suppress(OSError):
-            await _terminate(await starting)
-        raise
 
 
-async def _terminate(process: Process) -> None:
-    """Asks first; what does not go in time is killed."""
-    _signal_group(process, signal.SIGTERM)
-    # Not asyncio.timeout: in a task that is being cancelled, as here, early releases of Python 3.11 let it raise CancelledError instead.
-    ending = asyncio.ensure_future(process.wait())
-    await asyncio.wait([ending], timeout=TERMINATE_SECONDS)
-    _signal_group(process, signal.SIGKILL)
-    await ending
+def judge(verdict: Verdict) -> Attempted:
+    if verdict.refused is not None:
+        return Attempted(Ending.FAILED, error=error_of("NotStarted", verdict.refused))
+    if verdict.signal is not None:
+        return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {signal_name(verdict.signal)}"))
+    if verdict.code:
+        return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {verdict.code}"))
+    return Attempted(Ending.SUCCEEDED, result='{"exit_code":0}')
 
 
-def _signal_group(process: Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-
-
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

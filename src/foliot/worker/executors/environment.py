@@ -1,0 +1,28 @@
+"""The environment of commands: a clean one. Of the worker's own variables only those below pass, for any other may hold a secret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from foliot.config import PREFIX, Config
+
+PASSED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"})
+PASSED_PREFIX = "LC_"
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def clean_environment(config: Config, added: Mapping[str, str]) -> dict[str, str]:
+    """What passes, what `shell_environment` names, and what the command adds. Foliot's own settings never do."""
+    named = {name.strip() for name in config.shell_environment.split(",")} | PASSED
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if (name in named or name.startswith(PASSED_PREFIX)) and not name.startswith(PREFIX)
+    }
+    return {"PATH": DEFAULT_PATH} | kept | dict(added)
+
+
+def without_settings() -> dict[str, str]:
+    """For the application's own code in a process of its own: all but Foliot's settings, which hold the database's URL."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}

@@ -1,0 +1,119 @@
+"""What a command may use: `none` (as the worker's user), `process` (limits of a process), `bubblewrap` (namespaces, and the limits).
+
+The configuration says the least sandbox and the highest limits; a command may ask for less freedom, never for more. A sandbox that can't be
+had is an error: nothing ever runs without the one it was to get.
+
+`bubblewrap` gives a read-only file system, an empty /tmp and /run, no devices but the harmless ones, no view of other processes, and no
+network unless it was asked for and is allowed. Where the worker is root the command becomes `nobody`. It is no virtual machine: the kernel
+is shared, and what the worker's user can read on disk a command can mostly read too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from foliot.config import Config
+from foliot.errors import Invalid
+from foliot.worker.executors.containment import Containment
+
+Kind = Literal["none", "process", "bubblewrap"]
+KINDS: tuple[Kind, ...] = ("none", "process", "bubblewrap")
+NOBODY = 65_534
+MEBIBYTE = 1_048_576
+SCRATCH_BYTES = 256 * MEBIBYTE
+"""The private /tmp lies in memory."""
+LIMITS = {
+    "memory_mb": ("RLIMIT_AS", MEBIBYTE),
+    "cpu_seconds": ("RLIMIT_CPU", 1),
+    "file_size_mb": ("RLIMIT_FSIZE", MEBIBYTE),
+    "processes": ("RLIMIT_NPROC", 1),
+}
+EMPTIED = ("/tmp", "/run")  # noqa: S108
+
+
+class SandboxUnavailable(Exception):
+    """The sandbox that a command was to get can't be had here."""
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The part of a command's payload that is about this."""
+
+    sandbox: Kind | None = None
+    memory_mb: Annotated[int, Meta(ge=1, le=1_048_576)] | None = None
+    cpu_seconds: Annotated[int, Meta(ge=1, le=31_536_000)] | None = None
+    file_size_mb: Annotated[int, Meta(ge=1, le=1_048_576)] | None = None
+    processes: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    network: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    kind: Kind
+    limits: dict[str, int] = field(default_factory=dict)
+    wrapper: tuple[str, ...] | None = None
+    user: int | None = None
+
+
+def sandbox_for(asked: Asked, config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Sandbox:
+    """What the command gets; `hidden` are paths that a sandbox of namespaces must not show."""
+    limits = limits_for(asked, config)
+    kind = kind_for(asked, config, has_limits=bool(limits))
+    if "RLIMIT_NPROC" in limits and kind == "process" and os.geteuid() == 0:
+        raise SandboxUnavailable("the kernel does not limit the `processes` of root: run the worker as another user, or ask for bubblewrap")
+    if kind != "bubblewrap":
+        if asked.network is False:
+            raise Invalid(f"`network` can be taken from a command by the sandbox bubblewrap only, not by {kind!r}", field="network")
+        return Sandbox(kind, limits)
+    if containment.bubblewrap is None:
+        raise SandboxUnavailable("the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker")
+    if asked.network and not config.sandbox_network:
+        raise Invalid("`network`: sandbox_network does not allow it here", field="network")
+    wrapper = (containment.bubblewrap, *namespaces(hidden, has_network=bool(asked.network)))
+    return Sandbox(kind, limits, wrapper, NOBODY if os.geteuid() == 0 else None)
+
+
+def kind_for(asked: Asked, config: Config, *, has_limits: bool) -> Kind:
+    least: Kind = "process" if has_limits and config.sandbox == "none" else config.sandbox
+    kind = asked.sandbox or least
+    if KINDS.index(kind) < KINDS.index(least):
+        raise Invalid(f"`sandbox`: {kind!r} is not enough here; it takes {least!r} or stricter", field="sandbox")
+    return kind
+
+
+def limits_for(asked: Asked, config: Config) -> dict[str, int]:
+    found = {}
+    for name, (limit, unit) in LIMITS.items():
+        most, wanted = getattr(config, f"sandbox_{name}"), getattr(asked, name)
+        if most and wanted and wanted > most:
+            raise Invalid(f"`{name}`: {wanted} is more than the {most} that sandbox_{name} allows", field=name)
+        if value := wanted or most:
+            found[limit] = value * unit
+    return found
+
+
+def namespaces(hidden: Sequence[Path], *, has_network: bool) -> list[str]:
+    arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
+    if not has_network:
+        arguments.append("--unshare-net")
+    arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for directory in EMPTIED:
+        arguments += ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", directory]
+    for path in (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parent):
+        if path.is_relative_to(EMPTIED[0]) or path.is_relative_to(EMPTIED[1]):
+            # The launcher is a Python program.
+            arguments += ["--ro-bind", str(path), str(path)]
+    for path in hidden:
+        if not any(path.is_relative_to(directory) for directory in EMPTIED):
+            arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)] if path.is_file() else []
+    if os.geteuid() == 0:
+        # For becoming nobody, which loses them.
+        arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    return arguments

@@ -1,0 +1,40 @@
+"""What holds commands together in a test, and what is left of them."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+import pytest
+
+from foliot.config import Config
+from foliot.errors import ConfigurationError
+from foliot.worker.executors.containment import choose
+from tests.support.debian import require
+
+
+def require_means(means: str) -> None:
+    """Skips the test where it can't be had."""
+    if means == "bubblewrap":
+        require("bwrap", "bubblewrap")
+    try:
+        choose(Config(containment=means))  # type: ignore[arg-type]
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+
+
+def sleepers(mark: str) -> list[psutil.Process]:
+    """Processes of the whole machine that mention the mark, in whatever session, whoever their parent is now."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE and any(mark in word for word in process.info["cmdline"] or ())
+    ]
+
+
+def gone(mark: str) -> bool:
+    """Waits for the death of what was killed: a signal has been sent, but the kernel takes its moment."""
+    give_up_at = time.monotonic() + 5
+    while sleepers(mark) and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    return not sleepers(mark)
