@@ -15,8 +15,8 @@ from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
-from foliot.model.retry import Backoff
-from foliot.model.run import MAX_RETRIES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun
+from foliot.model.retry import Backoff, Causes
+from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
 from foliot.triggers.base import to_instant
@@ -80,6 +80,9 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
+    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
+    never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
+    max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
 
     def task_name(self) -> str:
         named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
@@ -198,7 +201,14 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.retries is not None and self.max_retries is not None:
             raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
         retries = self.max_retries if self.retries is None else self.retries
-        return RunOptions(retries=retries, timeout_seconds=self.timeout_seconds, backoff=self.backoff)
+        return RunOptions(
+            retries=retries,
+            timeout_seconds=self.timeout_seconds,
+            backoff=self.backoff,
+            retry_on=self.retry_on,
+            never_on=self.never_on,
+            max_snoozes=self.max_snoozes,
+        )
 
 
 def planned_from(job: RecurringJob, now: datetime, *, field: str = "cron") -> RecurringJob:

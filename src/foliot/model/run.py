@@ -10,11 +10,13 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from foliot.model.retry import Backoff
+from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 
 MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
+MAX_SNOOZES = 1_000_000
+DEFAULT_MAX_SNOOZES = 1000
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -23,6 +25,13 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
+    retry_on: Causes | None = None
+    """Only these are retried."""
+    never_on: Causes | None = None
+    """These are not."""
+    max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    snoozes: int = 0
+    """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
     def or_else(self, other: RunOptions) -> RunOptions:
         """These options, and where they are silent the other ones."""
@@ -30,6 +39,10 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
             retries=other.retries if self.retries is None else self.retries,
             timeout_seconds=other.timeout_seconds if self.timeout_seconds is None else self.timeout_seconds,
             backoff=other.backoff if self.backoff is None else self.backoff,
+            retry_on=other.retry_on if self.retry_on is None else self.retry_on,
+            never_on=other.never_on if self.never_on is None else self.never_on,
+            max_snoozes=other.max_snoozes if self.max_snoozes is None else self.max_snoozes,
+            snoozes=self.snoozes,
         )
 
 

@@ -74,7 +74,7 @@ select
 from finished
 
 -- name: retry_runs
--- running -> scheduled: the attempt gets a row of its own, the run waits for its next one.
+-- running -> scheduled: the attempt gets a row of its own, the run waits for its next one. One that was snoozed is not consumed, but counted.
 with outcome as (
     select o.*, coalesce($8::timestamptz, clock_timestamp()) as at
     from unnest($2::uuid[], $3::bigint[], $4::text[], $5::float8[], $6::jsonb[], $7::bytea[])
@@ -90,7 +90,11 @@ with outcome as (
     select id, token, attempt, worker_id, started_at, at, outcome, error, output from held
 )
 update foliot.runs r
-set state = 'scheduled', worker_id = null, due_at = held.due,
+set state = 'scheduled', worker_id = null, due_at = held.due, attempt = r.attempt - (held.outcome = 'snoozed')::int,
+    options = case
+        when held.outcome <> 'snoozed' then r.options
+        else jsonb_set(coalesce(r.options, '{}'), '{snoozes}', to_jsonb(coalesce((r.options ->> 'snoozes')::bigint, 0) + 1))
+    end,
     rank = (extract(epoch from held.due) * 1000000)::bigint - held.priority * $9::bigint
 from held where r.id = held.id
 

@@ -62,7 +62,7 @@ def judge(status: int) -> Attempted:
         return Attempted(Ending.SUCCEEDED, result='{"exit_code":0}')
     if status < 0:
         return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {_signal_name(-status)}"))
-    return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {status}"))
+    return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {status}"), causes=frozenset({status}))
 
 
 @contextmanager
