@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from foliot.model.dedup import OnConflict
 from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 
@@ -64,6 +65,11 @@ class NewRun:
     """JSON text of an object; None stands for the empty one."""
     options: str | None = None
     """JSON text of a `RunOptions`; None when it says nothing."""
+    unique_key: str | None = None
+    on_conflict: OnConflict = "return_existing"
+    """What to do when there is a live run with that key."""
+    expires_at: datetime | None = None
+    """Not to be started from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,22 @@ class StoredRun:
     state: RunState
     due_at: datetime
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedRun:
+    """The run that a submission led to: a new one, or the one that was there."""
+
+    id: UUID
+    name: str | None
+    task: str
+    queue: str
+    priority: int
+    state: RunState
+    attempt: int
+    due_at: datetime
+    created_at: datetime
+    is_new: bool
 
 
 class Cancel(msgspec.Struct, frozen=True):

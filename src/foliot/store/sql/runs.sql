@@ -3,23 +3,29 @@
 -- name: insert_runs
 -- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost answer, it must not store
 -- what has meanwhile finished: history has no key that would stop it, so $12 (null the first time) says from when on to look there.
+-- The arrays of what few runs have ($13, $14) are empty where none has it. A run whose unique key is taken is not stored.
 with given as (
     select g.*, coalesce($10::timestamptz, clock_timestamp()) as at
     from unnest(
-        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[]
-    ) with ordinality as g (id, task, queue, name, priority, due_at, delay_seconds, payload, options, ordinal)
+        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[],
+        $13::text[], $14::timestamptz[]
+    ) with ordinality as g (
+        id, task, queue, name, priority, due_at, delay_seconds, payload, options, unique_key, expires_at, ordinal
+    )
 ), timed as (
     -- A due instant in the past counts as now, or old instants would jump the queue.
     select *, greatest(at, coalesce(due_at, at + delay_seconds * interval '1 second', at)) as due from given
 )
-insert into foliot.runs (id, created_at, due_at, rank, priority, state, queue, task, name, payload, options)
+insert into foliot.runs (
+    id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, unique_key, expires_at
+)
 select
     id, at, due, (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
-    case when due > at then 'scheduled' else 'ready' end, queue, task, name, payload, options
+    case when due > at then 'scheduled' else 'ready' end, queue, task, name, payload, options, unique_key, expires_at
 from timed
 where $12::timestamptz is null
     or not exists (select from foliot.history h where h.id = timed.id and h.finished_at >= $12::timestamptz)
-on conflict (id) do nothing
+on conflict do nothing
 returning id, state, due_at, created_at
 
 -- name: find_runs
@@ -29,7 +35,8 @@ union all
 select id, state, due_at, created_at from foliot.history where id = any($1::uuid[]) and finished_at >= $2::timestamptz
 
 -- name: claim_runs
--- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over.
+-- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over, and so is
+-- what has expired and was not swept up yet.
 update foliot.runs
 set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = $4::uuid,
     started_at = coalesce($5::timestamptz, clock_timestamp())
@@ -39,6 +46,7 @@ where id = any (array(
     cross join lateral (
         select id from foliot.runs
         where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
+            and (expires_at is null or expires_at > coalesce($5::timestamptz, clock_timestamp()))
         order by rank
         limit wanted.slots
         for update skip locked
@@ -154,6 +162,26 @@ select
     queue, task, name, $3::text, payload, options, job_id, tick_at
 from closed
 returning id
+
+-- name: expire_runs
+-- ready | waiting -> skipped, scheduled | held -> cancelled: runs that have not been started by the instant after which they must not be.
+with closed as (
+    delete from foliot.runs
+    where id = any (array(
+        select id from foliot.runs
+        where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
+        order by expires_at limit $1::bigint for update skip locked
+    ))
+    returning id, created_at, due_at, started_at, token, attempt, lost, priority, state, queue, task, name, payload, options, job_id, tick_at
+)
+insert into foliot.history (
+    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
+    job_id, tick_at
+)
+select
+    id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority,
+    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, queue, task, name, 'expired', payload, options, job_id, tick_at
+from closed
 
 -- name: mark_cancelled
 -- Asks for the end of runs: those nobody holds are closed by close_cancelled, the others by whoever holds them, unless they are forced.
