@@ -5,6 +5,7 @@ from foliot.model.gates import Circuit
 from foliot.model.retry import Backoff
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
+from foliot.sdk.control import Fail, RetryIn, Snooze
 
 __version__ = "0.1.0"
-__all__ = ["App", "Backoff", "Circuit", "Context", "FoliotError", "Task", "__version__"]
+__all__ = ["App", "Backoff", "Circuit", "Context", "Fail", "FoliotError", "RetryIn", "Snooze", "Task", "__version__"]

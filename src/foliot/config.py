@@ -55,6 +55,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host: Annotated[str, Meta(description="Address the API listens on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535, description="Port the API listens on. 0: any free one.")] = 8000
     body_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body, counted as it arrives.")] = 1_048_576
+    batch_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body of `POST /v1/jobs/batch`.")] = 33_554_432
+    idempotency_hours: Annotated[
+        float, Meta(gt=0, le=87_600, description="How long a repeated Idempotency-Key gets the answer that it got before.")
+    ] = 24
 
     # --- jobs
     retries: Annotated[int, Meta(ge=0, le=1000, description="Retries of a job that does not say.")] = 3

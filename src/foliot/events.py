@@ -141,6 +141,13 @@ class RunsCancelled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RunsExpired(Event):
+    """They were not started by the instant after which they must not be."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunsClaimed(Event):
     count: int
 

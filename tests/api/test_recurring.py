@@ -263,6 +263,12 @@ NOT_AN_OPTION = [
     *[bad("catchup_max", every="5m", catchup_max=most) for most in (0, 10_001, 1.5)],
     *[bad("jitter_seconds", every="5m", jitter_seconds=jitter) for jitter in (-1, 86_401, 0.5, "5")],
     *[bad("max_runs", every="5m", max_runs=most) for most in (0, -1, 10**40)],
+    bad("retry_on", every="5m", retry_on=[]),
+    bad("retry_on", every="5m", retry_on="ValueError"),
+    *[bad("retry_on[0]", every="5m", retry_on=[cause]) for cause in (0, 256, "", None)],
+    bad("never_on", every="5m", never_on=[]),
+    bad("max_snoozes", every="5m", max_snoozes=-1),
+    *[bad("backoff", every="5m", backoff=backoff) for backoff in ({"kind": "list"}, {"waits": [1]})],
     bad("dst_gap", cron="@daily", dst_gap="jump"),
     bad("dst_fold", cron="@daily", dst_fold="twice"),
     bad("start_at", every="5m", start_at="2030-01-01T00:00:00"),
@@ -433,6 +439,9 @@ CHANGES: dict[str, Any] = {
     "max_retries": 6,
     "timeout_seconds": 9.5,
     "backoff": {"kind": "fixed", "base_seconds": 3.0},
+    "retry_on": ["ConnectionError", 75],
+    "never_on": ["ValueError"],
+    "max_snoozes": 5,
     "every": "2h",
 }
 # Where a field is shown that is not shown under its own name in the schedule.
@@ -443,6 +452,7 @@ SHOWN_AS = {
     "max_retries": ("options", "retries", 6),
     "timeout_seconds": ("options", "timeout_seconds", 9.5),
     "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
+    **{field: ("options", field, CHANGES[field]) for field in ("retry_on", "never_on", "max_snoozes")},
     **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload")},
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -20,7 +22,9 @@ BAD_LUCK = [Ending.FAILED, Ending.TIMED_OUT]
 
 
 def decided(ending: Ending, *, attempt: int = 1, lost: int = 0, retries: int = 3, chance: float = 0.0) -> Outcome:
-    attempted = Attempted(ending, result="1", error=error_of("ValueError", "no"), output=b"out")
+    attempted = Attempted(
+        ending, result="1", delay_seconds=1 if ending is Ending.SNOOZED else None, error=error_of("ValueError", "no"), output=b"out"
+    )
     return decide(RUN, 7, attempted, attempt=attempt, lost=lost, options=RunOptions(retries=retries, timeout_seconds=60), chance=chance)
 
 
@@ -47,6 +51,43 @@ def test_the_wait_before_a_retry_follows_the_back_off_and_lost_attempts_do_not_l
     assert decided(Ending.FAILED, attempt=6, lost=5).delay_seconds == 2
     own = RunOptions(retries=3, backoff=Backoff(kind="fixed", base_seconds=9, jitter=0))
     assert decide(RUN, 1, Attempted(Ending.FAILED), attempt=2, lost=0, options=own, chance=0.5).delay_seconds == 9
+
+
+def failed(options: RunOptions, **fields: Any) -> Outcome:
+    attempted = Attempted(Ending.FAILED, error=error_of("ConnectionError", "no"), **fields)
+    return decide(RUN, 7, attempted, attempt=1, lost=0, options=options, chance=0.0)
+
+
+def test_the_kind_of_the_error_its_bases_and_the_exit_code_decide_whether_it_is_retried() -> None:
+    assert failed(RunOptions(retries=3, retry_on=("ConnectionError",))).state is RunState.SCHEDULED
+    assert failed(RunOptions(retries=3, retry_on=("OSError",)), causes=frozenset({"OSError"})).state is RunState.SCHEDULED
+    assert failed(RunOptions(retries=3, retry_on=("ValueError",))).state is RunState.FAILED
+    assert failed(RunOptions(retries=3, never_on=(75,)), causes=frozenset({75})).state is RunState.FAILED
+    assert failed(RunOptions(retries=3, never_on=(75,)), causes=frozenset({74})).state is RunState.SCHEDULED
+
+
+def test_what_the_task_says_goes_before_what_the_options_say_but_not_before_the_number_of_retries() -> None:
+    assert failed(RunOptions(retries=3), is_retryable=False).state is RunState.FAILED
+    assert failed(RunOptions(retries=3, never_on=("ConnectionError",)), is_retryable=True).state is RunState.SCHEDULED
+    assert failed(RunOptions(retries=0), is_retryable=True).state is RunState.FAILED
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(7.5, 7.5), (0, 0), (-1, 0), (float("nan"), 0), (float("inf"), 315_360_000)])
+def test_an_attempt_that_knows_when_to_try_again_is_heard_within_reason(asked: float, waited: float) -> None:
+    assert failed(RunOptions(retries=3), delay_seconds=asked).delay_seconds == waited
+
+
+def test_a_snooze_uses_no_retry_up_however_many_times_it_is_allowed_and_then_fails() -> None:
+    def snoozed(**options: Any) -> Outcome:
+        attempted = Attempted(Ending.SNOOZED, delay_seconds=30, output=b"out")
+        return decide(RUN, 7, attempted, attempt=1, lost=0, options=RunOptions(retries=0, **options), chance=0.5)
+
+    assert snoozed() == Outcome(RUN, 7, RunState.SCHEDULED, "snoozed", 30, output=b"out")
+    assert snoozed(snoozes=999).state is RunState.SCHEDULED
+    assert snoozed(snoozes=2, max_snoozes=3).state is RunState.SCHEDULED
+    for spent in (snoozed(snoozes=1000), snoozed(snoozes=3, max_snoozes=3), snoozed(max_snoozes=0)):
+        assert (spent.state, spent.reason) == (RunState.FAILED, "error")
+        assert "max_snoozes" in (spent.error or "")
 
 
 @given(st.sampled_from(Ending), st.integers(1, 50), st.integers(0, 49), st.integers(0, 50), st.floats(0, 1, exclude_max=True))

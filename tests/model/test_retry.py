@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.model.retry import DEFAULT_BACKOFF, Backoff, may_retry, wait_seconds
+from foliot.model.retry import DEFAULT_BACKOFF, Backoff, is_retryable, may_retry, wait_seconds
 from foliot.model.run import MAX_RETRIES
 
 chances = st.floats(min_value=0, max_value=1, exclude_max=True)
@@ -60,6 +60,31 @@ def test_each_kind_grows_as_its_name_says(kind: str, waits: list[float]) -> None
     assert [wait_seconds(backoff, retry, 0) for retry in range(1, 7)] == waits
 
 
+def test_a_list_says_each_wait_and_its_last_one_repeats_under_the_same_cap_and_jitter() -> None:
+    backoff = msgspec.convert({"kind": "list", "waits": [1, 5, 30], "cap_seconds": 20}, Backoff)
+    assert [wait_seconds(backoff, retry, 0) for retry in range(1, 6)] == [1, 5, 20, 20, 20]
+    assert wait_seconds(backoff, 2, 0.5) == 5 * 1.05
+
+
+@pytest.mark.parametrize(
+    ("retry_on", "never_on", "expected"),
+    [
+        (None, None, True),
+        (("OSError",), None, True),
+        (("ValueError",), None, False),
+        ((75,), None, True),
+        (("75",), None, False),
+        (None, ("ConnectionError",), False),
+        (None, (1, 2), True),
+        (("OSError",), ("ConnectionError",), False),
+    ],
+)
+def test_what_is_worth_another_attempt(
+    retry_on: tuple[str | int, ...] | None, never_on: tuple[str | int, ...] | None, expected: bool
+) -> None:
+    assert is_retryable({"ConnectionError", "OSError", 75}, retry_on=retry_on, never_on=never_on) is expected
+
+
 def test_the_default_starts_at_two_seconds_and_ends_at_an_hour() -> None:
     assert [wait_seconds(DEFAULT_BACKOFF, retry, 0) for retry in (1, 2, 3)] == [2, 4, 8]
     assert wait_seconds(DEFAULT_BACKOFF, MAX_RETRIES, 0) == 3600
@@ -75,6 +100,10 @@ def test_exactly_the_retries_asked_for_are_granted_and_lost_attempts_are_not_cou
     "unreasonable",
     [
         {"kind": "random"},
+        {"kind": "list"},
+        {"kind": "list", "waits": []},
+        {"kind": "list", "waits": [0]},
+        {"kind": "fixed", "waits": [1]},
         {"base_seconds": 0},
         {"base_seconds": 86_401},
         {"cap_seconds": -1},

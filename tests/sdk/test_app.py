@@ -62,6 +62,13 @@ def test_a_decorator_with_arguments_says_how_its_runs_are_executed(app: App) -> 
     assert (send_invoice.queue, send_invoice.options) == ("mail", RunOptions(retries=5, timeout_seconds=30, backoff=backoff))
 
 
+def test_failures_worth_another_attempt_are_named_by_class_by_name_or_by_exit_code(app: App) -> None:
+    task = app.task(retry_on=[ConnectionError, "HTTPError", 75], never_on=[foliot.FoliotError], max_snoozes=7)(greet)
+    assert task.options.retry_on == ("builtins.ConnectionError", "HTTPError", 75)
+    assert task.options.never_on == ("foliot.errors.FoliotError",)
+    assert task.options.max_snoozes == 7
+
+
 def test_a_decorator_with_no_arguments_in_its_parentheses_is_the_bare_one(app: App) -> None:
     assert app.task()(greet) is app.tasks["greet"]
 
@@ -114,6 +121,9 @@ def test_a_name_can_be_given_once_and_not_that_of_a_built_in_task(app: App, name
         ({"timeout": 0}, "timeout_seconds"),
         ({"timeout": float("nan")}, "timeout_seconds"),
         ({"backoff": foliot.Backoff(base_seconds=-1)}, "backoff.base_seconds"),
+        ({"retry_on": []}, "retry_on"),
+        ({"never_on": [0]}, "never_on"),
+        ({"max_snoozes": -1}, "max_snoozes"),
     ],
 )
 def test_options_out_of_range_are_refused_where_they_are_written(app: App, option: dict[str, Any], named: str) -> None:

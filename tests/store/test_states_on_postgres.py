@@ -43,9 +43,10 @@ async def state_of(sql: Any, run_id: UUID) -> list[str]:
     return [row[0] for row in rows]
 
 
-def ways_to(store: Store, sql: Any, target: RunState) -> list[Callable[[UUID], Awaitable[object]]]:
+def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[Callable[[UUID], Awaitable[object]]]:  # noqa: C901
     """Every statement of the store that can put a run into `target`."""
     runs = store.runs
+    skips_when_expired = source in (RunState.READY, RunState.WAITING)
 
     def outcome(run_id: UUID) -> list[Outcome]:
         return [Outcome(run_id, TOKEN, target, "error")]
@@ -65,6 +66,10 @@ def ways_to(store: Store, sql: Any, target: RunState) -> list[Callable[[UUID], A
     def close(run_id: UUID) -> Awaitable[object]:
         return runs.close_runs([run_id], target, "test")
 
+    async def expire(run_id: UUID) -> None:
+        await sql.execute("update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id)
+        await runs.expire_runs(1000)
+
     def finish(run_id: UUID) -> Awaitable[object]:
         return runs.finish_runs(WORKER, outcome(run_id))
 
@@ -82,8 +87,8 @@ def ways_to(store: Store, sql: Any, target: RunState) -> list[Callable[[UUID], A
         RunState.RUNNING: [claim],
         RunState.SUCCEEDED: [finish],
         RunState.FAILED: [finish, lose],
-        RunState.CANCELLED: [finish, close],
-        RunState.SKIPPED: [close],
+        RunState.CANCELLED: [finish, close, *([] if skips_when_expired else [expire])],
+        RunState.SKIPPED: [close, *([expire] if skips_when_expired else [])],
     }
     return ways[target]
 
@@ -96,7 +101,7 @@ async def test_only_the_transitions_of_the_table_exist(store: Store, sql: Any, s
 
 async def can_reach(store: Store, sql: Any, source: RunState, target: RunState) -> bool:
     is_reached = False
-    for way in ways_to(store, sql, target):
+    for way in ways_to(store, sql, source, target):
         run_id = await place(store, sql, source)
         await way(run_id)
         states = await state_of(sql, run_id)

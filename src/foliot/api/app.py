@@ -12,7 +12,7 @@ from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
-from foliot.api.routes.jobs import jobs_router
+from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import RecurringRoutes
 from foliot.api.routes.runs import runs_router
 from foliot.api.submitter import Submitter
@@ -29,11 +29,8 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     back_pressure = BackPressure(store=store, clock=clock)
     app.include_router(health_router(store=store))
     app.include_router(RecurringRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
-    app.include_router(
-        jobs_router(
-            store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, body_max_bytes=config.body_max_bytes
-        )
-    )
+    jobs = JobRoutes(store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, config=config)
+    app.include_router(jobs.router)
     app.include_router(runs_router(store=store, body_max_bytes=config.body_max_bytes))
     app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))

@@ -12,12 +12,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.calendar import NamedCalendar
+from foliot.model.dedup import Unique
 from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
-from foliot.model.retry import Backoff
-from foliot.model.run import MAX_RETRIES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun
+from foliot.model.retry import Backoff, Causes
+from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
 from foliot.triggers.base import to_instant
@@ -36,6 +37,7 @@ SCHEDULE_FIELDS = (
     "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
     "overlap", "catchup", "catchup_max",
 )  # fmt: skip
+ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
@@ -85,6 +87,14 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate: Rate | None = None
     fairness_key: Annotated[Key, Meta(description="Whose turn it is: runs of each key in turn.")] | None = None
     guarantee: Guarantee | None = None
+    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
+    never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
+    max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    unique: Unique | None = None
+    expires_at: Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None = None
+    idempotency_key: Annotated[str, Meta(description="The same answer for a repeated request; or the header Idempotency-Key.")] | None = (
+        None
+    )
 
     def task_name(self) -> str:
         named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
@@ -105,6 +115,8 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.delay_seconds is not None or self.schedule_time is not None:
             field = "delay_seconds" if self.delay_seconds is not None else "schedule_time"
             raise Invalid(f"{field}: a recurring job has none; use start_at", field=field)
+        if misplaced := [name for name in ONLY_ONE_OFF if getattr(self, name) is not None]:
+            raise Invalid(f"{misplaced[0]}: a recurring job has none; see overlap and end_at", field=misplaced[0])
         if self.name is not None:
             check_name(self.name)
         job = RecurringJob(
@@ -170,6 +182,8 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
+        if self.expires_at is not None and not (due_at or EARLIEST) < self.expires_at < LATEST:
+            raise Invalid(f"expires_at: must be after the job is due and before the year {LATEST.year}", field="expires_at")
         return NewRun(
             id=run_id,
             task=self.task_name(),
@@ -181,6 +195,9 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             delay_seconds=self.delay_seconds,
             payload=self._payload(),
             options=self._options(),
+            unique_key=self.unique.key if self.unique else None,
+            on_conflict=self.unique.on_conflict if self.unique else "return_existing",
+            expires_at=self.expires_at,
         )
 
     def _payload(self) -> str | None:
@@ -211,6 +228,9 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             rate=self.rate,
             fairness_key=self.fairness_key,
             guarantee=self.guarantee,
+            retry_on=self.retry_on,
+            never_on=self.never_on,
+            max_snoozes=self.max_snoozes,
         )
 
 
@@ -232,6 +252,19 @@ class JobCreated(msgspec.Struct, frozen=True):
     priority: int
     scheduled_at: datetime
     created_at: datetime
+    created: bool
+
+
+class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One-off jobs, all of which are stored, or none."""
+
+    jobs: list[JobRequest]
+    idempotency_key: str | None = None
+
+
+class BatchCreated(msgspec.Struct, frozen=True):
+    items: list[JobCreated]
+    """In the order of the request."""
     created: bool
 
 
@@ -325,6 +358,21 @@ def created(run: NewRun, stored: StoredRun) -> JobCreated:
         scheduled_at=stored.due_at,
         created_at=stored.created_at,
         created=True,
+    )
+
+
+def submitted(run: SubmittedRun) -> JobCreated:
+    return JobCreated(
+        id=run.id,
+        name=run.name,
+        status=status_of(run.state, run.attempt),
+        state=run.state,
+        task=run.task,
+        queue=run.queue,
+        priority=run.priority,
+        scheduled_at=run.due_at,
+        created_at=run.created_at,
+        created=run.is_new,
     )
 
 

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.model.retry import DEFAULT_BACKOFF, may_retry, wait_seconds
-from foliot.model.run import RunOptions
+from foliot.model.retry import DEFAULT_BACKOFF, MAX_DELAY_SECONDS, is_retryable, may_retry, wait_seconds
+from foliot.model.run import DEFAULT_MAX_SNOOZES, RunOptions
 from foliot.model.states import RunState
 
 ERROR_TEXT_MAX = 16_384
@@ -27,6 +27,8 @@ class Ending(StrEnum):
     """Somebody asked for its end."""
     COMMITTED = "committed"
     """It has finished its run itself, in its own transaction."""
+    SNOOZED = "snoozed"
+    """Put off by the task itself: not consumed."""
     RELEASED = "released"
     """Given back unfinished because the worker stops: not consumed."""
 
@@ -51,7 +53,11 @@ class Attempted:
     reason: str | None = None
     """Of a cancel: the machine's word for it."""
     delay_seconds: float | None = None
-    """Of a failure that is retried: how long to wait, in place of the back-off."""
+    """When to try again, where the attempt knows better than the back-off; how long to snooze."""
+    causes: frozenset[str | int] = frozenset()
+    """What it failed of, beside the kind of its error: the classes that the error is derived from, the exit code."""
+    is_retryable: bool | None = None
+    """What the task itself says about another attempt. None: the options decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +85,40 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
             raise ValueError("a run that is finished already has no outcome to be written")
         case Ending.CANCELLED:
             return Outcome(run_id, token, RunState.CANCELLED, attempted.reason, error=_encoded(attempted.error), output=attempted.output)
+        case Ending.SNOOZED:
+            return _snoozed(run_id, token, attempted, options)
         case Ending.FAILED | Ending.TIMED_OUT:
             error = _encoded(attempted.error)
             reason = "error" if attempted.ending is Ending.FAILED else "timeout"
-            if not may_retry(attempt=attempt, lost=lost, retries=options.retries or 0):
+            if not _deserves_another(attempted, options) or not may_retry(attempt=attempt, lost=lost, retries=options.retries or 0):
                 return Outcome(run_id, token, RunState.FAILED, reason, error=error, output=attempted.output)
             delay = attempted.delay_seconds
             if delay is None:
                 delay = wait_seconds(options.backoff or DEFAULT_BACKOFF, attempt - lost, chance)
-            return Outcome(run_id, token, RunState.SCHEDULED, reason, delay, error=error, output=attempted.output)
+            return Outcome(run_id, token, RunState.SCHEDULED, reason, within_reason(delay), error=error, output=attempted.output)
         case _:
             assert_never(attempted.ending)
+
+
+def _deserves_another(attempted: Attempted, options: RunOptions) -> bool:
+    if attempted.is_retryable is not None:
+        return attempted.is_retryable
+    causes = attempted.causes | {attempted.error.kind} if attempted.error else attempted.causes
+    return is_retryable(causes, retry_on=options.retry_on, never_on=options.never_on)
+
+
+def _snoozed(run_id: UUID, token: int, attempted: Attempted, options: RunOptions) -> Outcome:
+    most = DEFAULT_MAX_SNOOZES if options.max_snoozes is None else options.max_snoozes
+    if options.snoozes >= most:
+        error = _encoded(error_of("SnoozedTooOften", f"put off {options.snoozes} times, and max_snoozes is {most}"))
+        return Outcome(run_id, token, RunState.FAILED, "error", error=error, output=attempted.output)
+    delay = within_reason(attempted.delay_seconds or 0.0)
+    return Outcome(run_id, token, RunState.SCHEDULED, "snoozed", delay, error=_encoded(attempted.error), output=attempted.output)
+
+
+def within_reason(delay_seconds: float) -> float:
+    """A wait that PostgreSQL can add to an instant, whatever a task or another server asked for. No number is no wait."""
+    return min(delay_seconds, MAX_DELAY_SECONDS) if delay_seconds > 0 else 0.0
 
 
 def _encoded(error: AttemptError | None) -> str | None:

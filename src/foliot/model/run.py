@@ -10,12 +10,15 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from foliot.model.dedup import OnConflict
 from foliot.model.gates import Concurrency, Guarantee, Key, Rate
-from foliot.model.retry import Backoff
+from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 
 MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
+MAX_SNOOZES = 1_000_000
+DEFAULT_MAX_SNOOZES = 1000
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,6 +31,13 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: Rate | None = None
     fairness_key: Key | None = None
     guarantee: Guarantee | None = None
+    retry_on: Causes | None = None
+    """Only these are retried."""
+    never_on: Causes | None = None
+    """These are not."""
+    max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    snoozes: int = 0
+    """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
     def or_else(self, other: RunOptions) -> RunOptions:
         """These options, and where they are silent the other ones. Limits are the job's alone: they count when it is stored."""
@@ -36,6 +46,10 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
             retries=other.retries if self.retries is None else self.retries,
             timeout_seconds=other.timeout_seconds if self.timeout_seconds is None else self.timeout_seconds,
             backoff=other.backoff if self.backoff is None else self.backoff,
+            retry_on=other.retry_on if self.retry_on is None else self.retry_on,
+            never_on=other.never_on if self.never_on is None else self.never_on,
+            max_snoozes=other.max_snoozes if self.max_snoozes is None else self.max_snoozes,
+            snoozes=self.snoozes,
         )
 
 
@@ -57,6 +71,11 @@ class NewRun:
     """JSON text of an object; None stands for the empty one."""
     options: str | None = None
     """JSON text of a `RunOptions`; None when it says nothing."""
+    unique_key: str | None = None
+    on_conflict: OnConflict = "return_existing"
+    """What to do when there is a live run with that key."""
+    expires_at: datetime | None = None
+    """Not to be started from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +86,22 @@ class StoredRun:
     state: RunState
     due_at: datetime
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedRun:
+    """The run that a submission led to: a new one, or the one that was there."""
+
+    id: UUID
+    name: str | None
+    task: str
+    queue: str
+    priority: int
+    state: RunState
+    attempt: int
+    due_at: datetime
+    created_at: datetime
+    is_new: bool
 
 
 class Cancel(msgspec.Struct, frozen=True):

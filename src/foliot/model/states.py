@@ -30,7 +30,8 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     RunState.WAITING: frozenset({RunState.READY, RunState.SCHEDULED, RunState.HELD, RunState.SKIPPED, RunState.CANCELLED}),
     RunState.SCHEDULED: frozenset({RunState.READY, RunState.HELD, RunState.CANCELLED}),
     RunState.HELD: frozenset({RunState.READY, RunState.CANCELLED}),
-    RunState.READY: frozenset({RunState.RUNNING, RunState.CANCELLED, RunState.SKIPPED}),
+    # scheduled: one with the same unique key took its place before it had started
+    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.CANCELLED, RunState.SKIPPED}),
     # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost
     RunState.RUNNING: frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.SCHEDULED, RunState.READY, RunState.CANCELLED}),
     # Terminal states never change: a rerun is a new run that points back.

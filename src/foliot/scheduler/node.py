@@ -5,6 +5,7 @@ from __future__ import annotations
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
+from foliot.scheduler.expirer import Expirer
 from foliot.scheduler.firer import Firer, Resumer
 from foliot.scheduler.gatekeeper import Gatekeeper
 from foliot.scheduler.loader import Loader
@@ -32,6 +33,7 @@ class SchedulerNode(Supervisor):
             Resumer(store=store, shards=shards, clock=clock, events=events),
             gatekeeper,
             Promoter(store=store, clock=clock, events=events),
+            Expirer(store=store, clock=clock, events=events),
             Reaper(store=store, config=config, clock=clock, events=events),
         ]
         if listen_url is not None:

@@ -1,4 +1,4 @@
-"""Keeps a week of empty days ahead of history, and drops what is over: days past their retention, nodes long gone."""
+"""Keeps a week of empty days ahead of history, and drops what is over: days past their retention, nodes long gone, answered keys."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class Pruner(Service):
         dropped = await self._store.partitions.drop_expired()
         await self._store.shards.remove_dead_schedulers()
         await self._store.gates.forget_rate_starts()
+        while await self._store.submissions.forget_answers():
+            pass
         if created or dropped:
             self.events.emit(PartitionsKept(created, dropped))
         return INTERVAL_SECONDS

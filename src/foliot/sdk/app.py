@@ -18,7 +18,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -31,6 +31,7 @@ from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
 
 Function = Callable[..., Any]
+Cause = type[BaseException] | str | int
 
 DEFAULT_QUEUE = "default"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
@@ -77,6 +78,9 @@ class App:
         backoff: Backoff | None = None,
         guarantee: Guarantee | None = None,
         circuit: Circuit | None = None,
+        retry_on: Sequence[Cause] | None = None,
+        never_on: Sequence[Cause] | None = None,
+        max_snoozes: int | None = None,
     ) -> Callable[[Function], Task]: ...
 
     def task(
@@ -91,11 +95,26 @@ class App:
         backoff: Backoff | None = None,
         guarantee: Guarantee | None = None,
         circuit: Circuit | None = None,
+        retry_on: Sequence[Cause] | None = None,
+        never_on: Sequence[Cause] | None = None,
+        max_snoozes: int | None = None,
     ) -> Task | Callable[[Function], Task]:
-        """Registers a function under its own name, or the one given. `timeout` is in seconds."""
+        """Registers a function under its own name, or the one given. `timeout` is in seconds.
+
+        `retry_on` and `never_on` say which failures are worth another attempt: classes of exceptions, or their names, which hold for what
+        is derived from them, too; or exit codes. `Timeout` is an attempt that took too long.
+        """
 
         def register(function: Function) -> Task:
-            options = RunOptions(retries=retries, timeout_seconds=timeout, backoff=backoff, guarantee=guarantee)
+            options = RunOptions(
+                retries=retries,
+                timeout_seconds=timeout,
+                backoff=backoff,
+                retry_on=named_causes(retry_on),
+                never_on=named_causes(never_on),
+                max_snoozes=max_snoozes,
+                guarantee=guarantee,
+            )
             task = Task(name or function.__name__, function, queue, options, circuit)
             self._add(task)
             return task
@@ -115,6 +134,13 @@ class App:
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
             raise Invalid(f"there is a task named {task.name!r} already; give this one another name=", field="name")
         self.tasks[task.name] = task
+
+
+def named_causes(causes: Sequence[Cause] | None) -> tuple[str | int, ...] | None:
+    """Classes by their names, which is how options are stored."""
+    if causes is None:
+        return None
+    return tuple(f"{cause.__module__}.{cause.__qualname__}" if isinstance(cause, type) else cause for cause in causes)
 
 
 def load_app(reference: str) -> App:

@@ -6,12 +6,16 @@
             if ctx.should_stop():
                 return
             ctx.progress(number / len(tiles), f"tile {number}")
+            ctx.logger.info("tile %d is done", number)
 
-A function gets it when it has a parameter named `ctx`.
+A function gets it when it has a parameter named `ctx`. A plain function, which nobody can interrupt, ends in time by asking `should_stop()`
+now and then; an async one is cancelled where it waits.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +32,7 @@ class Progress:
 class Context:
     """Safe to use from any thread: each of its fields is written by one side only."""
 
-    __slots__ = ("_is_stopping", "_on_output", "attempt", "connection", "progress_made", "run_id", "task", "token")
+    __slots__ = ("_is_stopping", "_logger", "_on_output", "attempt", "connection", "progress_made", "run_id", "task", "token")
 
     def __init__(self, *, run_id: UUID, token: int, attempt: int, task: str, on_output: Callable[[bytes], None]) -> None:
         self.run_id = run_id
@@ -39,7 +43,18 @@ class Context:
         """Of a transactional task: the connection whose transaction finishes the run as well."""
         self.progress_made: Progress | None = None
         self._is_stopping = False
+        self._logger: logging.Logger | None = None
         self._on_output = on_output
+
+    @property
+    def logger(self) -> logging.Logger:
+        """A logger whose lines are kept in the attempt's output, from INFO up; they go on to the handlers that you have set up, too."""
+        if self._logger is None:
+            # Not one of the registry's: those live for ever, and this one is the attempt's alone.
+            self._logger = logging.Logger(f"foliot.task.{self.task}", logging.INFO)
+            self._logger.parent = logging.getLogger("foliot.task")
+            self._logger.addHandler(_IntoOutput(self.write))
+        return self._logger
 
     def should_stop(self) -> bool:
         """Whether the attempt is asked to end: cancelled, out of time, or its worker stops."""
@@ -55,3 +70,22 @@ class Context:
 
     def ask_to_stop(self) -> None:
         self._is_stopping = True
+
+
+class _LineFormatter(logging.Formatter):
+    converter = staticmethod(time.gmtime)
+
+
+class _IntoOutput(logging.Handler):
+    """Writes each line into the output of an attempt."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._write = write
+        self.setFormatter(_LineFormatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._write(f"{self.format(record)}\n".encode("utf-8", "backslashreplace"))
+        except Exception:
+            self.handleError(record)

@@ -20,7 +20,7 @@ from foliot.model.schedule import Note, Schedule
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Database, Record, array_text
+from foliot.store.postgres import Database, Record, Transaction, array_text
 from foliot.store.shards import Epochs
 from foliot.triggers.base import to_datetime
 
@@ -100,10 +100,10 @@ class Jobs:
         now: datetime = await self._database.fetch_value(self._queries["database_now"], self._database.clock.sql_now())
         return now
 
-    async def insert_job(self, job: RecurringJob) -> bool:
+    async def insert_job(self, job: RecurringJob, *, within: Transaction | None = None) -> bool:
         """False when there is a job of that name already."""
         schedule = msgspec.json.encode(job.schedule).decode()
-        made = await self._database.fetch_value(
+        made = await (within or self._database).fetch_value(
             self._queries["insert_job"], job.id, job.next_at, job.fire_at, job.shard, job.priority, job.runs_left, job.name, job.task,
             job.queue, schedule, _text(job.payload), _text(job.options), job.created_at, job.utc_offset, job.found_under,
         )  # fmt: skip

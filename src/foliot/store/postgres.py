@@ -43,6 +43,26 @@ class Session(asyncpg.Connection):
         return ""
 
 
+class Transaction:
+    """Statements inside one transaction, asked for as they are of the `Database`. None of them is repeated by itself."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    async def fetch(self, query: Query, *arguments: object) -> list[Record]:
+        found: list[Record] = await self._session.fetch(query.sql, *arguments)
+        return found
+
+    async def fetch_row(self, query: Query, *arguments: object) -> Record | None:
+        return await self._session.fetchrow(query.sql, *arguments)
+
+    async def fetch_value(self, query: Query, *arguments: object) -> Any:
+        return await self._session.fetchval(query.sql, *arguments)
+
+    async def execute(self, query: Query, *arguments: object) -> None:
+        await self._session.execute(query.sql, *arguments)
+
+
 class Database:
     """All access to PostgreSQL. Use as `async with Database(...)`."""
 
@@ -130,6 +150,16 @@ class Database:
                     await session.execute("rollback")
                 raise
             await session.execute("commit")
+
+    async def in_transaction(self, name: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Several statements that are carried out together or not at all. What fails for a reason that passes is begun anew: `work` must
+        be such that doing it again after it was committed changes nothing."""
+
+        async def attempt() -> T:
+            async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
+                return await work(Transaction(session))
+
+        return await self._retrying(name, attempt, is_repeatable=True)
 
     async def _run(self, query: Query, is_repeatable: bool, statement: Callable[[Any], Awaitable[T]]) -> T:
         async def work() -> T:

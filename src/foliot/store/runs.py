@@ -18,7 +18,7 @@ from foliot.model.run import Claim, NewRun, RunView, StoredRun
 from foliot.model.states import LIVE, RunState, sources_of
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Database, Record, columns
+from foliot.store.postgres import Database, Record, Transaction, columns
 
 decode_json = msgspec.json.Decoder().decode
 LIMITED_SECONDS = 10.0
@@ -39,27 +39,36 @@ class Runs:
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("runs")
 
-    async def insert_runs(self, runs: Sequence[NewRun]) -> dict[UUID, StoredRun]:
-        """Stores all of them or none. Sending the same ids again changes nothing and answers with what is there."""
+    async def insert_runs(self, runs: Sequence[NewRun], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
+        """Stores all of them or none. Sending the same ids again changes nothing and answers with what is there.
+
+        A run whose unique key is that of another live run is not stored, and is not in the answer.
+        """
         given = columns(
             [(r.id, r.task, r.queue, r.name, r.priority, r.due_at, r.delay_seconds, r.payload, r.options) for r in runs],
             9,
         )
-        arguments = (*given, self._database.clock.sql_now(), self._aging)
+        unique_keys = [r.unique_key for r in runs] if any(r.unique_key is not None for r in runs) else []
+        expiries = [r.expires_at for r in runs] if any(r.expires_at is not None for r in runs) else []
+        before, after = (*given, self._database.clock.sql_now(), self._aging), (unique_keys, expiries)
         query = self._queries["insert_runs"]
-        try:
-            rows = await self._database.fetch(query, *arguments, None, is_repeatable=False)
-        except StoreUnavailable as error:
-            if not error.is_doubtful:
-                raise
-            rows = await self._database.fetch(query, *arguments, _earliest(given[0]))
+        if within is not None:
+            # The transaction may be a repetition of one whose end is unknown.
+            rows = await within.fetch(query, *before, _earliest(given[0]), *after)
+        else:
+            try:
+                rows = await self._database.fetch(query, *before, None, *after, is_repeatable=False)
+            except StoreUnavailable as error:
+                if not error.is_doubtful:
+                    raise
+                rows = await self._database.fetch(query, *before, _earliest(given[0]), *after)
         stored = {row[0]: StoredRun(row[0], RunState(row[1]), row[2], row[3]) for row in rows}
         if missing := [run.id for run in runs if run.id not in stored]:
-            stored |= await self.find_runs(missing)
+            stored |= await self.find_runs(missing, within=within)
         return stored
 
-    async def find_runs(self, run_ids: Sequence[UUID]) -> dict[UUID, StoredRun]:
-        rows = await self._database.fetch(self._queries["find_runs"], run_ids, _earliest(run_ids))
+    async def find_runs(self, run_ids: Sequence[UUID], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
+        rows = await (within or self._database).fetch(self._queries["find_runs"], run_ids, _earliest(run_ids))
         return {row[0]: StoredRun(row[0], RunState(row[1]), row[2], row[3]) for row in rows}
 
     async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
@@ -129,6 +138,11 @@ class Runs:
         arguments = (run_ids, target, reason, sources, self._database.clock.sql_now())
         rows = await self._partitions.with_partition(lambda: self._database.fetch(self._queries["close_runs"], *arguments))
         return [row[0] for row in rows]
+
+    async def expire_runs(self, limit: int) -> int:
+        """The number that ended."""
+        arguments = (limit, self._database.clock.sql_now())
+        return await self._partitions.with_partition(lambda: self._database.execute(self._queries["expire_runs"], *arguments))
 
     async def mark_cancelled(self, run_ids: Sequence[UUID], message: str, *, is_forced: bool) -> dict[UUID, UUID | None]:
         """Those that are live, and who holds them."""

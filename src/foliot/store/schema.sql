@@ -6,6 +6,110 @@ CREATE FUNCTION foliot.due_bucket(at timestamp with time zone) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (floor((EXTRACT(epoch FROM at) / (4)::numeric)))::bigint;
 
+CREATE FUNCTION foliot.submit(job jsonb) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $_$
+declare
+    known constant text[] := array[
+        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds',
+        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee'
+    ];
+    option_names constant text[] := known[11:];
+    at constant timestamptz := clock_timestamp();
+    run_id uuid := encode(set_bit(set_bit(overlay(
+        uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6
+    ), 52, 1), 53, 1), 'hex')::uuid;
+    asked record;
+    declared_queue text;
+    due timestamptz;
+    given_options jsonb;
+    unique_key_given text := job -> 'unique' ->> 'key';
+    on_conflict text := coalesce(job -> 'unique' ->> 'on_conflict', 'return_existing');
+    found_id uuid;
+    found_state text;
+begin
+    if jsonb_typeof(job) is distinct from 'object' then
+        raise exception 'a job is a JSON object' using errcode = 'invalid_parameter_value';
+    end if;
+    if exists (select from jsonb_object_keys(job) as field where field <> all (known)) then
+        raise exception '%: there is no such field here', (select min(field) from jsonb_object_keys(job) as field where field <> all (known))
+            using errcode = 'invalid_parameter_value';
+    end if;
+    select * into asked from jsonb_to_record(job) as j (
+        task text, payload jsonb, name text, queue text, priority bigint, delay_seconds float8, schedule_time timestamptz,
+        expires_at timestamptz, aging_seconds float8
+    );
+    select queue into declared_queue from foliot.tasks where tasks.name = asked.task;
+    if declared_queue is null then
+        raise exception 'task: no worker knows a task named %', coalesce(quote_literal(asked.task), 'null')
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.payload is not null and jsonb_typeof(asked.payload) <> 'object' then
+        raise exception 'payload: must be a JSON object' using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.queue !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$' then
+        raise exception 'queue: letters, digits, and . _ : - are allowed, up to 200' using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.priority not between -1000 and 1000 then
+        raise exception 'priority: must be between -1000 and 1000' using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.delay_seconds not between 0 and 315360000 or (asked.delay_seconds is not null and asked.schedule_time is not null) then
+        raise exception 'delay_seconds: must be between 0 and 315360000, and stands alone' using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'schedule_time' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' or job ->> 'expires_at' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' then
+        raise exception 'schedule_time, expires_at: ISO 8601 with an offset' using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'unique' is not null and length(unique_key_given) between 1 and 255 is not true then
+        raise exception 'unique: key must have 1 to 255 characters' using errcode = 'invalid_parameter_value';
+    end if;
+    if on_conflict not in ('return_existing', 'reject', 'replace') then
+        raise exception 'unique: on_conflict must be return_existing, reject or replace' using errcode = 'invalid_parameter_value';
+    end if;
+    due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
+    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null');
+    loop
+        insert into foliot.runs (
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+        )
+        values (
+            run_id, at, due,
+            (extract(epoch from due) * 1000000)::bigint
+                - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
+            coalesce(asked.priority, 0),
+            case when due > at then 'scheduled' when given_options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+            case when due <= at and given_options ?| '{concurrency,rate}' then 'limit' end, coalesce(asked.queue, declared_queue),
+            asked.task, asked.name, nullif(asked.payload, '{}'), given_options, unique_key_given, asked.expires_at
+        )
+        on conflict (unique_key) where unique_key is not null do nothing;
+        if found then
+            return run_id;
+        end if;
+        if on_conflict = 'replace' then
+            update foliot.runs r
+            set task = asked.task, queue = coalesce(asked.queue, declared_queue), name = asked.name, priority = coalesce(asked.priority, 0),
+                payload = nullif(asked.payload, '{}'), options = given_options, expires_at = asked.expires_at, due_at = due,
+                rank = (extract(epoch from due) * 1000000)::bigint
+                    - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
+                state = case when r.state in ('waiting', 'held') then r.state when due > at then 'scheduled' else 'ready' end
+            where r.unique_key = unique_key_given and r.state <> 'running' and r.started_at is null and r.cancel is null
+            returning r.id into found_id;
+            if found then
+                return found_id;
+            end if;
+        end if;
+        select id, state into found_id, found_state from foliot.runs where runs.unique_key = unique_key_given;
+        if found and on_conflict = 'reject' then
+            raise exception 'unique: the run % has the key % and is %', found_id, quote_literal(unique_key_given), found_state
+                using errcode = 'unique_violation';
+        end if;
+        if found then
+            return found_id;
+        end if;
+        -- It ended between two looks.
+    end loop;
+end
+$_$;
+
 CREATE TABLE foliot.attempts (
     run_id uuid NOT NULL,
     token bigint NOT NULL,
@@ -69,7 +173,7 @@ PARTITION BY RANGE (finished_at);
 CREATE TABLE foliot.idempotency (
     key text NOT NULL,
     fingerprint text NOT NULL,
-    answer jsonb NOT NULL,
+    answer json NOT NULL,
     expires_at timestamp with time zone NOT NULL
 );
 
@@ -293,7 +397,7 @@ CREATE INDEX rate_starts_key ON foliot.rate_starts USING btree (rate_key, starte
 
 CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT NULL);
 
-CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text));
+CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (started_at IS NULL));
 
 CREATE INDEX runs_held ON foliot.runs USING btree (job_id) WHERE (state = 'held'::text);
 

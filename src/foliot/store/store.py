@@ -18,6 +18,7 @@ from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database
 from foliot.store.runs import Runs
 from foliot.store.shards import Shards
+from foliot.store.submissions import Submissions
 from foliot.store.workers import Workers
 
 
@@ -25,6 +26,7 @@ from foliot.store.workers import Workers
 class Store:
     database: Database
     runs: Runs
+    submissions: Submissions
     jobs: Jobs
     calendars: Calendars
     gates: Gates
@@ -50,11 +52,14 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
     async with Database(url, config=config, clock=clock, events=events, part=part) as database:
         partitions = Partitions(database, retention_days=config.retention_days)
         hints = HintSender(database, clock=clock, events=events)
+        runs = Runs(database, partitions=partitions, aging_seconds=config.aging_seconds)
+        keep_seconds = config.idempotency_hours * 3600
         await hints.start()
         try:
             yield Store(
                 database=database,
-                runs=Runs(database, partitions=partitions, aging_seconds=config.aging_seconds),
+                runs=runs,
+                submissions=Submissions(database, runs=runs, aging_seconds=config.aging_seconds, keep_seconds=keep_seconds),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),

@@ -19,6 +19,7 @@ import msgspec
 from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
 from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.sdk.context import Context
+from foliot.sdk.control import Fail, RetryIn, Snooze
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
 
@@ -89,13 +90,19 @@ class Attempts:
 
     def start(self, claim: Claim) -> None:
         known = self._tasks[claim.task]
-        options = decode_options(claim.options).or_else(known.options) if claim.options else known.options
+        executor, options = known.executor, known.options
+        if claim.options:
+            try:
+                options = decode_options(claim.options).or_else(known.options)
+            except msgspec.DecodeError as error:
+                # Written past the API, by hand. It fails; the worker and the other attempts go on.
+                executor = refusing(error)
         running = Running(claim, options, self._output_max_bytes)
         self._running[claim.run_id, claim.token] = running
         self._free[claim.queue] -= 1
         self._all_ended.clear()
         loop = asyncio.get_running_loop()
-        running.task = loop.create_task(self._attempt(running, known.executor))
+        running.task = loop.create_task(self._attempt(running, executor))
         running.timer = loop.call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
 
     def release_all(self) -> None:
@@ -128,8 +135,8 @@ class Attempts:
             attempted = stopped(running)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             # A task that calls sys.exit() fails; the worker and the other attempts go on.
-            attempted = Attempted(Ending.FAILED, error=error_of(type(error).__qualname__, str(error), traceback.format_exception(error)))
-        if running.stopped_by is Ending.CANCELLED and attempted.ending is Ending.FAILED:
+            attempted = raised(error)
+        if running.stopped_by is Ending.CANCELLED and attempted.ending in (Ending.FAILED, Ending.SNOOZED):
             # What fails while it is cancelled was cancelled. What had finished first stands.
             attempted = stopped(running)
         if running.output is not None:
@@ -147,6 +154,35 @@ class Attempts:
         self._on_outcome(
             decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance), claim
         )
+
+
+def refusing(error: msgspec.DecodeError) -> Executor:
+    async def execute(payload: dict[str, Any], context: Context) -> Attempted:
+        return Attempted(Ending.FAILED, error=error_of("InvalidOptions", str(error)), is_retryable=False)
+
+    return execute
+
+
+def raised(error: BaseException) -> Attempted:
+    """What a task meant by what it raised."""
+    kind, lines = type(error).__qualname__, traceback.format_exception(error)
+    if isinstance(error, Snooze):
+        return Attempted(Ending.SNOOZED, delay_seconds=error.seconds, error=error_of(kind, str(error)) if str(error) else None)
+    failed = Attempted(Ending.FAILED, error=error_of(kind, str(error), lines), causes=causes_of(error))
+    if isinstance(error, RetryIn):
+        return replace(failed, is_retryable=True, delay_seconds=error.seconds)
+    return replace(failed, is_retryable=False) if isinstance(error, Fail) else failed
+
+
+def causes_of(error: BaseException) -> frozenset[str | int]:
+    """Every name by which `retry_on` and `never_on` may know it: of its class and of those it is derived from, short or with the module."""
+    kinds = [kind for kind in type(error).__mro__ if kind is not object]
+    names: set[str | int] = {
+        name for kind in kinds for name in (kind.__name__, kind.__qualname__, f"{kind.__module__}.{kind.__qualname__}")
+    }
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        names.add(error.code)
+    return frozenset(names)
 
 
 def stopped(running: Running) -> Attempted:

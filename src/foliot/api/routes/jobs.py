@@ -1,4 +1,4 @@
-"""`/v1/jobs`: creates jobs and shows them."""
+"""`/v1/jobs`: creates jobs, one or many at once, and shows them."""
 
 from __future__ import annotations
 
@@ -8,58 +8,173 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.back_pressure import BackPressure
-from foliot.api.bodies import read_json
+from foliot.api.bodies import decode, read
+from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
 from foliot.api.routes.recurring import calendar_named, job_id_of
-from foliot.api.schemas import JobCreated, JobRequest, JobShown, created, recurring, shown
+from foliot.api.schemas import (
+    BatchCreated,
+    BatchRequest,
+    JobCreated,
+    JobRequest,
+    JobShown,
+    RecurringShown,
+    created,
+    recurring,
+    shown,
+    submitted,
+)
 from foliot.api.submitter import Submitter
-from foliot.errors import Conflict, NotFound
+from foliot.config import Config
+from foliot.errors import Conflict, Invalid, NotFound
+from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
-from foliot.store.hints import JOBS_TOPIC
+from foliot.model.job import RecurringJob
+from foliot.model.run import NewRun
+from foliot.model.states import RunState
+from foliot.store.hints import GATES_TOPIC, JOBS_TOPIC
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
+BATCH_MAX = 10_000
 job_decoder = msgspec.json.Decoder(JobRequest)
+batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.json.Decoder(BatchRequest | list[JobRequest])
 
 
-def jobs_router(
-    *, store: Store, submitter: Submitter, known_tasks: KnownTasks, back_pressure: BackPressure, body_max_bytes: int
-) -> APIRouter:
-    router = APIRouter(tags=["jobs"])
+class JobRoutes:
+    def __init__(self, *, store: Store, submitter: Submitter, known_tasks: KnownTasks, back_pressure: BackPressure, config: Config) -> None:
+        self._store = store
+        self._submitter = submitter
+        self._known_tasks = known_tasks
+        self._back_pressure = back_pressure
+        self._config = config
+        self._keyed = KeyedRequests(store=store)
+        self.router = APIRouter(tags=["jobs"])
+        problems = (400, 409, 413, 415, 422, 429, 503)
+        creates = described(201, JobCreated, body=JobRequest, problems=problems)
+        creates_many = described(201, BatchCreated, body=BatchRequest, problems=problems)
+        add = self.router.add_api_route
+        add("/v1/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
+        add("/v1/jobs/batch", self.create_batch, methods=["POST"], status_code=201, openapi_extra=creates_many)
+        add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=described(200, JobShown, problems=(404, 503)))
 
-    @router.post(
-        "/v1/jobs", status_code=201, openapi_extra=described(201, JobCreated, body=JobRequest, problems=(400, 409, 413, 415, 422, 429, 503))
-    )
-    async def create_job(request: Request) -> Response:
-        """Creates a job: a one-off now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
-        asked = await read_json(request, job_decoder, max_bytes=body_max_bytes)
-        queue = await known_tasks.queue_of(asked.task_name())
+    async def create_job(self, request: Request) -> Response:
+        """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
+        body = await read(request, self._config.body_max_bytes)
+        asked = decode(body, job_decoder)
+        key = idempotency_key_of(request, asked.idempotency_key)
+        if key is not None:
+            return await self._keyed.answer(key, "/v1/jobs", body, lambda: self._prepare(asked), self._announce)
+        queue = await self._known_tasks.queue_of(asked.task_name())
         if asked.is_recurring:
-            return await create_recurring(asked, queue)
+            job = await self._new_recurring(asked, queue)
+            return self._made(await self._insert_recurring(job))
         run = asked.new_run(new_id(), queue=queue)
-        await back_pressure.check(run.queue)
-        stored = await submitter.submit(run)
-        return Response(msgspec.json.encode(created(run, stored)), 201, {"Location": f"/v1/jobs/{run.id}"}, media_type="application/json")
+        await self._back_pressure.check(run.queue)
+        if run.unique_key is None:
+            return answered(created(run, await self._submitter.submit(run)), 201)
+        (found,) = await self._store.submissions.submit([run])
+        return self._made(submitted(found)) if found.is_new else self._found(submitted(found))
 
-    async def create_recurring(asked: JobRequest, queue: str) -> Response:
-        calendar = await calendar_named(store, asked.calendar)
-        job = asked.new_job(new_id(), queue=queue, now=await store.jobs.database_now(), calendar=calendar)
-        if not await store.jobs.insert_job(job):
-            raise Conflict(f"name: there is a job named {job.name!r} already")
-        store.hints.send([JOBS_TOPIC])
-        location = {"Location": f"/v1/jobs/{job.id}"}
-        return Response(msgspec.json.encode(recurring(job, created=True)), 201, location, media_type="application/json")
+    async def create_batch(self, request: Request) -> Response:
+        """Creates up to 10,000 one-off jobs, all of them or none; what is wrong with one names its index."""
+        body = await read(request, self._config.batch_max_bytes)
+        asked = decode(body, batch_decoder)
+        key = idempotency_key_of(request, None if isinstance(asked, list) else asked.idempotency_key)
+        if key is not None:
+            return await self._keyed.answer(key, "/v1/jobs/batch", body, lambda: self._prepare_batch(asked), self._announce)
+        runs = await self._batch_of(asked)
+        found = await self._store.submissions.submit(runs)
+        if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
+            await self._store.gates.rank_fairly(fair)
+        return self._made(BatchCreated([submitted(run) for run in found], created=True))
 
-    @router.get("/v1/jobs/{reference}", openapi_extra=described(200, JobShown, problems=(404, 503)))
-    async def get_job(reference: str) -> Response:
+    async def get_job(self, reference: str) -> Response:
         """Shows a job by id, or a recurring one by name too: where it stands, and how it ended."""
         job_id = job_id_of(reference)
-        job = await store.jobs.get_job(job_id, reference)
+        job = await self._store.jobs.get_job(job_id, reference)
         if job is not None:
-            return Response(msgspec.json.encode(recurring(job)), media_type="application/json")
-        run = await store.runs.get_run(job_id) if job_id else None
+            return answered(recurring(job))
+        run = await self._store.runs.get_run(job_id) if job_id else None
         if run is None:
             raise NotFound(f"there is no job {reference!r}")
-        return Response(msgspec.json.encode(shown(run)), media_type="application/json")
+        return answered(shown(run))
 
-    return router
+    async def _new_recurring(self, asked: JobRequest, queue: str) -> RecurringJob:
+        calendar = await calendar_named(self._store, asked.calendar)
+        return asked.new_job(new_id(), queue=queue, now=await self._store.jobs.database_now(), calendar=calendar)
+
+    async def _insert_recurring(self, job: RecurringJob, within: Transaction | None = None) -> RecurringShown:
+        if not await self._store.jobs.insert_job(job, within=within):
+            raise Conflict(f"name: there is a job named {job.name!r} already")
+        return recurring(job, created=True)
+
+    async def _prepare(self, asked: JobRequest) -> Work:
+        """What is to be done under an idempotency key."""
+        queue = await self._known_tasks.queue_of(asked.task_name())
+        if asked.is_recurring:
+            job = await self._new_recurring(asked, queue)
+            return lambda within: self._insert_recurring(job, within)
+        run = asked.new_run(new_id(), queue=queue)
+        await self._back_pressure.check(run.queue)
+
+        async def work(within: Transaction) -> JobCreated:
+            (found,) = await self._store.submissions.submit_within(within, [run])
+            return submitted(found)
+
+        return work
+
+    async def _prepare_batch(self, asked: BatchRequest | list[JobRequest]) -> Work:
+        runs = await self._batch_of(asked)
+
+        async def work(within: Transaction) -> BatchCreated:
+            found = await self._store.submissions.submit_within(within, runs)
+            return BatchCreated([submitted(run) for run in found], created=True)
+
+        return work
+
+    async def _batch_of(self, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
+        """Raises `Invalid` with the index of the item that is at fault."""
+        place, jobs = ("", asked) if isinstance(asked, list) else ("jobs", asked.jobs)
+        if not 1 <= len(jobs) <= BATCH_MAX:
+            raise Invalid(f"jobs: must be 1 to {BATCH_MAX}, not {len(jobs)}", field="jobs")
+        runs = []
+        for index, job in enumerate(jobs):
+            try:
+                runs.append(await self._batch_item(job))
+            except Invalid as error:
+                field = f"{place}[{index}].{error.field}"
+                raise type(error)(f"{place}[{index}].{error.detail}", field=field) from None
+        return runs
+
+    async def _batch_item(self, job: JobRequest) -> NewRun:
+        queue = await self._known_tasks.queue_of(job.task_name())
+        if job.is_recurring:
+            raise Invalid("cron: a batch has one-off jobs only", field="cron")
+        if job.idempotency_key is not None:
+            raise Invalid("idempotency_key: is for the whole batch", field="idempotency_key")
+        run = job.new_run(new_id(), queue=queue)
+        await self._back_pressure.check(run.queue)
+        return run
+
+    def _made(self, made: JobCreated | BatchCreated | RecurringShown) -> Response:
+        self._announce(made)
+        return answered(made, 201)
+
+    def _found(self, existing: JobCreated) -> Response:
+        # It may have been replaced by one that is due now.
+        self._announce(existing)
+        return answered(existing)
+
+    def _announce(self, made: msgspec.Struct) -> None:
+        """After it is stored for good: whoever is woken before finds nothing."""
+        if isinstance(made, RecurringShown):
+            self._store.hints.send([JOBS_TOPIC])
+            return
+        runs = made.items if isinstance(made, BatchCreated) else [made] if isinstance(made, JobCreated) else []
+        self._store.hints.send({run.queue for run in runs if run.state == RunState.READY})
+        if any(run.state == RunState.HELD for run in runs):
+            self._store.hints.send([GATES_TOPIC])
+        if count := sum(run.created for run in runs):
+            self._store.events.emit(RunsSubmitted(count))

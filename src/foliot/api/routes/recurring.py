@@ -30,7 +30,8 @@ NEXT_MAX = 1000
 BACKFILL_MAX = 10_000
 CHANGE_ATTEMPTS = 10
 OPTION_FIELDS = frozenset({
-    "retries", "max_retries", "timeout_seconds", "backoff", "concurrency", "rate", "fairness_key", "guarantee",
+    "retries", "max_retries", "timeout_seconds", "backoff", "retry_on", "never_on", "max_snoozes", "concurrency", "rate", "fairness_key",
+    "guarantee",
 })  # fmt: skip
 CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])

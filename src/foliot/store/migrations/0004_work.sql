@@ -16,7 +16,7 @@ alter table foliot.runs
 update foliot.runs set held_by = 'overlap' where state = 'held';
 alter table foliot.runs add constraint runs_held_for_a_reason check ((state = 'held') = (held_by is not null));
 create unique index runs_unique on foliot.runs (unique_key) where unique_key is not null;
-create index runs_expiring on foliot.runs (expires_at) where expires_at is not null and state <> 'running';
+create index runs_expiring on foliot.runs (expires_at) where expires_at is not null and state <> 'running' and started_at is null;
 create index runs_of_key on foliot.runs (concurrency_key) where concurrency_key is not null and state in ('ready', 'running');
 create index runs_waiting_for_key on foliot.runs (concurrency_key, rank) where held_by = 'limit';
 create index runs_in_turn on foliot.runs (queue, fairness_key, rank) where fairness_key is not null and state = 'ready';
@@ -80,7 +80,8 @@ create index rate_starts_key on foliot.rate_starts (rate_key, started_at);
 create table foliot.idempotency (
     key text primary key,
     fingerprint text not null,
-    answer jsonb not null,
+    -- json, not jsonb: it is given again as it was
+    answer json not null,
     expires_at timestamptz not null
 );
 create index idempotency_expiring on foliot.idempotency (expires_at);
@@ -94,3 +95,108 @@ create table foliot.logs (
     chunk bytea not null
 ) partition by range (written_at);
 create index logs_run on foliot.logs (run_id, token, part);
+
+-- Submits a one-off job from inside any transaction, in any language: it is there if and when that transaction commits. Answers with the run's
+-- id. The fields are those of `POST /v1/jobs`; a job on a schedule is made over there. No worker is woken, because a NOTIFY would make commits
+-- wait for each other: it is found when they next look, by default within a second. `aging_seconds` is for installations that set their own.
+create function foliot.submit(job jsonb) returns uuid language plpgsql as $$
+declare
+    known constant text[] := array[
+        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds',
+        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee'
+    ];
+    option_names constant text[] := known[11:];
+    at constant timestamptz := clock_timestamp();
+    run_id uuid := encode(set_bit(set_bit(overlay(
+        uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6
+    ), 52, 1), 53, 1), 'hex')::uuid;
+    asked record;
+    declared_queue text;
+    due timestamptz;
+    given_options jsonb;
+    unique_key_given text := job -> 'unique' ->> 'key';
+    on_conflict text := coalesce(job -> 'unique' ->> 'on_conflict', 'return_existing');
+    found_id uuid;
+    found_state text;
+begin
+    if jsonb_typeof(job) is distinct from 'object' then
+        raise exception 'a job is a JSON object' using errcode = 'invalid_parameter_value';
+    end if;
+    if exists (select from jsonb_object_keys(job) as field where field <> all (known)) then
+        raise exception '%: there is no such field here', (select min(field) from jsonb_object_keys(job) as field where field <> all (known))
+            using errcode = 'invalid_parameter_value';
+    end if;
+    select * into asked from jsonb_to_record(job) as j (
+        task text, payload jsonb, name text, queue text, priority bigint, delay_seconds float8, schedule_time timestamptz,
+        expires_at timestamptz, aging_seconds float8
+    );
+    select queue into declared_queue from foliot.tasks where tasks.name = asked.task;
+    if declared_queue is null then
+        raise exception 'task: no worker knows a task named %', coalesce(quote_literal(asked.task), 'null')
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.payload is not null and jsonb_typeof(asked.payload) <> 'object' then
+        raise exception 'payload: must be a JSON object' using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.queue !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$' then
+        raise exception 'queue: letters, digits, and . _ : - are allowed, up to 200' using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.priority not between -1000 and 1000 then
+        raise exception 'priority: must be between -1000 and 1000' using errcode = 'invalid_parameter_value';
+    end if;
+    if asked.delay_seconds not between 0 and 315360000 or (asked.delay_seconds is not null and asked.schedule_time is not null) then
+        raise exception 'delay_seconds: must be between 0 and 315360000, and stands alone' using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'schedule_time' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' or job ->> 'expires_at' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' then
+        raise exception 'schedule_time, expires_at: ISO 8601 with an offset' using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'unique' is not null and length(unique_key_given) between 1 and 255 is not true then
+        raise exception 'unique: key must have 1 to 255 characters' using errcode = 'invalid_parameter_value';
+    end if;
+    if on_conflict not in ('return_existing', 'reject', 'replace') then
+        raise exception 'unique: on_conflict must be return_existing, reject or replace' using errcode = 'invalid_parameter_value';
+    end if;
+    due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
+    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null');
+    loop
+        insert into foliot.runs (
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+        )
+        values (
+            run_id, at, due,
+            (extract(epoch from due) * 1000000)::bigint
+                - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
+            coalesce(asked.priority, 0),
+            case when due > at then 'scheduled' when given_options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+            case when due <= at and given_options ?| '{concurrency,rate}' then 'limit' end, coalesce(asked.queue, declared_queue),
+            asked.task, asked.name, nullif(asked.payload, '{}'), given_options, unique_key_given, asked.expires_at
+        )
+        on conflict (unique_key) where unique_key is not null do nothing;
+        if found then
+            return run_id;
+        end if;
+        if on_conflict = 'replace' then
+            update foliot.runs r
+            set task = asked.task, queue = coalesce(asked.queue, declared_queue), name = asked.name, priority = coalesce(asked.priority, 0),
+                payload = nullif(asked.payload, '{}'), options = given_options, expires_at = asked.expires_at, due_at = due,
+                rank = (extract(epoch from due) * 1000000)::bigint
+                    - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
+                state = case when r.state in ('waiting', 'held') then r.state when due > at then 'scheduled' else 'ready' end
+            where r.unique_key = unique_key_given and r.state <> 'running' and r.started_at is null and r.cancel is null
+            returning r.id into found_id;
+            if found then
+                return found_id;
+            end if;
+        end if;
+        select id, state into found_id, found_state from foliot.runs where runs.unique_key = unique_key_given;
+        if found and on_conflict = 'reject' then
+            raise exception 'unique: the run % has the key % and is %', found_id, quote_literal(unique_key_given), found_state
+                using errcode = 'unique_violation';
+        end if;
+        if found then
+            return found_id;
+        end if;
+        -- It ended between two looks.
+    end loop;
+end
+$$;

@@ -3,24 +3,30 @@
 -- name: insert_runs
 -- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost answer, it must not store
 -- what has meanwhile finished: history has no key that would stop it, so $12 (null the first time) says from when on to look there.
+-- The arrays of what few runs have ($13, $14) are empty where none has it. A run whose unique key is taken is not stored.
 with given as (
     select g.*, coalesce($10::timestamptz, clock_timestamp()) as at
     from unnest(
-        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[]
-    ) with ordinality as g (id, task, queue, name, priority, due_at, delay_seconds, payload, options, ordinal)
+        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[],
+        $13::text[], $14::timestamptz[]
+    ) with ordinality as g (
+        id, task, queue, name, priority, due_at, delay_seconds, payload, options, unique_key, expires_at, ordinal
+    )
 ), timed as (
     -- A due instant in the past counts as now, or old instants would jump the queue.
     select *, greatest(at, coalesce(due_at, at + delay_seconds * interval '1 second', at)) as due from given
 )
-insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options)
+insert into foliot.runs (
+    id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+)
 select
     id, at, due, (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
     case when due > at then 'scheduled' when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-    case when due <= at and options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options
+    case when due <= at and options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options, unique_key, expires_at
 from timed
 where $12::timestamptz is null
     or not exists (select from foliot.history h where h.id = timed.id and h.finished_at >= $12::timestamptz)
-on conflict (id) do nothing
+on conflict do nothing
 returning id, state, due_at, created_at
 
 -- name: find_runs
@@ -30,9 +36,9 @@ union all
 select id, state, due_at, created_at from foliot.history where id = any($1::uuid[]) and finished_at >= $2::timestamptz
 
 -- name: claim_runs
--- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over. Not from what
--- is paused, nor of a task whose circuit is open, but for its probe. A queue with a limit is claimed from one worker at a time ($6): its
--- runs are counted here, and counting does not see what another is taking.
+-- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over, and so is
+-- what has expired and was not swept up yet. Not from what is paused, nor of a task whose circuit is open, but for its probe. A queue with
+-- a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
 with clock as (
     select coalesce($5::timestamptz, clock_timestamp()) as at
 ), paused as materialized (
@@ -59,6 +65,7 @@ where id = any (array(
         select id from foliot.runs
         where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
             and (task <> all (array(select task from closed)) or is_probe)
+            and (expires_at is null or expires_at > coalesce($5::timestamptz, clock_timestamp()))
         order by rank
         limit greatest(0, wanted.slots)
         for update skip locked
@@ -98,7 +105,7 @@ select
 from finished
 
 -- name: retry_runs
--- running -> scheduled: the attempt gets a row of its own, the run waits for its next one.
+-- running -> scheduled: the attempt gets a row of its own, the run waits for its next one. One that was snoozed is not consumed, but counted.
 with outcome as (
     select o.*, coalesce($8::timestamptz, clock_timestamp()) as at
     from unnest($2::uuid[], $3::bigint[], $4::text[], $5::float8[], $6::jsonb[], $7::bytea[])
@@ -114,7 +121,11 @@ with outcome as (
     select id, token, attempt, worker_id, started_at, at, outcome, error, output from held
 )
 update foliot.runs r
-set state = 'scheduled', worker_id = null, due_at = held.due,
+set state = 'scheduled', worker_id = null, due_at = held.due, attempt = r.attempt - (held.outcome = 'snoozed')::int,
+    options = case
+        when held.outcome <> 'snoozed' then r.options
+        else jsonb_set(coalesce(r.options, '{}'), '{snoozes}', to_jsonb(coalesce((r.options ->> 'snoozes')::bigint, 0) + 1))
+    end,
     rank = (extract(epoch from held.due) * 1000000)::bigint - held.priority * $9::bigint
 from held where r.id = held.id
 
@@ -175,6 +186,26 @@ select
     queue, task, name, $3::text, payload, options, job_id, tick_at
 from closed
 returning id
+
+-- name: expire_runs
+-- ready | waiting -> skipped, scheduled | held -> cancelled: runs that have not been started by the instant after which they must not be.
+with closed as (
+    delete from foliot.runs
+    where id = any (array(
+        select id from foliot.runs
+        where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
+        order by expires_at limit $1::bigint for update skip locked
+    ))
+    returning id, created_at, due_at, started_at, token, attempt, lost, priority, state, queue, task, name, payload, options, job_id, tick_at
+)
+insert into foliot.history (
+    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
+    job_id, tick_at
+)
+select
+    id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority,
+    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, queue, task, name, 'expired', payload, options, job_id, tick_at
+from closed
 
 -- name: mark_cancelled
 -- Asks for the end of runs: those nobody holds are closed by close_cancelled, the others by whoever holds them, unless they are forced.

@@ -89,7 +89,7 @@ def judge(verdict: Verdict) -> Attempted:
     if verdict.signal is not None:
         return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {signal_name(verdict.signal)}"))
     if verdict.code:
-        return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {verdict.code}"))
+        return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {verdict.code}"), causes=frozenset({verdict.code}))
     return Attempted(Ending.SUCCEEDED, result='{"exit_code":0}')
 
 

@@ -1,0 +1,67 @@
+"""Requests with an idempotency key: the first is carried out, and those that repeat it get its answer.
+
+The key, the job and the answer are written in one transaction, so a repetition that comes while the first is under way waits for it, and
+one that comes after a lost answer finds it. Only what was carried out is remembered: a refused request may be mended and sent again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.errors import Invalid
+from foliot.model.dedup import check_idempotency_key, fingerprint_of
+from foliot.store.postgres import Transaction
+from foliot.store.store import Store
+
+HEADER = "Idempotency-Key"
+Work = Callable[[Transaction], Awaitable[msgspec.Struct]]
+
+
+def idempotency_key_of(request: Request, field: str | None) -> str | None:
+    """That of the header, or of the body."""
+    header = request.headers.get(HEADER)
+    if header is not None and field is not None and header != field:
+        raise Invalid(f"idempotency_key: {field!r} here, but {header!r} in the header {HEADER}; give one", field="idempotency_key")
+    key = field if header is None else header
+    return None if key is None else check_idempotency_key(key)
+
+
+class KeyedRequests:
+    def __init__(self, *, store: Store) -> None:
+        self._submissions = store.submissions
+
+    async def answer(
+        self, key: str, path: str, body: bytes, prepare: Callable[[], Awaitable[Work]], on_done: Callable[[msgspec.Struct], None]
+    ) -> Response:
+        """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no answer yet."""
+        fingerprint = fingerprint_of(path, json.loads(body))
+        kept = await self._submissions.find_answer(key, fingerprint)
+        if kept is None:
+            work = await prepare()
+            own: dict[str, msgspec.Struct] = {}
+
+            async def encoded(within: Transaction) -> str:
+                made = await work(within)
+                text = msgspec.json.encode(made).decode()
+                own[text] = made
+                return text
+
+            kept = await self._submissions.once(key, fingerprint, encoded)
+            # Its own answer, found again after that of the commit got lost, is not a repetition.
+            if kept.text in own:
+                on_done(own[kept.text])
+                return answered(own[kept.text], 201)
+        document = json.loads(kept.text) | {"created": False}
+        return answered(document, 200)
+
+
+def answered(body: object, status: int = 200) -> Response:
+    """Where what was created is found goes into the head."""
+    made = getattr(body, "id", None) if status == 201 else None
+    headers = {"Location": f"/v1/jobs/{made}"} if made else None
+    return Response(msgspec.json.encode(body), status, headers, media_type="application/json")

@@ -1,0 +1,26 @@
+"""Ends runs that were not started by the instant after which they must not be.
+
+Workers step over such runs by themselves; this only says so in history. Any number of expirers may run.
+"""
+
+from __future__ import annotations
+
+from foliot.clock import Clock
+from foliot.events import EventBus, RunsExpired
+from foliot.service import Service
+from foliot.store.store import Store
+
+BATCH = 1000
+INTERVAL_SECONDS = 1.0
+
+
+class Expirer(Service):
+    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._store = store
+
+    async def run_once(self) -> float:
+        expired = await self._store.runs.expire_runs(BATCH)
+        if expired:
+            self.events.emit(RunsExpired(expired))
+        return 0 if expired == BATCH else INTERVAL_SECONDS

@@ -1,0 +1,42 @@
+-- Jobs that carry a key: of the request, so that repeating it makes no second one, or of the run, of which only one may be live.
+
+-- name: take_key
+-- First in its transaction: whoever else comes with the same key waits here until it is known what became of it. An expired key is free.
+insert into foliot.idempotency as kept (key, fingerprint, answer, expires_at)
+select $1::text, $2::text, 'null', at + $3::float8 * interval '1 second' from (select coalesce($4::timestamptz, clock_timestamp()) as at) as clock
+on conflict (key) do update set fingerprint = excluded.fingerprint, answer = excluded.answer, expires_at = excluded.expires_at
+where kept.expires_at <= coalesce($4::timestamptz, clock_timestamp())
+returning true
+
+-- name: keep_answer
+-- Last in the transaction that took the key.
+update foliot.idempotency set answer = $2::json where key = $1::text
+
+-- name: find_answer
+-- What a request with this key was answered before.
+select fingerprint, answer from foliot.idempotency where key = $1::text and expires_at > coalesce($2::timestamptz, clock_timestamp())
+
+-- name: forget_answers
+-- Keys whose time is over, some at a time.
+delete from foliot.idempotency
+where key = any (array(
+    select key from foliot.idempotency where expires_at <= coalesce($2::timestamptz, clock_timestamp()) order by expires_at limit $1::bigint
+))
+
+-- name: find_unique_run
+-- The one live run with this key.
+select id, name, task, queue, priority, state, attempt, due_at, created_at from foliot.runs where unique_key = $1::text
+
+-- name: replace_run
+-- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. ready <-> scheduled, as it is due;
+-- what waits for something else goes on waiting for it.
+update foliot.runs r
+set task = $2::text, queue = $3::text, name = $4::text, priority = $5::bigint, payload = $8::jsonb, options = $9::jsonb,
+    expires_at = $10::timestamptz, due_at = timed.due, rank = (extract(epoch from timed.due) * 1000000)::bigint - $5::bigint * $12::bigint,
+    state = case when r.state in ('waiting', 'held') then r.state when timed.due > timed.at then 'scheduled' else 'ready' end
+from (
+    select at, greatest(at, coalesce($6::timestamptz, at + $7::float8 * interval '1 second', at)) as due
+    from (select coalesce($11::timestamptz, clock_timestamp()) as at) as clock
+) as timed
+where r.unique_key = $1::text and r.state <> 'running' and r.started_at is null and r.cancel is null
+returning r.id, r.name, r.task, r.queue, r.priority, r.state, r.attempt, r.due_at, r.created_at
