@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -12,6 +13,7 @@ from foliot.model.run import Cancel
 from foliot.store import queries
 from foliot.store.postgres import Database, columns
 
+decode_json = msgspec.json.Decoder().decode
 decode_cancel = msgspec.json.Decoder(Cancel).decode
 
 
@@ -21,6 +23,21 @@ class Beat:
     """False: this worker has been struck off."""
     to_end: dict[tuple[UUID, int], Cancel | None]
     """Attempts that must end; None where the run is no longer this worker's."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    id: UUID
+    name: str
+    queues: dict[str, int]
+    tasks: list[str]
+    labels: dict[str, str]
+    started_at: datetime
+    beat_at: datetime
+    draining_at: datetime | None
+    running: int
+    silent_seconds: float
+    ttl_seconds: float
 
 
 class Workers:
@@ -54,3 +71,12 @@ class Workers:
 
     async def remove_dead_workers(self) -> int:
         return await self._database.execute(self._queries["remove_dead_workers"], self._database.clock.sql_now())
+
+    async def list_workers(self, worker_id: UUID | None = None) -> list[WorkerView]:
+        """Those that live; or one of them."""
+        rows = await self._database.fetch(self._queries["list_workers"], self._database.clock.sql_now(), worker_id)
+        return [WorkerView(row[0], row[1], decode_json(row[2]), row[3], decode_json(row[4]), *row[5:]) for row in rows]
+
+    async def drain_worker(self, worker_id: UUID) -> bool:
+        """False when no such worker lives."""
+        return bool(await self._database.execute(self._queries["drain_worker"], worker_id, self._database.clock.sql_now()))

@@ -32,6 +32,7 @@ from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.heartbeater import Heartbeater
+from foliot.worker.log_writer import LogWriter
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
 LAST_WORDS_SECONDS = 10.0
@@ -59,6 +60,7 @@ class WorkerNode:
         self._heartbeater = Heartbeater(
             store=store, attempts=self._attempts, config=config, on_lease_lost=self._begin_anew, clock=clock, events=events
         )
+        self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
@@ -89,7 +91,7 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self._heartbeater, self.completer, self.claimer]
+        found: list[Service] = [self._heartbeater, self.completer, self._log_writer, self.claimer]
         return [*found, self._listener] if self._listener else found
 
     def _known_tasks(self, app: App) -> dict[str, KnownTask]:
@@ -111,7 +113,7 @@ class WorkerNode:
         worker_id, asked_at = new_id(), self._clock.monotonic()
         name = f"{socket.gethostname()}:{os.getpid()}"
         await self._store.workers.register_worker(worker_id, name, self._queues, sorted(self._queue_of_task))
-        self._worker_id = self.completer.worker_id = self.claimer.worker_id = worker_id
+        self._worker_id = self.completer.worker_id = self.claimer.worker_id = self._log_writer.worker_id = worker_id
         self._heartbeater.took_lease(worker_id, asked_at)
         self._events.emit(WorkerRegistered(worker_id))
         self.claimer.wake()
