@@ -94,7 +94,7 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket) ->
     async with store_for(around, "server") as store:
         await store.check_schema()
         submitter = Submitter(store=store, clock=around.clock, events=around.events)
-        app = build_app(store=store, submitter=submitter, config=config, clock=around.clock)
+        app = build_app(store=store, submitter=submitter, config=config, clock=around.clock, stopping=stop.asked)
         server = Server(
             uvicorn.Config(app, loop="none", http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048)
         )

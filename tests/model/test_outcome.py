@@ -19,6 +19,8 @@ RUN = new_id()
 # Surrogates included: Python's own decoding of file names and arguments makes them.
 any_text = st.text(st.characters(codec=None))
 BAD_LUCK = [Ending.FAILED, Ending.TIMED_OUT]
+# One that committed by itself leaves nothing to decide.
+DECIDED = [ending for ending in Ending if ending is not Ending.COMMITTED]
 
 
 def decided(ending: Ending, *, attempt: int = 1, lost: int = 0, retries: int = 3, chance: float = 0.0) -> Outcome:
@@ -90,7 +92,13 @@ def test_a_snooze_uses_no_retry_up_however_many_times_it_is_allowed_and_then_fai
         assert "max_snoozes" in (spent.error or "")
 
 
-@given(st.sampled_from([ending for ending in Ending if ending is not Ending.COMMITTED]), st.integers(1, 50), st.integers(0, 49), st.integers(0, 50), st.floats(0, 1, exclude_max=True))
+@given(
+    st.sampled_from([ending for ending in Ending if ending is not Ending.COMMITTED]),
+    st.integers(1, 50),
+    st.integers(0, 49),
+    st.integers(0, 50),
+    st.floats(0, 1, exclude_max=True),
+)
 def test_every_decision_is_a_transition_of_a_running_run(ending: Ending, attempt: int, lost: int, retries: int, chance: float) -> None:
     outcome = decided(ending, attempt=attempt, lost=min(lost, attempt - 1), retries=retries, chance=chance)
     assert outcome.state in TRANSITIONS[RunState.RUNNING]

@@ -63,6 +63,6 @@ class TestTheHotStatementsUseTheirIndexes:
 
     @pytest.mark.usefixtures("many_runs")
     async def test_lose(self, sql: Any) -> None:
-        found = await plan(sql, "lose_runs", 100, 3, None)
+        found = await plan(sql, "lose_runs", 100, 3, None, "")
         assert "runs_running" in found
         assert "Seq Scan on foliot.runs" not in found

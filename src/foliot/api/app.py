@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import FastAPI
 
 from foliot import __version__
@@ -10,18 +12,24 @@ from foliot.api.back_pressure import BackPressure
 from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.calendars import calendars_router
+from foliot.api.routes.dead_letters import DeadLetterRoutes
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
 from foliot.api.routes.jobs import JobRoutes
+from foliot.api.routes.logs import logs_router
+from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
+from foliot.api.routes.run_lists import RunListRoutes
 from foliot.api.routes.runs import runs_router
+from foliot.api.routes.workers import workers_router
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.store.store import Store
 
 
-def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Clock) -> FastAPI:
+def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Clock, stopping: asyncio.Event | None = None) -> FastAPI:
+    """`stopping` ends what would go on for as long as its client likes."""
     app = FastAPI(title="Foliot", version=__version__, description="Jobs that run when they should, and say why when they do not.")
     problems.install(app)
     app.add_middleware(LocalGuard)
@@ -33,5 +41,10 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(jobs.router)
     app.include_router(runs_router(store=store, body_max_bytes=config.body_max_bytes))
     app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
+    app.include_router(RunListRoutes(store=store).router)
+    app.include_router(logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event()))
+    app.include_router(DeadLetterRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
+    app.include_router(workers_router(store=store))
+    app.include_router(overview_router(store=store))
     app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))
     return app

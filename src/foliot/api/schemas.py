@@ -288,6 +288,12 @@ class JobShown(msgspec.Struct, frozen=True):
     result: Any
     error: Any
     output: str | None
+    job_id: UUID | None
+    tick_at: datetime | None
+    rerun_of: UUID | None
+    rerun_as: UUID | None
+    progress: Any
+    cancel_requested: Any
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -397,6 +403,12 @@ def shown(run: RunView) -> JobShown:
         result=run.result,
         error=run.error,
         output=None if run.output is None else run.output.decode("utf-8", "replace"),
+        job_id=run.job_id,
+        tick_at=run.tick_at,
+        rerun_of=run.rerun_of,
+        rerun_as=run.rerun_as,
+        progress=run.progress if run.state is RunState.RUNNING and run.progress and run.progress.get("attempt") == run.attempt else None,
+        cancel_requested=run.cancel,
     )
 
 

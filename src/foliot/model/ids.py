@@ -43,6 +43,12 @@ def made_at(run_id: UUID) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
 
 
+def first_id_of(instant: datetime) -> UUID:
+    """No id made at that instant or later is smaller."""
+    milliseconds = int((instant - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+    return UUID(int=(max(0, milliseconds) << 80) | (0x7 << 76))
+
+
 def not_finished_before(run_id: UUID) -> datetime:
     """A bound that lets PostgreSQL leave out the days of history in which this run can't be."""
     made = made_at(run_id)

@@ -148,3 +148,11 @@ class RunView:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    job_id: UUID | None = None
+    tick_at: datetime | None = None
+    rerun_of: UUID | None = None
+    rerun_as: UUID | None = None
+    """The run that was last made to take its place."""
+    progress: Any = None
+    """`{share, message, attempt}`: what a running attempt said last."""
+    cancel: Any = None

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.errors import StoreUnavailable
+from foliot.model.fingerprint import WORKER_LOST_PATTERN, error_pattern
 from foliot.model.ids import made_at, not_finished_before
 from foliot.model.outcome import Outcome
 from foliot.model.priority import aging_microseconds
@@ -91,7 +92,8 @@ class Runs:
     async def finish_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         """The number written; the others were no longer this worker's."""
         given = columns([(o.run_id, o.token, o.state, o.reason, o.result, o.error, o.output) for o in outcomes], 7)
-        arguments = (worker_id, *given, self._database.clock.sql_now())
+        patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes]
+        arguments = (worker_id, *given, self._database.clock.sql_now(), patterns)
         return await self._partitions.with_partition(lambda: self._database.execute(self._queries["finish_runs"], *arguments))
 
     async def finish_in(self, session: Any, worker_id: UUID, outcome: Outcome) -> bool:
@@ -156,7 +158,7 @@ class Runs:
         return {row[0]: row[1] for row in rows}
 
     async def lose_runs(self, limit: int, lost_attempts_max: int) -> Lost:
-        arguments = (limit, lost_attempts_max, self._database.clock.sql_now())
+        arguments = (limit, lost_attempts_max, self._database.clock.sql_now(), WORKER_LOST_PATTERN)
         row = await self._partitions.with_partition(lambda: self._database.fetch_row(self._queries["lose_runs"], *arguments))
         return Lost(row[0], row[1], tuple(row[2])) if row else Lost(0, 0, ())
 
@@ -172,7 +174,7 @@ def _earliest(run_ids: Sequence[UUID]) -> datetime:
 def _view(row: Record) -> RunView:
     fields = dict(row)
     fields["state"] = RunState(fields["state"])
-    for name in ("payload", "options", "result", "error"):
+    for name in ("payload", "options", "result", "error", "progress", "cancel"):
         fields[name] = None if fields[name] is None else _from_json(fields[name])
     fields["payload"] = fields["payload"] or {}
     return RunView(**fields)

@@ -110,6 +110,114 @@ begin
 end
 $_$;
 
+CREATE TABLE foliot.history (
+    id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone NOT NULL,
+    token bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    priority bigint NOT NULL,
+    worker_id uuid,
+    state text NOT NULL,
+    queue text NOT NULL,
+    task text NOT NULL,
+    name text,
+    reason text,
+    payload jsonb,
+    options jsonb,
+    result json,
+    error jsonb,
+    output bytea,
+    job_id uuid,
+    tick_at timestamp with time zone,
+    rerun_of uuid,
+    rerun_as uuid,
+    fingerprint text,
+    CONSTRAINT history_state_is_terminal CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
+)
+PARTITION BY RANGE (finished_at);
+
+CREATE TABLE foliot.runs (
+    id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    rank bigint NOT NULL,
+    token bigint DEFAULT 0 NOT NULL,
+    attempt bigint DEFAULT 0 NOT NULL,
+    lost bigint DEFAULT 0 NOT NULL,
+    priority bigint DEFAULT 0 NOT NULL,
+    worker_id uuid,
+    state text NOT NULL,
+    queue text NOT NULL,
+    task text NOT NULL,
+    name text,
+    payload jsonb,
+    options jsonb,
+    job_id uuid,
+    tick_at timestamp with time zone,
+    cancel jsonb,
+    expires_at timestamp with time zone,
+    rerun_of uuid,
+    unique_key text,
+    concurrency_key text GENERATED ALWAYS AS ((options #>> '{concurrency,key}'::text[])) STORED,
+    rate_key text GENERATED ALWAYS AS ((options #>> '{rate,key}'::text[])) STORED,
+    fairness_key text GENERATED ALWAYS AS ((options ->> 'fairness_key'::text)) STORED,
+    held_by text,
+    is_probe boolean,
+    progress jsonb,
+    CONSTRAINT runs_held_for_a_reason CHECK (((state = 'held'::text) = (held_by IS NOT NULL))),
+    CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
+    CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.05');
+
+CREATE VIEW foliot.all_runs AS
+ SELECT runs.id,
+    true AS is_live,
+    runs.name,
+    runs.task,
+    runs.queue,
+    runs.state,
+    NULL::text AS reason,
+    runs.priority,
+    runs.attempt,
+    runs.worker_id,
+    runs.job_id,
+    runs.tick_at,
+    runs.rerun_of,
+    NULL::uuid AS rerun_as,
+    NULL::jsonb AS error,
+    runs.due_at,
+    runs.created_at,
+    runs.started_at,
+    NULL::timestamp with time zone AS finished_at
+   FROM foliot.runs
+UNION ALL
+ SELECT history.id,
+    false AS is_live,
+    history.name,
+    history.task,
+    history.queue,
+    history.state,
+    history.reason,
+    history.priority,
+    history.attempt,
+    history.worker_id,
+    history.job_id,
+    history.tick_at,
+    history.rerun_of,
+    history.rerun_as,
+    history.error,
+    history.due_at,
+    history.created_at,
+    history.started_at,
+    history.finished_at
+   FROM foliot.history;
+
 CREATE TABLE foliot.attempts (
     run_id uuid NOT NULL,
     token bigint NOT NULL,
@@ -140,35 +248,6 @@ CREATE TABLE foliot.circuits (
     updated_at timestamp with time zone NOT NULL
 )
 WITH (fillfactor='50');
-
-CREATE TABLE foliot.history (
-    id uuid NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone,
-    finished_at timestamp with time zone NOT NULL,
-    token bigint NOT NULL,
-    attempt bigint NOT NULL,
-    lost bigint NOT NULL,
-    priority bigint NOT NULL,
-    worker_id uuid,
-    state text NOT NULL,
-    queue text NOT NULL,
-    task text NOT NULL,
-    name text,
-    reason text,
-    payload jsonb,
-    options jsonb,
-    result json,
-    error jsonb,
-    output bytea,
-    job_id uuid,
-    tick_at timestamp with time zone,
-    rerun_of uuid,
-    fingerprint text,
-    CONSTRAINT history_state_is_terminal CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
-)
-PARTITION BY RANGE (finished_at);
 
 CREATE TABLE foliot.idempotency (
     key text NOT NULL,
@@ -249,41 +328,6 @@ CREATE TABLE foliot.rate_starts (
     rate_key text NOT NULL,
     started_at timestamp with time zone NOT NULL
 );
-
-CREATE TABLE foliot.runs (
-    id uuid NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone,
-    rank bigint NOT NULL,
-    token bigint DEFAULT 0 NOT NULL,
-    attempt bigint DEFAULT 0 NOT NULL,
-    lost bigint DEFAULT 0 NOT NULL,
-    priority bigint DEFAULT 0 NOT NULL,
-    worker_id uuid,
-    state text NOT NULL,
-    queue text NOT NULL,
-    task text NOT NULL,
-    name text,
-    payload jsonb,
-    options jsonb,
-    job_id uuid,
-    tick_at timestamp with time zone,
-    cancel jsonb,
-    expires_at timestamp with time zone,
-    rerun_of uuid,
-    unique_key text,
-    concurrency_key text GENERATED ALWAYS AS ((options #>> '{concurrency,key}'::text[])) STORED,
-    rate_key text GENERATED ALWAYS AS ((options #>> '{rate,key}'::text[])) STORED,
-    fairness_key text GENERATED ALWAYS AS ((options ->> 'fairness_key'::text)) STORED,
-    held_by text,
-    is_probe boolean,
-    progress jsonb,
-    CONSTRAINT runs_held_for_a_reason CHECK (((state = 'held'::text) = (held_by IS NOT NULL))),
-    CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
-    CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.05');
 
 CREATE TABLE foliot.schedulers (
     id uuid NOT NULL,
@@ -379,6 +423,8 @@ CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
 
 CREATE INDEX history_dead ON ONLY foliot.history USING btree (finished_at, id) WHERE (state = 'failed'::text);
 
+CREATE INDEX history_failed ON ONLY foliot.history USING btree (id) WHERE (state = 'failed'::text);
+
 CREATE INDEX history_id ON ONLY foliot.history USING btree (id);
 
 CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
@@ -414,6 +460,8 @@ CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
 
 CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (unique_key IS NOT NULL);
+
+CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE (state = 'waiting'::text);
 
 CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (concurrency_key, rank) WHERE (held_by = 'limit'::text);
 

@@ -11,11 +11,15 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store import migrate, queries
 from foliot.store.calendars import Calendars
+from foliot.store.dead_letters import DeadLetters
 from foliot.store.gates import Gates
 from foliot.store.hints import HintSender
 from foliot.store.jobs import Jobs
+from foliot.store.logs import Logs
+from foliot.store.overview import Overview
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database
+from foliot.store.run_lists import RunLists
 from foliot.store.runs import Runs
 from foliot.store.shards import Shards
 from foliot.store.submissions import Submissions
@@ -27,6 +31,10 @@ class Store:
     database: Database
     runs: Runs
     submissions: Submissions
+    run_lists: RunLists
+    dead_letters: DeadLetters
+    logs: Logs
+    overview: Overview
     jobs: Jobs
     calendars: Calendars
     gates: Gates
@@ -60,6 +68,10 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 database=database,
                 runs=runs,
                 submissions=Submissions(database, runs=runs, aging_seconds=config.aging_seconds, keep_seconds=keep_seconds),
+                run_lists=RunLists(database),
+                dead_letters=DeadLetters(database, aging_seconds=config.aging_seconds),
+                logs=Logs(database, partitions=partitions),
+                overview=Overview(database),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -12,6 +13,7 @@ from foliot.model.run import Cancel
 from foliot.store import queries
 from foliot.store.postgres import Database, columns
 
+decode_json = msgspec.json.Decoder().decode
 decode_cancel = msgspec.json.Decoder(Cancel).decode
 
 
@@ -23,6 +25,21 @@ class Beat:
     """Attempts that must end; None where the run is no longer this worker's."""
     is_draining: bool = False
     limited_queues: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    id: UUID
+    name: str
+    queues: dict[str, int]
+    tasks: list[str]
+    labels: dict[str, str]
+    started_at: datetime
+    beat_at: datetime
+    draining_at: datetime | None
+    running: int
+    silent_seconds: float
+    ttl_seconds: float
 
 
 class Workers:
@@ -37,10 +54,6 @@ class Workers:
         encoded, said = msgspec.json.encode(queues).decode(), msgspec.json.encode(labels or {}).decode()
         now = self._database.clock.sql_now()
         await self._database.execute(self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now, said)
-
-    async def drain_worker(self, worker_id: UUID) -> bool:
-        """False: there is no such worker."""
-        return bool(await self._database.fetch_value(self._queries["drain_worker"], worker_id, self._database.clock.sql_now()))
 
     async def announce_tasks(self, queue_of_task: Mapping[str, str], guarantees: Mapping[str, str | None] | None = None) -> None:
         promised = [(guarantees or {}).get(task) for task in queue_of_task]
@@ -63,3 +76,12 @@ class Workers:
 
     async def remove_dead_workers(self) -> int:
         return await self._database.execute(self._queries["remove_dead_workers"], self._database.clock.sql_now())
+
+    async def list_workers(self, worker_id: UUID | None = None) -> list[WorkerView]:
+        """Those that live; or one of them."""
+        rows = await self._database.fetch(self._queries["list_workers"], self._database.clock.sql_now(), worker_id)
+        return [WorkerView(row[0], row[1], decode_json(row[2]), row[3], decode_json(row[4]), *row[5:]) for row in rows]
+
+    async def drain_worker(self, worker_id: UUID) -> bool:
+        """False when no such worker lives."""
+        return bool(await self._database.execute(self._queries["drain_worker"], worker_id, self._database.clock.sql_now()))

@@ -22,6 +22,7 @@ from foliot.sdk.context import Context
 from foliot.sdk.control import Fail, RetryIn, Snooze
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
+from foliot.worker.live_output import LiveOutput
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
@@ -39,7 +40,7 @@ class KnownTask:
 class Running:
     """One attempt under way."""
 
-    __slots__ = ("cancel", "claim", "context", "options", "output", "output_max_bytes", "stopped_by", "task", "timer")
+    __slots__ = ("cancel", "claim", "context", "live", "options", "output", "output_max_bytes", "stopped_by", "task", "timer")
 
     def __init__(self, claim: Claim, options: RunOptions, output_max_bytes: int) -> None:
         self.claim = claim
@@ -47,6 +48,7 @@ class Running:
         self.stopped_by: Ending | None = None
         self.cancel: Cancel | None = None
         self.output: CappedOutput | None = None
+        self.live: LiveOutput | None = None
         self.output_max_bytes = output_max_bytes
         self.context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=self.write)
         self.task: asyncio.Task[None]
@@ -55,7 +57,10 @@ class Running:
     def write(self, chunk: bytes) -> None:
         if self.output is None:
             self.output = CappedOutput(self.output_max_bytes)
+        if self.live is None:
+            self.live = LiveOutput()
         self.output.write(chunk)
+        self.live.write(chunk)
 
 
 class Attempts:
@@ -83,6 +88,10 @@ class Attempts:
     def held(self) -> list[tuple[UUID, int]]:
         """Run and token of each attempt."""
         return list(self._running)
+
+    @property
+    def under_way(self) -> dict[tuple[UUID, int], Running]:
+        return dict(self._running)
 
     def free_slots(self) -> dict[str, int]:
         """Only the queues that have some."""

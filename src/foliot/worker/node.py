@@ -44,6 +44,7 @@ from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
 from foliot.worker.heartbeater import HeartbeatThread
+from foliot.worker.log_writer import LogWriter
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
 LAST_WORDS_SECONDS = 10.0
@@ -94,6 +95,7 @@ class WorkerNode:
             clock=clock,
             events=events,
         )
+        self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
@@ -134,7 +136,7 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self.completer, self.claimer]
+        found: list[Service] = [self.completer, self._log_writer, self.claimer]
         return [*found, self._listener] if self._listener else found
 
     def _known_tasks(self, app: App) -> dict[str, KnownTask]:
@@ -165,7 +167,7 @@ class WorkerNode:
         worker_id, asked_at = new_id(), self._clock.monotonic()
         name = f"{socket.gethostname()}:{os.getpid()}"
         await self._store.workers.register_worker(worker_id, name, self._queues, sorted(self._queue_of_task), self._labels)
-        self._worker_id = self.completer.worker_id = self.claimer.worker_id = worker_id
+        self._worker_id = self.completer.worker_id = self.claimer.worker_id = self._log_writer.worker_id = worker_id
         self._heartbeater.took_lease(worker_id, asked_at)
         self._events.emit(WorkerRegistered(worker_id))
         self.claimer.wake()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -14,7 +14,8 @@ from starlette.responses import Response
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.schemas import JobShown, shown
-from foliot.errors import NotFound
+from foliot.errors import Conflict, NotFound
+from foliot.model.ids import new_id
 from foliot.model.run import RunView
 from foliot.store.hints import worker_topic
 from foliot.store.store import Store
@@ -28,6 +29,12 @@ class CancelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ends the run at once and refuses whatever its worker still writes, instead of asking the worker to stop it."""
 
 
+class RerunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    payload: dict[str, Any] | None = None
+    """In place of the one it had."""
+
+
+rerun_decoder = msgspec.json.Decoder(RerunRequest)
 cancel_decoder = msgspec.json.Decoder(CancelRequest)
 
 
@@ -51,6 +58,23 @@ def runs_router(*, store: Store, body_max_bytes: int) -> APIRouter:
             closed = await store.runs.close_cancelled(CLOSE_BATCH)
             store.hints.send(worker_topic(worker_id) for worker_id in {**marked, **closed}.values() if worker_id is not None)
         return _answer(shown(await find(reference)))
+
+    @router.post(
+        "/v1/runs/{reference}/rerun",
+        status_code=201,
+        openapi_extra=described(201, JobShown, body=RerunRequest, problems=(404, 409, 422, 503)),
+    )
+    async def rerun(reference: str, request: Request) -> Response:
+        """Runs once more what has ended, well or not: a new run that points back by `rerun_of`."""
+        asked = decode(await read(request, body_max_bytes) or b"{}", rerun_decoder)
+        run = await find(reference)
+        payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
+        made = await store.dead_letters.rerun_runs({run.id: new_id()}, is_any_state=True, is_repeated=True, payload=payload)
+        if not made:
+            raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
+        store.hints.send([made[0].queue])
+        new = await find(str(made[0].new_id))
+        return Response(msgspec.json.encode(shown(new)), 201, {"Location": f"/v1/runs/{new.id}"}, media_type="application/json")
 
     async def find(reference: str) -> RunView:
         try:

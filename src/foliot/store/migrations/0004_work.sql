@@ -22,11 +22,25 @@ create index runs_waiting_for_key on foliot.runs (concurrency_key, rank) where h
 create index runs_in_turn on foliot.runs (queue, fairness_key, rank) where fairness_key is not null and state = 'ready';
 create index runs_waiting_for_rate on foliot.runs (rate_key, rank) where held_by = 'limit';
 
--- `fingerprint`: equal for failures of the same kind.
+-- `fingerprint`: equal for failures of the same kind. `rerun_as`: the run that was last made to take the place of this one.
 alter table foliot.history
     add column rerun_of uuid,
+    add column rerun_as uuid,
     add column fingerprint text;
+-- Failed runs are few, and asked for in two orders: as dead letters by when they failed, among all runs by id.
 create index history_dead on foliot.history (finished_at, id) where state = 'failed';
+create index history_failed on foliot.history (id) where state = 'failed';
+create index runs_waiting on foliot.runs (id) where state = 'waiting';
+
+-- Live and finished runs side by side, as lists show them.
+create view foliot.all_runs as
+select id, true as is_live, name, task, queue, state, null::text as reason, priority, attempt, worker_id, job_id, tick_at, rerun_of,
+    null::uuid as rerun_as, null::jsonb as error, due_at, created_at, started_at, null::timestamptz as finished_at
+from foliot.runs
+union all
+select id, false, name, task, queue, state, reason, priority, attempt, worker_id, job_id, tick_at, rerun_of,
+    rerun_as, error, due_at, created_at, started_at, finished_at
+from foliot.history;
 
 alter table foliot.attempts
     drop constraint attempts_outcome_is_known,
@@ -86,7 +100,7 @@ create table foliot.idempotency (
 );
 create index idempotency_expiring on foliot.idempotency (expires_at);
 
--- Output of attempts while they run; one partition a day.
+-- Output of attempts while they run; one partition a day. `part` is where the chunk begins in all that the attempt has written, in bytes.
 create table foliot.logs (
     run_id uuid not null,
     token bigint not null,

@@ -85,23 +85,25 @@ where state = 'running' and worker_id = $1::uuid
     and not exists (select from unnest($2::uuid[], $3::bigint[]) as held (id, token) where held.id = r.id and held.token = r.token)
 
 -- name: finish_runs
--- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement.
+-- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement. Of a failure, $10 is what its message has
+-- in common with others of its kind.
 with outcome as (
-    select * from unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[])
-    as o (id, token, state, reason, result, error, output)
+    select * from unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[], $10::text[])
+    as o (id, token, state, reason, result, error, output, pattern)
 ), finished as (
     delete from foliot.runs r using outcome o
     where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state, r.queue,
-        r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output, r.job_id, r.tick_at
+        r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output, r.job_id, r.tick_at,
+        r.rerun_of, md5(r.task || ': ' || o.pattern) as fingerprint
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-    task, name, reason, payload, options, result, error, output, job_id, tick_at
+    task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, fingerprint
 )
 select
     id, created_at, due_at, started_at, coalesce($9::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, state,
-    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at
+    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, fingerprint
 from finished
 
 -- name: retry_runs
@@ -175,15 +177,16 @@ returning id
 with closed as (
     delete from foliot.runs
     where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($4::text[]) order by id for update))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options, job_id, tick_at
+    returning id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options, job_id, tick_at,
+        rerun_of
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
-    job_id, tick_at
+    job_id, tick_at, rerun_of
 )
 select
     id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, $2::text,
-    queue, task, name, $3::text, payload, options, job_id, tick_at
+    queue, task, name, $3::text, payload, options, job_id, tick_at, rerun_of
 from closed
 returning id
 
@@ -224,15 +227,15 @@ with closed as (
         order by id limit $1::bigint for update skip locked
     ))
     returning id, created_at, due_at, started_at, token, attempt, lost, priority, worker_id, queue, task, name, payload, options, job_id,
-        tick_at, cancel
+        tick_at, rerun_of, cancel
 ), kept as (
     insert into foliot.history (
         id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task, name, reason,
-        payload, options, job_id, tick_at, error
+        payload, options, job_id, tick_at, rerun_of, error
     )
     select
         id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at,
+        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at, rerun_of,
         jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
     from closed
 )
@@ -271,16 +274,17 @@ with recursive claiming as (
 ), spent as (
     delete from foliot.runs r using taken where r.id = taken.id and taken.is_spent
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost + 1 as lost, r.priority, r.worker_id, r.queue,
-        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at
+        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at, r.rerun_of
 ), buried as (
     insert into foliot.history (
         id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-        task, name, reason, payload, options, job_id, tick_at, error
+        task, name, reason, payload, options, job_id, tick_at, rerun_of, error, fingerprint
     )
     select
         id, created_at, due_at, started_at, coalesce($3::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at,
-        jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died while it ran this, ' || lost || ' in all')
+        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at, rerun_of,
+        jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died while it ran this, ' || lost || ' in all'),
+        md5(task || ': ' || $4::text)
     from spent
     returning id
 )
@@ -290,7 +294,8 @@ select (select count(*) from requeued), (select count(*) from buried), array(sel
 -- One run, wherever it is. A single statement sees it in exactly one of the two places.
 select
     r.id, r.name, r.task, r.queue, r.state, null as reason, r.priority, r.attempt, r.lost, r.worker_id, r.payload, r.options,
-    null::json as result, a.error, a.output, r.due_at, r.created_at, r.started_at, null::timestamptz as finished_at
+    null::json as result, a.error, a.output, r.due_at, r.created_at, r.started_at, null::timestamptz as finished_at,
+    r.job_id, r.tick_at, r.rerun_of, null::uuid as rerun_as, r.progress, r.cancel
 from foliot.runs r
 left join lateral (
     select error, output from foliot.attempts where run_id = r.id and finished_at >= $2::timestamptz order by token desc limit 1
@@ -299,5 +304,6 @@ where r.id = $1::uuid
 union all
 select
     id, name, task, queue, state, reason, priority, attempt, lost, worker_id, payload, options,
-    result, error, output, due_at, created_at, started_at, finished_at
+    result, error, output, due_at, created_at, started_at, finished_at,
+    job_id, tick_at, rerun_of, rerun_as, null, null
 from foliot.history where id = $1::uuid and finished_at >= $2::timestamptz

@@ -38,10 +38,6 @@ from (select) as always left join (
     where r.id is null or r.cancel is not null
 ) as held on true
 
--- name: drain_worker
--- It takes nothing more, finishes what it has, and stops; it hears of it with its next beat.
-update foliot.workers set draining_at = coalesce(draining_at, $2::timestamptz, clock_timestamp()) where id = $1::uuid returning true
-
 -- name: remove_worker
 -- A clean stop.
 delete from foliot.workers where id = $1::uuid
@@ -51,3 +47,20 @@ delete from foliot.workers where id = $1::uuid
 delete from foliot.workers where id = any (array(
     select id from foliot.workers where expires_at < coalesce($1::timestamptz, clock_timestamp()) for update skip locked
 ))
+
+-- name: list_workers
+-- Those whose lease is in force, with what they run right now.
+select w.id, w.name, w.queues, w.tasks, w.labels, w.started_at, w.beat_at, w.draining_at, coalesce(r.running, 0) as running,
+    extract(epoch from clock.at - w.beat_at)::float8 as silent_seconds, extract(epoch from w.expires_at - w.beat_at)::float8 as ttl_seconds
+from (select coalesce($1::timestamptz, clock_timestamp()) as at) as clock
+join foliot.workers w on w.expires_at > clock.at
+left join (select worker_id, count(*) as running from foliot.runs where state = 'running' group by worker_id) as r on r.worker_id = w.id
+where $2::uuid is null or w.id = $2::uuid
+order by w.name, w.id
+
+-- name: drain_worker
+-- It is to take nothing more, once it has heard of it.
+update foliot.workers w
+set draining_at = coalesce(w.draining_at, clock.at)
+from (select coalesce($2::timestamptz, clock_timestamp()) as at) as clock
+where w.id = $1::uuid and w.expires_at > clock.at

@@ -1,0 +1,172 @@
+"""`/v1/dead-letters`: runs that failed for good, by what they have in common or one by one, and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.bodies import decode, read
+from foliot.api.openapi import described
+from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
+from foliot.api.routes.recurring import PAGE_MAX, within
+from foliot.errors import Invalid
+from foliot.model.ids import new_id
+from foliot.store.dead_letters import DeadFilter, DeadGroup, DeadLetter
+from foliot.store.store import Store
+
+LOOK_BACK = timedelta(days=7)
+SCAN_MAX, GROUP_SCAN_MAX = 10_000, 50_000
+REPLAY_MAX, REPLAY_BATCH = 10_000, 1000
+FIRST_ID = UUID(int=0)
+
+Text = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class ReplayFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    group: Text | None = None
+    task: Text | None = None
+    queue: Text | None = None
+    since: Text | None = None
+    until: Text | None = None
+
+
+class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Dead letters to run again: `ids`, or those that match `filter`. What has been replayed is left out, unless `again`."""
+
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=REPLAY_MAX)] | None = None
+    filter: ReplayFilter | None = None
+    rate_per_second: Annotated[float, Meta(gt=0, le=10_000, description="Spreads them; else all are due at once.")] | None = None
+    payload: dict[str, Any] | None = None
+    again: bool = False
+    dry_run: bool = False
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    id: UUID
+    run_id: UUID | None
+    """The new run; null in a dry run."""
+
+
+class ReplayAnswer(msgspec.Struct, frozen=True):
+    items: list[Replayed]
+    count: int
+    skipped: list[UUID]
+    """Of the given ids, those that are no dead letter or have been replayed before."""
+    more: bool
+    """There are further ones that match: ask again."""
+    is_dry_run: bool
+
+
+class DeadLetterPage(msgspec.Struct, frozen=True):
+    items: list[DeadLetter]
+    next: str | None
+    since: datetime
+
+
+class DeadGroupPage(msgspec.Struct, frozen=True):
+    items: list[DeadGroup]
+    more: bool
+    """There are more dead letters than were looked at, or more groups than are shown."""
+    since: datetime
+
+
+replay_decoder = msgspec.json.Decoder(ReplayRequest)
+
+
+class DeadLetterRoutes:
+    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+        self._store = store
+        self._body_max_bytes = body_max_bytes
+        self.router = APIRouter(tags=["dead letters"])
+        add = self.router.add_api_route
+        groups = described(200, DeadGroupPage, problems=(422, 503))
+        replays = described(200, ReplayAnswer, body=ReplayRequest, problems=(413, 422, 503))
+        add("/v1/dead-letters", self.list_dead_letters, methods=["GET"], openapi_extra=groups)
+        add("/v1/dead-letters/replay", self.replay, methods=["POST"], openapi_extra=replays)
+
+    async def list_dead_letters(
+        self,
+        group: str = "",
+        task: str = "",
+        queue: str = "",
+        since: str = "",
+        until: str = "",
+        after: str = "",
+        flat: bool = False,
+        replayed: bool = False,
+        limit: int = 50,
+    ) -> Response:
+        """Failed runs of the last seven days, or `since`, grouped by what they have in common; one by one with `group` or `flat=1`.
+
+        What has been replayed is left out, unless `replayed=1`.
+        """
+        asked = ReplayFilter(
+            text_of(group, "group"), text_of(task, "task"), text_of(queue, "queue"), text_of(since, "since"), text_of(until, "until")
+        )
+        limit, wanted = within(limit, PAGE_MAX, "limit"), await self._filter(asked, is_rerun_included=replayed)
+        if not group and not flat:
+            found, is_more = await self._store.dead_letters.group_dead_letters(wanted, limit=limit + 1, scan=GROUP_SCAN_MAX)
+            return _answer(DeadGroupPage(found[:limit], is_more or len(found) > limit, wanted.since))
+        before = min(cursor_of(after), (wanted.until, FIRST_ID)) if after else (wanted.until, FIRST_ID)
+        page = await self._store.dead_letters.list_dead_letters(wanted, before, limit=limit, scan=SCAN_MAX)
+        return _answer(DeadLetterPage(page.items, cursor_text(*page.following) if page.following else None, wanted.since))
+
+    async def replay(self, request: Request) -> Response:
+        """Makes a new run in the place of each dead letter. Asking twice makes none twice."""
+        asked = decode(await read(request, self._body_max_bytes), replay_decoder)
+        if (asked.ids is None) == (asked.filter is None):
+            raise Invalid("ids: say which: give either ids or a filter", field="ids")
+        ids, is_more = (list(dict.fromkeys(asked.ids)), False) if asked.ids else await self._matching(asked)
+        if asked.dry_run:
+            found = await self._store.dead_letters.find_dead_letters(ids, is_rerun_included=asked.again) if ids else set()
+            items = [Replayed(run_id, None) for run_id in ids if run_id in found]
+        else:
+            items = await self._make(ids, asked)
+        done = {item.id for item in items}
+        skipped = [run_id for run_id in ids if run_id not in done] if asked.ids else []
+        return _answer(ReplayAnswer(items, len(items), skipped, is_more, asked.dry_run))
+
+    async def _matching(self, asked: ReplayRequest) -> tuple[list[UUID], bool]:
+        """Up to as many as one request replays, the oldest of them first, and whether there are more."""
+        wanted = await self._filter(asked.filter or ReplayFilter(), is_rerun_included=asked.again)
+        found: list[UUID] = []
+        before: tuple[datetime, UUID] | None = (wanted.until, FIRST_ID)
+        while before is not None and len(found) < REPLAY_MAX:
+            limit = min(SCAN_MAX, REPLAY_MAX - len(found))
+            page = await self._store.dead_letters.list_dead_letters(wanted, before, limit=limit, scan=SCAN_MAX)
+            found.extend(letter.id for letter in page.items)
+            before = page.following
+        return found[::-1], before is not None
+
+    async def _make(self, ids: Sequence[UUID], asked: ReplayRequest) -> list[Replayed]:
+        payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
+        apart = 1 / asked.rate_per_second if asked.rate_per_second else 0.0
+        items: list[Replayed] = []
+        for begin in range(0, len(ids), REPLAY_BATCH):
+            new_ids = {run_id: new_id() for run_id in ids[begin : begin + REPLAY_BATCH]}
+            made = await self._store.dead_letters.rerun_runs(
+                new_ids, is_repeated=asked.again, payload=payload, apart_seconds=apart, first_seconds=apart * len(items)
+            )
+            items.extend(Replayed(rerun.old_id, rerun.new_id) for rerun in made)
+            self._store.hints.send({rerun.queue for rerun in made})
+        return items
+
+    async def _filter(self, asked: ReplayFilter, *, is_rerun_included: bool) -> DeadFilter:
+        now = await self._store.jobs.database_now()
+        since = instant_of(asked.since or "", "since", now=now) or now - LOOK_BACK
+        until = instant_of(asked.until or "", "until", now=now) or now + timedelta(days=1)
+        if since > until:
+            raise Invalid("until: is before since", field="until")
+        return DeadFilter(since, until, asked.task, asked.queue, asked.group, is_rerun_included)
+
+
+def _answer(body: object) -> Response:
+    return Response(msgspec.json.encode(body), media_type="application/json")

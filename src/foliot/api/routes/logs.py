@@ -1,0 +1,77 @@
+"""`GET /v1/runs/{id}/logs`: what a run has written, at once or as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from foliot.api.log_stream import LogStream
+from foliot.api.parameters import run_id_of
+from foliot.clock import Clock
+from foliot.errors import Invalid, NotFound
+from foliot.store.run_lists import AttemptItem
+from foliot.store.store import Store
+
+PARTS = 4
+EVENT_ID = re.compile(r"([1-9][0-9]{0,17}):([0-9]{1,18})")
+# A browser must not take for a page what a job has written.
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+
+
+def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event) -> APIRouter:
+    router = APIRouter(tags=["runs"])
+    content = {"text/plain": {"schema": {"type": "string"}}, "text/event-stream": {"schema": {"type": "string"}}}
+    described = {"responses": {"200": {"description": "The output, or with `follow` a stream of events", "content": content}}}
+
+    @router.get("/v1/runs/{reference}/logs", openapi_extra=described)
+    async def get_logs(reference: str, request: Request, attempt: int | None = None, follow: bool = False) -> Response:
+        """The output of a run's last attempt, or of the given one; with `follow=1`, server-sent events until the run has ended."""
+        run_id = run_id_of(reference)
+        if await store.logs.follow_run(run_id) is None:
+            raise NotFound(f"there is no run {reference!r}")
+        attempts = await store.run_lists.list_attempts(run_id)
+        asked = [one for one in attempts if attempt is None or one.attempt == attempt]
+        if attempt is not None and not asked:
+            raise NotFound(f"the run {reference!r} has no attempt {attempt}")
+        if follow:
+            position = position_of(request.headers.get("last-event-id", ""))
+            is_known = position is not None and position[0] in [one.token for one in asked]
+            return stream(run_id, request, position if is_known else None, asked[-1] if attempt is not None else None)
+        output = await output_of(run_id, asked[-1]) if asked else b""
+        return Response(output, media_type="text/plain; charset=utf-8", headers=HEADERS)
+
+    def stream(run_id: UUID, request: Request, position: tuple[int, int] | None, only_attempt: AttemptItem | None) -> Response:
+        following = LogStream(
+            run_id,
+            store=store,
+            clock=clock,
+            stopping=stopping,
+            is_gone=request.is_disconnected,
+            position=position,
+            only_attempt=only_attempt,
+        )
+        return StreamingResponse(following.events(), media_type="text/event-stream", headers=HEADERS)
+
+    async def output_of(run_id: UUID, attempt: AttemptItem) -> bytes:
+        if attempt.finished_at is not None and (kept := await store.logs.get_output(run_id, attempt.token)) is not None:
+            return kept
+        found = bytearray()
+        while chunk := await store.logs.read_logs(run_id, attempt.token, len(found), parts=PARTS):
+            found += chunk
+        return bytes(found)
+
+    return router
+
+
+def position_of(event_id: str) -> tuple[int, int] | None:
+    if not event_id:
+        return None
+    found = EVENT_ID.fullmatch(event_id)
+    if found is None:
+        raise Invalid(f"Last-Event-ID: {event_id!r} is not the id of an event of this stream", field="Last-Event-ID")
+    return int(found[1]), int(found[2])

@@ -1,0 +1,83 @@
+"""`/v1/workers`: who works, on what, and whether they are well."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from foliot.api.openapi import described
+from foliot.errors import NotFound
+from foliot.store.hints import worker_topic
+from foliot.store.store import Store
+from foliot.store.workers import WorkerView
+
+# Of its lease: a worker renews it three times in that time.
+LATE_SHARE = 0.5
+
+
+class WorkerShown(msgspec.Struct, frozen=True):
+    id: UUID
+    name: str
+    health: Literal["healthy", "late", "draining"]
+    """late: it has not been heard of for half its lease."""
+    running: int
+    slots: int
+    queues: dict[str, int]
+    """The slots of each."""
+    labels: dict[str, str]
+    tasks: list[str]
+    started_at: datetime
+    last_beat_at: datetime
+    draining_at: datetime | None
+
+
+class WorkerList(msgspec.Struct, frozen=True):
+    items: list[WorkerShown]
+
+
+def workers_router(*, store: Store) -> APIRouter:
+    router = APIRouter(tags=["workers"])
+
+    @router.get("/v1/workers", openapi_extra=described(200, WorkerList, problems=(503,)))
+    async def list_workers() -> Response:
+        """The workers that live, by name."""
+        return _answer(WorkerList([shown(worker) for worker in await store.workers.list_workers()]))
+
+    @router.post("/v1/workers/{reference}/drain", openapi_extra=described(200, WorkerShown, problems=(404, 503)))
+    async def drain_worker(reference: str) -> Response:
+        """Lets a worker finish what it runs, and take nothing more."""
+        try:
+            worker_id = UUID(reference)
+        except ValueError:
+            raise _unknown(reference) from None
+        if not await store.workers.drain_worker(worker_id):
+            raise _unknown(reference)
+        store.hints.send([worker_topic(worker_id)])
+        found = await store.workers.list_workers(worker_id)
+        if not found:
+            raise _unknown(reference)
+        return _answer(shown(found[0]))
+
+    return router
+
+
+def shown(worker: WorkerView) -> WorkerShown:
+    is_late = worker.silent_seconds > LATE_SHARE * worker.ttl_seconds
+    return WorkerShown(
+        id=worker.id, name=worker.name, health="late" if is_late else "draining" if worker.draining_at else "healthy",
+        running=worker.running, slots=sum(worker.queues.values()), queues=worker.queues, labels=worker.labels, tasks=worker.tasks,
+        started_at=worker.started_at, last_beat_at=worker.beat_at, draining_at=worker.draining_at,
+    )  # fmt: skip
+
+
+def _unknown(reference: str) -> NotFound:
+    return NotFound(f"there is no living worker {reference!r}")
+
+
+def _answer(body: object) -> Response:
+    return Response(msgspec.json.encode(body), media_type="application/json")

@@ -1,0 +1,121 @@
+"""Failed runs, and reruns of finished ones. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.ids import made_at, not_finished_before
+from foliot.model.priority import aging_microseconds
+from foliot.store import queries
+from foliot.store.postgres import Database
+from foliot.store.run_lists import Page, page_of
+
+decode_json = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class DeadFilter:
+    since: datetime
+    until: datetime
+    task: str | None = None
+    queue: str | None = None
+    fingerprint: str | None = None
+    is_rerun_included: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    id: UUID
+    name: str | None
+    task: str
+    queue: str
+    reason: str | None
+    attempt: int
+    worker_id: UUID | None
+    job_id: UUID | None
+    rerun_of: UUID | None
+    rerun_as: UUID | None
+    error: Any
+    fingerprint: str
+    created_at: datetime
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeadGroup:
+    fingerprint: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    sample_id: UUID
+    task: str
+    queue: str
+    kind: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    old_id: UUID
+    new_id: UUID
+    queue: str
+
+
+class DeadLetters:
+    def __init__(self, database: Database, *, aging_seconds: float) -> None:
+        self._database = database
+        self._aging = aging_microseconds(aging_seconds)
+        self._queries = queries.load("dead_letters")
+
+    async def list_dead_letters(
+        self, wanted: DeadFilter, before: tuple[datetime, UUID], *, limit: int, scan: int
+    ) -> Page[DeadLetter, tuple[datetime, UUID]]:
+        filters = (wanted.task, wanted.queue, wanted.fingerprint, wanted.is_rerun_included, limit + 1)
+        rows = await self._database.fetch(self._queries["list_dead_letters"], wanted.since, *before, scan, *filters)
+        items = [_letter(list(row)[3:]) for row in rows if row[3] is not None]
+        last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None
+        return page_of(items, limit, lambda letter: (letter.finished_at, letter.id), last)
+
+    async def group_dead_letters(self, wanted: DeadFilter, *, limit: int, scan: int) -> tuple[list[DeadGroup], bool]:
+        """The groups, and whether there are more dead letters than were looked at."""
+        filters = (wanted.task, wanted.queue, wanted.is_rerun_included, limit)
+        rows = await self._database.fetch(self._queries["group_dead_letters"], wanted.since, wanted.until, scan, *filters)
+        return [DeadGroup(*list(row)[1:]) for row in rows if row[1] is not None], rows[0][0] >= scan
+
+    async def find_dead_letters(self, run_ids: Sequence[UUID], *, is_rerun_included: bool) -> set[UUID]:
+        rows = await self._database.fetch(self._queries["find_dead_letters"], run_ids, _earliest(run_ids), is_rerun_included)
+        return {row[0] for row in rows}
+
+    async def rerun_runs(
+        self,
+        new_ids: Mapping[UUID, UUID],
+        *,
+        is_any_state: bool = False,
+        is_repeated: bool = False,
+        payload: str | None = None,
+        apart_seconds: float = 0.0,
+        first_seconds: float = 0.0,
+    ) -> list[Rerun]:
+        """`new_ids`: for each finished run the id of the one to make. `is_repeated`: also those that were rerun before.
+
+        The first is due after `first_seconds`, each other one `apart_seconds` after the one before.
+        """
+        old, new = list(new_ids), list(new_ids.values())
+        flags = (_earliest(old), is_any_state, is_repeated, payload, _earliest(new), apart_seconds)
+        arguments = (old, new, *flags, self._database.clock.sql_now(), self._aging, first_seconds)
+        return [Rerun(*row) for row in await self._database.fetch(self._queries["rerun_runs"], *arguments)]
+
+
+def _letter(values: list[Any]) -> DeadLetter:
+    values[10] = None if values[10] is None else decode_json(values[10])
+    return DeadLetter(*values)
+
+
+def _earliest(run_ids: Sequence[UUID]) -> datetime:
+    return not_finished_before(min(run_ids, key=made_at))

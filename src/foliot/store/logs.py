@@ -1,0 +1,82 @@
+"""Output and progress of attempts while they run. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.ids import made_at, not_finished_before
+from foliot.model.states import RunState
+from foliot.store import queries
+from foliot.store.partitions import Partitions
+from foliot.store.postgres import Database, columns
+
+decode_json = msgspec.json.Decoder().decode
+PART_MAX_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    run_id: UUID
+    token: int
+    part: int
+    """Where it begins in all that the attempt has written."""
+    chunk: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressNote:
+    run_id: UUID
+    token: int
+    progress: str
+    """JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    state: RunState
+    reason: str | None
+    token: int
+    attempt: int
+    progress: Any
+
+
+class Logs:
+    def __init__(self, database: Database, *, partitions: Partitions) -> None:
+        self._database = database
+        self._partitions = partitions
+        self._queries = queries.load("logs")
+
+    async def write_logs(self, worker_id: UUID, parts: Sequence[LogPart], notes: Sequence[ProgressNote]) -> None:
+        given = columns([(p.run_id, p.token, p.part, p.chunk) for p in parts], 4)
+        noted = columns([(n.run_id, n.token, n.progress) for n in notes], 3)
+        arguments = (worker_id, *given, self._database.clock.sql_now(), *noted)
+        await self._partitions.with_partition(lambda: self._database.execute(self._queries["write_logs"], *arguments))
+
+    async def read_logs(self, run_id: UUID, token: int, position: int, *, parts: int) -> bytes:
+        """What there is from a position on, as far as there is no gap, of so many parts at the most."""
+        arguments = (run_id, token, not_finished_before(run_id), position, parts, PART_MAX_BYTES)
+        found = bytearray()
+        for part, chunk in await self._database.fetch(self._queries["read_logs"], *arguments):
+            at = position + len(found)
+            if part > at:
+                break
+            found += chunk[at - part :]
+        return bytes(found)
+
+    async def get_output(self, run_id: UUID, token: int) -> bytes | None:
+        output: bytes | None = await self._database.fetch_value(self._queries["get_output"], run_id, token, not_finished_before(run_id))
+        return output
+
+    async def follow_run(self, run_id: UUID) -> Followed | None:
+        row = await self._database.fetch_row(self._queries["follow_run"], run_id, not_finished_before(run_id))
+        return Followed(RunState(row[0]), row[1], row[2], row[3], decode_json(row[4]) if row[4] else None) if row else None
+
+    async def delete_logs(self, attempts: Sequence[tuple[UUID, int]]) -> int:
+        earliest: datetime = not_finished_before(min((run_id for run_id, _ in attempts), key=made_at))
+        return await self._database.execute(self._queries["delete_logs"], *columns(attempts, 2), earliest)

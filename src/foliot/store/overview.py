@@ -1,0 +1,64 @@
+"""Queues and counts. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from foliot.model.ids import first_id_of, not_finished_before
+from foliot.store import queries
+from foliot.store.postgres import Database
+
+COUNT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    name: str
+    ready: int
+    oldest_ready_seconds: float | None
+    running: int
+    scheduled: int
+    held: int
+    slots: int
+    workers: int
+    paused_at: datetime | None
+    paused_until: datetime | None
+    paused_reason: str | None
+    max_running: int | None
+    max_depth: int | None
+    uncounted_states: Sequence[str]
+    """States of which there are more, in all queues together, than were counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    workers: int
+    draining_workers: int
+    slots: int
+    schedulers: int
+    shards: int
+    owned_shards: int
+    now: datetime
+
+
+class Overview:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queries = queries.load("overview")
+
+    async def list_queues(self) -> list[QueueView]:
+        rows = await self._database.fetch(self._queries["list_queues"], COUNT_MAX, self._database.clock.sql_now())
+        return [QueueView(*row) for row in rows]
+
+    async def count_runs(self, since: datetime) -> dict[str, int]:
+        """By state, up to `COUNT_MAX` each; finished ones since an instant, up to that number together."""
+        first = first_id_of(since)
+        rows = await self._database.fetch(self._queries["count_runs"], COUNT_MAX, first, not_finished_before(first))
+        return {row[0]: row[1] for row in rows}
+
+    async def count_nodes(self) -> Nodes:
+        row = await self._database.fetch_row(self._queries["count_nodes"], self._database.clock.sql_now())
+        assert row is not None  # noqa: S101
+        return Nodes(*row)

@@ -1,0 +1,90 @@
+-- What there is to do and who does it. Nothing is counted further than to $1.
+
+-- name: list_queues
+-- Every queue that somebody works on, that a task declares, that is limited or paused, or that holds something. What waits is counted along
+-- its index; of what is scheduled, the first to be due. The oldest is the oldest of those counted.
+with recursive clock as (
+    select coalesce($2::timestamptz, clock_timestamp()) as at
+), with_ready as (
+    (select queue from foliot.runs where state = 'ready' order by queue limit 1)
+    union all
+    select (select queue from foliot.runs where state = 'ready' and queue > w.queue order by queue limit 1)
+    from with_ready w where w.queue is not null
+), others as (
+    select state, queue from (
+        (select state, queue from foliot.runs where state = 'running' limit $1::bigint)
+        union all
+        (select state, queue from foliot.runs where state = 'scheduled' order by due_at limit $1::bigint)
+        union all
+        (select state, queue from foliot.runs where state = 'held' limit $1::bigint)
+    ) as found
+), counted as (
+    select queue, count(*) filter (where state = 'running') as running, count(*) filter (where state = 'scheduled') as scheduled,
+        count(*) filter (where state = 'held') as held
+    from others group by queue
+), full_counts as (
+    select coalesce(array_agg(state), '{}') as states from (select state from others group by state having count(*) >= $1::bigint) as f
+), working as (
+    select q.key as queue, sum(q.value::bigint) as slots, count(*) as workers
+    from foliot.workers w cross join jsonb_each_text(w.queues) as q, clock
+    where w.expires_at > clock.at and w.draining_at is null group by q.key
+), names as (
+    select queue from with_ready where queue is not null
+    union select queue from counted
+    union select queue from working
+    union select queue from foliot.tasks
+    union select name from foliot.queues
+    union select name from foliot.pauses where kind = 'queue'
+)
+select n.queue, r.ready, extract(epoch from clock.at - r.oldest_at)::float8 as oldest_seconds, coalesce(c.running, 0) as running,
+    coalesce(c.scheduled, 0) as scheduled, coalesce(c.held, 0) as held, coalesce(w.slots, 0)::bigint as slots,
+    coalesce(w.workers, 0) as workers, p.paused_at, p.until_at, p.reason, l.max_running, l.max_depth, f.states
+from names n cross join clock cross join full_counts f
+cross join lateral (
+    select count(*) as ready, min(due_at) as oldest_at
+    from (select due_at from foliot.runs where state = 'ready' and queue = n.queue order by rank limit $1::bigint) as first
+) as r
+left join counted c on c.queue = n.queue
+left join working w on w.queue = n.queue
+left join foliot.queues l on l.name = n.queue
+left join lateral (
+    select paused_at, until_at, reason from foliot.pauses
+    where ((kind = 'queue' and name = n.queue) or kind = 'everything') and (until_at is null or until_at > clock.at)
+    order by kind limit 1
+) as p on true
+order by n.queue
+
+-- name: count_runs
+-- Live runs by state, each along its own index; finished ones of late, from an id on ($2, $3), of which the latest are counted.
+select state, count(*) from (
+    (select 'waiting' as state from foliot.runs where state = 'waiting' limit $1::bigint)
+    union all
+    (select 'scheduled' from foliot.runs where state = 'scheduled' limit $1::bigint)
+    union all
+    (select 'held' from foliot.runs where state = 'held' limit $1::bigint)
+    union all
+    (select 'ready' from foliot.runs where state = 'ready' limit $1::bigint)
+    union all
+    (select 'running' from foliot.runs where state = 'running' limit $1::bigint)
+    union all
+    (select state from foliot.history where id >= $2::uuid and finished_at >= $3::timestamptz order by id desc limit $1::bigint)
+) as found
+group by state
+
+-- name: count_nodes
+-- Workers, scheduler nodes and shards that are alive or in living hands.
+with clock as (
+    select coalesce($1::timestamptz, clock_timestamp()) as at
+)
+select
+    (select count(*) from foliot.workers, clock where expires_at > clock.at) as workers,
+    (select count(*) from foliot.workers, clock where expires_at > clock.at and draining_at is not null) as draining,
+    (
+        select coalesce(sum(q.value::bigint), 0)::bigint
+        from foliot.workers w cross join jsonb_each_text(w.queues) as q, clock where w.expires_at > clock.at and w.draining_at is null
+    ) as slots,
+    (select count(*) from foliot.schedulers, clock where expires_at > clock.at) as schedulers,
+    (select count(*) from foliot.shards) as shards,
+    (select count(*) from foliot.shards, clock where owner_id is not null and expires_at > clock.at) as owned_shards,
+    clock.at as at
+from clock

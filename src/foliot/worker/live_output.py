@@ -1,0 +1,37 @@
+"""What an attempt has written and nobody has been shown yet. Bounded: after so much, only what is kept at its end is left to see."""
+
+from __future__ import annotations
+
+from collections import deque
+
+LIVE_MAX_BYTES = 1_048_576
+
+
+class LiveOutput:
+    """Written by the attempt, from whatever thread it runs in; taken by the log writer on the loop."""
+
+    __slots__ = ("_position", "_room", "_unsent")
+
+    def __init__(self, room: int = LIVE_MAX_BYTES) -> None:
+        self._unsent: deque[bytes] = deque()
+        self._room = room
+        self._position = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._unsent)
+
+    def write(self, chunk: bytes) -> None:
+        if self._room > 0 and chunk:
+            chunk = chunk[: self._room]
+            self._room -= len(chunk)
+            self._unsent.append(chunk)
+
+    def take(self, part_max_bytes: int) -> list[tuple[int, bytes]]:
+        """Where each part begins, and the part."""
+        # One by one: another thread may be adding to it.
+        found = bytearray()
+        while self._unsent:
+            found += self._unsent.popleft()
+        start, self._position = self._position, self._position + len(found)
+        return [(start + at, bytes(found[at : at + part_max_bytes])) for at in range(0, len(found), part_max_bytes)]

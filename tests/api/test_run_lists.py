@@ -1,0 +1,253 @@
+"""Runs listed over HTTP: live and finished side by side, filtered, page by page, and at a cost that does not grow."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from foliot.api.routes import run_lists
+from foliot.model.ids import first_id_of, new_id, tick_run_id
+from foliot.model.outcome import Outcome
+from foliot.model.states import RunState
+from foliot.store import queries
+from foliot.store.store import Store
+from tests.support.jobs import make_job
+from tests.support.runs import WORKER, claim, finish, insert
+
+
+async def listed(client: httpx.AsyncClient, path: str = "/v1/runs", **query: Any) -> list[str]:
+    """The ids of all pages."""
+    found: list[str] = []
+    while True:
+        answer = await client.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        found += [item["id"] for item in page["items"]]
+        if page["next"] is None:
+            return found
+        query["after"] = page["next"]
+
+
+async def mixture(store: Store) -> dict[str, str]:
+    """One run of each kind, in the order in which they were made."""
+    made = {
+        "succeeded": await finish(store),
+        "failed": await finish(store, RunState.FAILED, error="Disk FULL at 7%"),
+        "cancelled": await finish(store, RunState.CANCELLED),
+        "running": await insert(store),
+    }
+    await claim(store)
+    made["ready"] = await insert(store)
+    made["scheduled"] = await insert(store, delay_seconds=3600)
+    made["other"] = await insert(store, task="simulate", queue="default", name="a Name")
+    return {name: str(run_id) for name, run_id in made.items()}
+
+
+async def test_live_and_finished_runs_are_one_list_latest_first_in_pages_of_any_size(client: httpx.AsyncClient, store: Store) -> None:
+    made = await mixture(store)
+    for limit in (1, 2, 3, 7, 50):
+        assert await listed(client, limit=limit) == list(made.values())[::-1], limit
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ({"state": "failed"}, ["failed"]),
+        ({"state": "running"}, ["running"]),
+        ({"state": "completed"}, ["succeeded"]),
+        ({"state": "succeeded,cancelled"}, ["cancelled", "succeeded"]),
+        ({"state": "pending"}, ["other", "ready"]),
+        ({"state": "scheduled"}, ["scheduled"]),
+        ({"state": "retrying"}, []),
+        ({"state": "ready,failed"}, ["other", "ready", "failed"]),
+        ({"queue": "default"}, ["other"]),
+        ({"task": "simulate"}, ["other"]),
+        ({"task": "simulate", "state": "failed"}, []),
+        ({"text": "disk full"}, ["failed"]),
+        ({"text": "A NAME"}, ["other"]),
+        ({"text": "simul"}, ["other"]),
+        ({"text": "%"}, ["failed"]),
+        ({"text": "Traceback"}, []),
+    ],
+)
+async def test_filters(client: httpx.AsyncClient, store: Store, query: dict[str, str], wanted: list[str]) -> None:
+    made = await mixture(store)
+    for limit in (1, 50):
+        assert await listed(client, limit=limit, **query) == [made[name] for name in wanted]
+
+
+async def test_a_run_between_attempts_is_found_as_retrying_and_not_as_pending(client: httpx.AsyncClient, store: Store) -> None:
+    run_id = await insert(store)
+    (claimed,) = await claim(store)
+    await store.runs.retry_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SCHEDULED, "error", delay_seconds=60)])
+    assert await listed(client, state="retrying") == await listed(client, state="scheduled") == [str(run_id)]
+    assert await listed(client, state="pending") == []
+
+
+async def test_what_was_made_before_a_page_and_ends_meanwhile_is_listed_once(client: httpx.AsyncClient, store: Store) -> None:
+    made = [await insert(store) for _ in range(4)]
+    first = (await client.get("/v1/runs", params={"limit": 2})).json()
+    claims = await claim(store, count=4)
+    await store.runs.finish_runs(WORKER, [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in claims])
+    await insert(store)
+    rest = await listed(client, after=first["next"])
+    assert [item["id"] for item in first["items"]] + rest == [str(run_id) for run_id in made[::-1]]
+
+
+async def test_since_and_until_bound_the_list_and_finished_runs_of_long_ago_have_to_be_asked_for(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
+    old, now = first_id_of(datetime.now(UTC) - timedelta(days=10)), datetime.now(UTC)
+    waiting = first_id_of(now - timedelta(days=12))
+    young = await finish(store)
+    await sql.execute(
+        "insert into foliot.history select (jsonb_populate_record(h, jsonb_build_object('id', $1::uuid))).* from foliot.history h", old
+    )
+    await insert(store)
+    await sql.execute("update foliot.runs set id = $1", waiting)
+    assert await listed(client) == [str(young), str(waiting)]
+    assert await listed(client, since=(now - timedelta(days=11)).isoformat()) == [str(young), str(old)]
+    assert await listed(client, since="11d") == [str(young), str(old)]
+    assert await listed(client, since="20d", until="1d") == [str(old), str(waiting)]
+    assert (await client.get("/v1/runs?since=2h")).json()["since"][:16] == (now - timedelta(hours=2)).isoformat()[:16]
+
+
+async def test_a_rare_run_is_found_by_going_on_from_pages_that_are_empty(
+    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_lists, "SCAN_MAX", 5)
+    rare = await insert(store, task="simulate", queue="default")
+    for _ in range(12):
+        await insert(store)
+    first = (await client.get("/v1/runs", params={"task": "simulate"})).json()
+    assert (first["items"], first["next"] is None) == ([], False)
+    assert await listed(client, task="simulate") == [str(rare)]
+
+
+async def test_runs_of_a_job_by_name_and_by_id_latest_tick_first(client: httpx.AsyncClient, store: Store) -> None:
+    job = await make_job(store, name="nightly", task="send_invoice", every="1h")
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    ticks = {tick_run_id(job.id, int((start + timedelta(hours=n)).timestamp())): start + timedelta(hours=n) for n in range(5)}
+    await store.jobs.insert_backfill(job.id, ticks, RunState.READY)
+    for claimed in await claim(store, queue="default", count=2):
+        await store.runs.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
+    await insert(store)
+    wanted = [str(run_id) for run_id in ticks][::-1]
+    for reference in ("nightly", str(job.id)):
+        assert await listed(client, job=reference, limit=2) == wanted
+        assert await listed(client, f"/v1/jobs/{reference}/runs", limit=2) == wanted
+        assert await listed(client, f"/v1/jobs/{reference}/runs", state="completed") == wanted[3:]
+    assert await listed(client, job="nightly", until="2026-01-01T02:00:00Z") == wanted[3:]
+    assert await listed(client, job="nightly", since="2026-01-01T02:00:00+00:00") == wanted[:3]
+    await store.jobs.delete_job(job.id)
+    assert await listed(client, f"/v1/jobs/{job.id}/runs") == wanted
+    assert (await client.get("/v1/jobs/nightly/runs")).status_code == 404
+
+
+async def test_a_one_off_job_has_its_one_run(client: httpx.AsyncClient, store: Store) -> None:
+    run_id = await finish(store)
+    await finish(store)
+    assert await listed(client, f"/v1/jobs/{run_id}/runs") == [str(run_id)]
+    assert (await client.get(f"/v1/jobs/{new_id()}/runs")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"state": "faild"}, "state"),
+        ({"state": "failed,"}, "state"),
+        ({"queue": "\0"}, "queue"),
+        ({"task": "x" * 501}, "task"),
+        ({"text": "\0"}, "text"),
+        ({"job": "\0"}, "job"),
+        ({"job": "nothing"}, "job"),
+        ({"since": "yesterday"}, "since"),
+        ({"since": "2026-01-01T00:00:00"}, "since"),
+        ({"since": "1500-01-01T00:00:00Z"}, "since"),
+        ({"until": "99999999999d"}, "until"),
+        ({"since": "1h", "until": "2h"}, "until"),
+        ({"after": "x"}, "after"),
+        ({"job": str(UUID(int=7)), "after": "x.y"}, "after"),
+        ({"job": str(UUID(int=7)), "after": "9" * 30 + "." + str(UUID(int=7))}, "after"),
+        ({"limit": "0"}, "limit"),
+        ({"limit": "201"}, "limit"),
+        ({"limit": "many"}, "limit"),
+    ],
+)
+async def test_a_list_that_makes_no_sense_is_refused(client: httpx.AsyncClient, query: dict[str, str], field: str) -> None:
+    answer = await client.get("/v1/runs", params=query)
+    assert (answer.status_code, answer.json().get("field")) == (422, field), answer.text
+    assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+async def test_attempts_earlier_ones_and_the_last(client: httpx.AsyncClient, store: Store) -> None:
+    run_id = await insert(store)
+    assert (await client.get(f"/v1/runs/{run_id}/attempts")).json() == {"items": []}
+    (first,) = await claim(store)
+    error = '{"kind":"ValueError","message":"no"}'
+    await store.runs.retry_runs(WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "timeout", error=error, output=b"12345")])
+    await store.runs.move_runs([run_id], RunState.READY)
+    (second,) = await claim(store)
+    running = (await client.get(f"/v1/runs/{run_id}/attempts")).json()["items"]
+    assert [(one["attempt"], one["outcome"], one["output_bytes"]) for one in running] == [(1, "timeout", 5), (2, "running", None)]
+    assert running[0]["error"] == {"kind": "ValueError", "message": "no"}
+    assert running[0]["worker_id"] == str(WORKER)
+    assert running[0]["duration_seconds"] > 0
+    assert running[1]["duration_seconds"] is None
+    await store.runs.finish_runs(WORKER, [Outcome(run_id, second.token, RunState.SUCCEEDED, output=b"")])
+    ended = (await client.get(f"/v1/runs/{run_id}/attempts")).json()["items"]
+    assert [(one["attempt"], one["outcome"], one["output_bytes"]) for one in ended] == [(1, "timeout", 5), (2, "succeeded", 0)]
+
+
+async def test_a_run_that_is_cancelled_between_attempts_has_no_attempt_beside_those(client: httpx.AsyncClient, store: Store) -> None:
+    run_id = await insert(store)
+    (first,) = await claim(store)
+    await store.runs.retry_runs(WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "error", delay_seconds=60)])
+    await client.post(f"/v1/runs/{run_id}/cancel")
+    assert [one["outcome"] for one in (await client.get(f"/v1/runs/{run_id}/attempts")).json()["items"]] == ["error"]
+    for path in (f"/v1/runs/{new_id()}/attempts", "/v1/runs/x/attempts"):
+        assert (await client.get(path)).status_code == 404
+
+
+class TestWhatAPageCosts:
+    @pytest.fixture
+    async def many(self, sql: Any) -> None:
+        await sql.execute(
+            """
+            insert into foliot.history (id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, worker_id)
+            select ('01990000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now(), now(), now() + n % 5 * interval '1 day', 1, 1,
+                0, 0,
+                case when n % 1000 = 0 then 'failed' else 'succeeded' end, 'q', 't', gen_random_uuid()
+            from generate_series(1, 20000) n
+            """
+        )
+        await sql.execute(
+            """
+            insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, worker_id)
+            select gen_random_uuid(), now(), now(), n, case when n % 1000 = 0 then 'running' else 'scheduled' end, 'q', 't',
+                case when n % 1000 = 0 then gen_random_uuid() end
+            from generate_series(1, 20000) n
+            """
+        )
+        await sql.execute("analyze foliot.history; analyze foliot.runs")
+
+    @pytest.mark.usefixtures("many")
+    @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running"])
+    async def test_it_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
+        await sql.execute("set plan_cache_mode = force_generic_plan")
+        statement = await sql.prepare(queries.load("run_lists")["list_runs"].sql)
+        first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
+        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51)
+        (explained,) = await statement.explain(*arguments, analyze=True)
+        read = rows_read(explained["Plan"])
+        assert 20 <= read < 1000, explained
+
+
+def rows_read(node: dict[str, Any]) -> float:
+    """How many rows of tables a plan looked at."""
+    own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] if "Relation Name" in node else 0
+    return float(own + sum(rows_read(child) for child in node.get("Plans", ())))

@@ -1,0 +1,40 @@
+"""Runs put where a test wants them, through the store's own statements."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome, error_of
+from foliot.model.run import Claim, NewRun
+from foliot.model.states import RunState
+from foliot.store.store import Store
+
+WORKER = new_id()
+
+
+async def insert(store: Store, task: str = "send_invoice", queue: str = "mail", **fields: Any) -> UUID:
+    run = NewRun(id=new_id(), task=task, queue=queue, **fields)
+    await store.runs.insert_runs([run])
+    return run.id
+
+
+async def claim(store: Store, *, queue: str = "mail", count: int = 1, worker: UUID = WORKER, task: str = "send_invoice") -> list[Claim]:
+    return await store.runs.claim_runs(worker, {queue: count}, [task])
+
+
+async def finish(
+    store: Store, state: RunState = RunState.SUCCEEDED, *, error: str = "", output: bytes | None = None, **fields: Any
+) -> UUID:
+    """A run that has ended; `error` is the message of one that failed."""
+    run_id = await insert(store, **fields)
+    (claimed,) = await claim(store, queue=fields.get("queue", "mail"), task=fields.get("task", "send_invoice"))
+    assert claimed.run_id == run_id
+    encoded = msgspec.json.encode(error_of("ValueError", error, ["Traceback"])).decode() if state is RunState.FAILED else None
+    reason = "error" if state is RunState.FAILED else None
+    outcome = Outcome(run_id, claimed.token, state, reason, error=encoded, output=output)
+    assert await store.runs.finish_runs(WORKER, [outcome]) == 1
+    return run_id
