@@ -28,6 +28,7 @@ from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.declared import declare_jobs
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
@@ -45,6 +46,7 @@ class WorkerNode:
         self._config = config
         self._clock = clock
         self._events = events
+        self._app = app
         self._queues = dict(queues)
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
         self._queue_of_task = {name: task.queue for name, task in app.tasks.items()} | {"shell": DEFAULT_QUEUE, "simulate": DEFAULT_QUEUE}
@@ -65,6 +67,7 @@ class WorkerNode:
 
     async def start(self) -> None:
         await self._store.workers.announce_tasks(self._queue_of_task)
+        await declare_jobs(self._app, store=self._store, events=self._events)
         await self._register()
         for service in self._services():
             await service.start()
