@@ -49,6 +49,7 @@ async def test_psycopg(database_url: str, sql: Any) -> None:
         assert await stored(sql) == []
         connection.commit()
         assert [str(run) for run in await stored(sql)] == [handle.id]
+        assert handle.is_new is None
         connection.row_factory = dict_row  # type: ignore[assignment]
         second = send.submit_in(connection, customer_id=8)
     assert [str(run) for run in await stored(sql)] == [handle.id, second.id]

@@ -87,13 +87,17 @@ async def test_a_job_of_the_same_name_for_another_task_is_not_touched(store: Sto
         ({"cron": "0 3 * * *", "every": "5m"}, "either cron or every"),
         ({"timezone": "UTC"}, "either cron or every"),
         ({"every": "soon"}, "soon"),
-        ({"cron": "0 3 * * *", "oops": 1}, "oops"),
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused_where_it_is_written(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(Invalid, match=complaint) as raised:
         app_with(**given)
     assert "'nightly'" in raised.value.detail
+
+
+def test_a_misspelled_option_is_refused_as_python_does() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'retires'"):
+        app_with(retires=5)
 
 
 def test_a_task_that_nobody_would_give_its_arguments_can_have_no_schedule() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from typing import Annotated, Any, Literal
 
@@ -35,4 +36,4 @@ def check_idempotency_key(key: str) -> str:
 def fingerprint_of(path: str, request: Any) -> str:
     """Equal for requests that ask for the same: the order of fields does not matter, nor does where the key itself stood."""
     asked = {name: value for name, value in request.items() if name != "idempotency_key"} if isinstance(request, dict) else request
-    return hashlib.sha256(msgspec.json.encode([path, asked], order="sorted")).hexdigest()
+    return hashlib.sha256(json.dumps([path, asked], sort_keys=True).encode()).hexdigest()

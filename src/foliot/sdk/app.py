@@ -205,6 +205,8 @@ class ScheduleFields(TypedDict, total=False):
 
 def declared_schedule(name: str, function: Function, given: ScheduleFields) -> Schedule | None:
     """Raises `Invalid` where it is written for a schedule that makes no sense, or a function that nobody would give its arguments."""
+    if unknown := sorted(set(given) - set(ScheduleFields.__annotations__)):
+        raise TypeError(f"task() got an unexpected keyword argument {unknown[0]!r}")
     if not given:
         return None
     if ("cron" in given) == ("every" in given):

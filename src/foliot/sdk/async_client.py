@@ -10,7 +10,7 @@ import httpx
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
 from foliot.sdk.client import Patience
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, path_of
+from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, path_of, pauses_for
 
 
 class AsyncClient:
@@ -27,10 +27,10 @@ class AsyncClient:
         await self._http.aclose()
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
-        return await self._answer("POST", "/v1/jobs", job)
+        return await self._repeated("/v1/jobs", job)
 
     async def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
-        return await self._answer("POST", "/v1/jobs/batch", batch_of(jobs, idempotency_key))
+        return await self._repeated("/v1/jobs/batch", batch_of(jobs, idempotency_key))
 
     async def get_job(self, reference: str) -> Answer:
         return await self._answer("GET", path_of(reference))
@@ -47,6 +47,14 @@ class AsyncClient:
                 if patience.is_over(answer.document):
                     return answer
             await SystemClock().sleep(patience.pause())
+
+    async def _repeated(self, path: str, body: Mapping[str, Any]) -> Answer:
+        for pause in pauses_for(body):
+            try:
+                return await self._answer("POST", path, body)
+            except (Unreachable, StoreUnavailable):
+                await SystemClock().sleep(pause)
+        return await self._answer("POST", path, body)
 
     async def _answer(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         sent = self._wire.request(body)

@@ -19,7 +19,7 @@ import msgspec
 
 from foliot.clock import SystemClock, block
 from foliot.errors import FoliotError, StoreUnavailable, Unreachable
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, path_of
+from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, path_of, pauses_for
 
 PAGE = 200
 ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
@@ -57,12 +57,12 @@ class Client:
         self._http.close()
 
     def create_job(self, job: Mapping[str, Any]) -> Answer:
-        """Creates a job of the API's own fields, one-off or recurring."""
-        return self._answer("POST", "/v1/jobs", job)
+        """Creates a job of the API's own fields, one-off or recurring. With an idempotency key, a lost answer is asked for again."""
+        return self._repeated("/v1/jobs", job)
 
     def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
         """Creates up to 10,000 one-off jobs, all of them or none."""
-        return self._answer("POST", "/v1/jobs/batch", batch_of(jobs, idempotency_key))
+        return self._repeated("/v1/jobs/batch", batch_of(jobs, idempotency_key))
 
     def get_job(self, reference: str) -> Answer:
         return self._answer("GET", path_of(reference))
@@ -114,6 +114,14 @@ class Client:
                 if patience.is_over(answer.document):
                     return answer
             block(patience.pause())
+
+    def _repeated(self, path: str, body: Mapping[str, Any]) -> Answer:
+        for pause in pauses_for(body):
+            try:
+                return self._answer("POST", path, body)
+            except (Unreachable, StoreUnavailable):
+                block(pause)
+        return self._answer("POST", path, body)
 
     def _pages(self) -> Iterator[Page]:
         after: str | None = ""

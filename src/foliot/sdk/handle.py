@@ -14,10 +14,10 @@ class Handle:
 
     __slots__ = ("_server", "id", "is_new")
 
-    def __init__(self, job_id: str, *, server: Server, is_new: bool = True) -> None:
+    def __init__(self, job_id: str, *, server: Server, is_new: bool | None = None) -> None:
         self.id = job_id
         self.is_new = is_new
-        """False when an idempotency key or a unique key led to a job that was there already."""
+        """False when an idempotency key or a unique key led to a job that was there already. None: not known, from inside a transaction."""
         self._server = server
 
     def __repr__(self) -> str:

@@ -35,6 +35,7 @@ from foliot.triggers.cron_fields import CronError
 DEFAULT_URL = "http://127.0.0.1:8000"
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
+REPEAT_PAUSES = (0.2, 1.0)
 # A query or a fragment has no place in front of a path.
 ADDRESS = re.compile(r"[^\s\x00-\x1f?#]+")
 TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -149,6 +150,11 @@ def encode(body: Any) -> bytes:
 
 def batch_of(jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> dict[str, Any]:
     return {"jobs": list(jobs)} | ({} if idempotency_key is None else {"idempotency_key": idempotency_key})
+
+
+def pauses_for(body: Mapping[str, Any]) -> tuple[float, ...]:
+    """Before each repetition of a request that got no answer. Only one with a key of its own may be repeated blindly."""
+    return REPEAT_PAUSES if body.get("idempotency_key") is not None else ()
 
 
 def _checked_url(url: str) -> SplitResult:

@@ -46,7 +46,7 @@ where id = any (array(
     cross join lateral (
         select id from foliot.runs
         where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
-            and (expires_at is null or expires_at > coalesce($5::timestamptz, clock_timestamp()))
+            and (expires_at is null or started_at is not null or expires_at > coalesce($5::timestamptz, clock_timestamp()))
         order by rank
         limit wanted.slots
         for update skip locked
