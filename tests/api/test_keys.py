@@ -51,6 +51,19 @@ class TestIdempotencyKeys:
             assert [answer.status_code for answer in answers] == [201, 200]
         assert (await post(client, f"k{10**40}", task="simulate", payload={"n": 10**40 + 1})).status_code == 409
 
+    async def test_every_depth_of_payload_that_is_taken_can_be_repeated(self, client: httpx.AsyncClient) -> None:
+        taken = 0
+        for depth in (1, 500, *range(850, 960, 5)):
+            body = b'{"task": "simulate", "every": "5m", "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
+            headers = {"Idempotency-Key": f"k{depth}", "Content-Type": "application/json"}
+            first, again = [await client.post("/v1/jobs", content=body, headers=headers) for _ in range(2)]
+            if first.status_code == 400:
+                continue
+            taken += 1
+            assert (first.status_code, again.status_code) == (201, 200)
+            assert again.content == first.content.replace(b'"created":true', b'"created":false')
+        assert taken >= 2
+
     async def test_a_repeated_request_gets_the_same_answer_and_makes_no_second_job(self, client: httpx.AsyncClient, sql: Any) -> None:
         first = await post(client, "order-7", **ONCE)
         assert (first.status_code, first.json()["created"]) == (201, True)
