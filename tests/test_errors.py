@@ -18,6 +18,7 @@ CODES = {
     "TooLarge": "too_large",
     "NotFound": "not_found",
     "Conflict": "conflict",
+    "JobFailed": "job_failed",
     "ConfigurationError": "configuration",
     "EmbeddedPostgresError": "embedded_postgres",
     "StoreUnavailable": "store_unavailable",

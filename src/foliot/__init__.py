@@ -1,11 +1,25 @@
 """Foliot: a distributed job scheduler on PostgreSQL."""
 
-from foliot.errors import FoliotError
+from foliot.errors import FoliotError, JobFailed
 from foliot.model.gates import Circuit
 from foliot.model.retry import Backoff
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
 from foliot.sdk.control import Fail, RetryIn, Snooze
+from foliot.sdk.handle import Handle
 
 __version__ = "0.1.0"
-__all__ = ["App", "Backoff", "Circuit", "Context", "Fail", "FoliotError", "RetryIn", "Snooze", "Task", "__version__"]
+__all__ = [
+    "App",
+    "Backoff",
+    "Circuit",
+    "Context",
+    "Fail",
+    "FoliotError",
+    "Handle",
+    "JobFailed",
+    "RetryIn",
+    "Snooze",
+    "Task",
+    "__version__",
+]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class FoliotError(Exception):
     """The root. `detail` says what was wrong, where, and what to do about it."""
@@ -59,6 +62,18 @@ class QueueFull(FoliotError):
     def __init__(self, detail: str, *, retry_after: int = 1) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+
+
+class JobFailed(FoliotError):
+    """A job whose result was asked for has none: it failed, or was cancelled or skipped."""
+
+    code = "job_failed"
+
+    def __init__(self, detail: str, *, status: str = "failed", error: Mapping[str, Any] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.error = error or {}
+        """Of the last attempt: kind, message and, for Python code, traceback."""
 
 
 class ConfigurationError(FoliotError):

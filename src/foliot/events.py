@@ -224,6 +224,22 @@ class ContainmentIsWeak(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class JobDeclared(Event):
+    """The app's code made a recurring job, or changed its schedule."""
+
+    name: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobNotDeclared(Event):
+    """The app's code has a schedule that could not be put in force."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerExpired(Event):
     """This worker could not renew its lease in time, stopped all its attempts and starts anew under a fresh id."""
 

@@ -45,6 +45,25 @@ async def finish(store: Store, claim: Any) -> None:
 
 
 class TestIdempotencyKeys:
+    async def test_numbers_of_any_size_are_part_of_what_was_asked(self, client: httpx.AsyncClient) -> None:
+        for number in (10**40, 10**40 + 1):
+            answers = [await post(client, f"k{number}", task="simulate", payload={"n": number}) for _ in range(2)]
+            assert [answer.status_code for answer in answers] == [201, 200]
+        assert (await post(client, f"k{10**40}", task="simulate", payload={"n": 10**40 + 1})).status_code == 409
+
+    async def test_every_depth_of_payload_that_is_taken_can_be_repeated(self, client: httpx.AsyncClient) -> None:
+        taken = 0
+        for depth in (1, 500, *range(850, 960, 5)):
+            body = b'{"task": "simulate", "every": "5m", "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
+            headers = {"Idempotency-Key": f"k{depth}", "Content-Type": "application/json"}
+            first, again = [await client.post("/v1/jobs", content=body, headers=headers) for _ in range(2)]
+            if first.status_code == 400:
+                continue
+            taken += 1
+            assert (first.status_code, again.status_code) == (201, 200)
+            assert again.content == first.content.replace(b'"created":true', b'"created":false')
+        assert taken >= 2
+
     async def test_a_repeated_request_gets_the_same_answer_and_makes_no_second_job(self, client: httpx.AsyncClient, sql: Any) -> None:
         first = await post(client, "order-7", **ONCE)
         assert (first.status_code, first.json()["created"]) == (201, True)
@@ -203,6 +222,8 @@ class TestTheLifeOfAKey:
         await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")])
         await Expirer(store=store, clock=fake_clock, events=events).run_once()
         assert await sql.fetchval("select state from foliot.runs") == "scheduled"
+        assert await store.runs.promote_due_runs(1) == ["default"]
+        assert (await start(store)).attempt == 2
 
 
 @pytest.mark.parametrize(

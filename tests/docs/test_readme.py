@@ -73,7 +73,9 @@ class Reader:
 
     async def _type(self, text: str) -> str:
         script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
-        shell = await asyncio.create_subprocess_exec("bash", "-euo", "pipefail", "-c", script, cwd=ROOT, stdin=DEVNULL, stdout=PIPE)
+        shell = await asyncio.create_subprocess_exec(
+            "bash", "-euo", "pipefail", "-c", script, cwd=ROOT, env=self._environment, stdin=DEVNULL, stdout=PIPE
+        )
         output, _ = await shell.communicate()
         assert shell.returncode == 0, script
         return output.decode()
@@ -96,6 +98,7 @@ async def test_following_the_readme_works(tmp_path: Path) -> None:
     assert "hello from" in outputs[1]
     assert '"status":"completed"' in outputs[1]
     everything = "".join(outputs)
+    assert "{'path': 'cat.png', 'width': 100}" in everything
     assert '"task":"send_invoice","queue":"mail"' in everything
     assert '"outcome":"succeeded"' in everything
     assert "2026-03-29T03:00:00+02:00\n2026-03-30T02:30:00+02:00\n2026-03-31T02:30:00+02:00\nat 09:00, on Monday to Friday\n" in outputs

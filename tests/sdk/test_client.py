@@ -14,6 +14,8 @@ import pytest
 
 from foliot.errors import ConfigurationError, Conflict, FoliotError, Invalid, NotFound, StoreUnavailable, TooLarge, UnknownTask, Unreachable
 from foliot.sdk import client as sdk_client
+from foliot.sdk import wire
+from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.client import Client
 from foliot.triggers.cron_fields import CronError
 
@@ -205,4 +207,30 @@ def test_waiting_for_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_waiting_for_a_job_that_is_not_there_ends_at_once() -> None:
     with serving(problem(404, "not_found")) as server, Client(server.url) as client, pytest.raises(NotFound):
         client.wait_for_job("x")
+    assert len(server.asked) == 1
+
+
+CREATED = (201, b'{"id": "7", "created": true}')
+
+
+@pytest.mark.parametrize("lost", [None, problem(503, "store_unavailable")])
+async def test_a_request_with_a_key_is_repeated_when_its_answer_got_lost(
+    monkeypatch: pytest.MonkeyPatch, lost: tuple[int, bytes] | None
+) -> None:
+    monkeypatch.setattr(wire, "REPEAT_PAUSES", (0.0, 0.0))
+    job = {"task": "t", "idempotency_key": "k"}
+    with serving(lost, lost, CREATED) as server, Client(server.url) as client:
+        assert client.create_job(job).document["id"] == "7"
+        assert [json.loads(asked[3]) for asked in server.asked] == [job] * 3
+    with serving(lost, CREATED) as server:
+        async with AsyncClient(server.url) as async_client:
+            assert (await async_client.create_job(job)).document["id"] == "7"
+    with serving(lost) as server, Client(server.url) as client, pytest.raises((Unreachable, StoreUnavailable)):
+        client.create_jobs([{"task": "t"}], idempotency_key="k")
+    assert len(server.asked) == 3
+
+
+async def test_a_request_without_a_key_is_not() -> None:
+    with serving(None, CREATED) as server, Client(server.url) as client, pytest.raises(Unreachable):
+        client.create_job({"task": "t"})
     assert len(server.asked) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -43,10 +44,9 @@ async def state_of(sql: Any, run_id: UUID) -> list[str]:
     return [row[0] for row in rows]
 
 
-def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[Callable[[UUID], Awaitable[object]]]:  # noqa: C901
+def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[Callable[[UUID], Awaitable[object]]]:
     """Every statement of the store that can put a run into `target`."""
     runs = store.runs
-    skips_when_expired = source in (RunState.READY, RunState.WAITING)
 
     def outcome(run_id: UUID) -> list[Outcome]:
         return [Outcome(run_id, TOKEN, target, "error")]
@@ -66,10 +66,6 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
     def close(run_id: UUID) -> Awaitable[object]:
         return runs.close_runs([run_id], target, "test")
 
-    async def expire(run_id: UUID) -> None:
-        await sql.execute("update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id)
-        await runs.expire_runs(1000)
-
     def finish(run_id: UUID) -> Awaitable[object]:
         return runs.finish_runs(WORKER, outcome(run_id))
 
@@ -87,10 +83,16 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
         RunState.RUNNING: [claim],
         RunState.SUCCEEDED: [finish],
         RunState.FAILED: [finish, lose],
-        RunState.CANCELLED: [finish, close, *([] if skips_when_expired else [expire])],
-        RunState.SKIPPED: [close, *([expire] if skips_when_expired else [])],
+        RunState.CANCELLED: [finish, close],
+        RunState.SKIPPED: [close],
     }
+    ways[RunState.SKIPPED if source in (RunState.READY, RunState.WAITING) else RunState.CANCELLED].append(partial(expire, store, sql))
     return ways[target]
+
+
+async def expire(store: Store, sql: Any, run_id: UUID) -> None:
+    await sql.execute("update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id)
+    await store.runs.expire_runs(1000)
 
 
 @pytest.mark.parametrize("source", RunState)

@@ -6,19 +6,20 @@ one that comes after a lost answer finds it. Only what was carried out is rememb
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.errors import Invalid
+from foliot.api.bodies import BODY
+from foliot.errors import Invalid, Malformed
 from foliot.model.dedup import check_idempotency_key, fingerprint_of
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
 HEADER = "Idempotency-Key"
+CREATED, NOT_CREATED = '"created":true}', '"created":false}'
 Work = Callable[[Transaction], Awaitable[msgspec.Struct]]
 
 
@@ -39,7 +40,7 @@ class KeyedRequests:
         self, key: str, path: str, body: bytes, prepare: Callable[[], Awaitable[Work]], on_done: Callable[[msgspec.Struct], None]
     ) -> Response:
         """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no answer yet."""
-        fingerprint = fingerprint_of(path, json.loads(body))
+        fingerprint = fingerprint_of(path, body)
         kept = await self._submissions.find_answer(key, fingerprint)
         if kept is None:
             work = await prepare()
@@ -51,13 +52,18 @@ class KeyedRequests:
                 own[text] = made
                 return text
 
-            kept = await self._submissions.once(key, fingerprint, encoded)
+            try:
+                kept = await self._submissions.once(key, fingerprint, encoded)
+            except RecursionError:
+                # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
+                raise Malformed("the body is nested too deeply", field=BODY) from None
             # Its own answer, found again after that of the commit got lost, is not a repetition.
             if kept.text in own:
                 on_done(own[kept.text])
                 return answered(own[kept.text], 201)
-        document = json.loads(kept.text) | {"created": False}
-        return answered(document, 200)
+        # Word for word, however deep a payload is in it: `created` is the last field of every such answer.
+        text = kept.text.removesuffix(CREATED) + NOT_CREATED if kept.text.endswith(CREATED) else kept.text
+        return Response(text, 200, media_type="application/json")
 
 
 def answered(body: object, status: int = 200) -> Response:

@@ -12,7 +12,8 @@ from foliot.cli.options import instant, json_option, json_value, seconds
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
 from foliot.model.schedule import Catchup, Overlap
-from foliot.sdk.client import Answer, Client
+from foliot.sdk.client import Client
+from foliot.sdk.wire import Answer
 from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.wall import DstFold, DstGap
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -32,7 +33,14 @@ def check_idempotency_key(key: str) -> str:
     return key
 
 
-def fingerprint_of(path: str, request: Any) -> str:
+def fingerprint_of(path: str, body: bytes) -> str:
     """Equal for requests that ask for the same: the order of fields does not matter, nor does where the key itself stood."""
-    asked = {name: value for name, value in request.items() if name != "idempotency_key"} if isinstance(request, dict) else request
-    return hashlib.sha256(msgspec.json.encode([path, asked], order="sorted")).hexdigest()
+    try:
+        request = json.loads(body)
+        if isinstance(request, dict):
+            request.pop("idempotency_key", None)
+        asked = json.dumps([path, request], sort_keys=True).encode()
+    except RecursionError:
+        # Too deep to be looked into; then the same is what is the same to the letter.
+        asked = path.encode() + body
+    return hashlib.sha256(asked).hexdigest()

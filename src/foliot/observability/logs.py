@@ -26,6 +26,7 @@ LOUD = (
     events.WorkerExpired,
     events.ContainmentIsWeak,
     events.StaleWritesRefused,
+    events.JobNotDeclared,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"

@@ -9,7 +9,7 @@
         return f"sent to {customer_id}"
 
 `foliot worker shop.tasks:app` then runs jobs that name `send_invoice`, with the job's payload as keyword arguments. Async functions run on
-the worker's event loop, plain ones in threads.
+the worker's event loop, plain ones in threads. `send_invoice.submit(customer_id=7)` submits such a job from anywhere.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import msgspec
 
@@ -29,6 +30,10 @@ from foliot.errors import ApplicationError, Invalid
 from foliot.model.gates import Circuit, Guarantee
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
+from foliot.model.schedule import Catchup, Overlap, Schedule, timetable_of
+from foliot.sdk.server import Server
+from foliot.sdk.submitting import Prepared, Submitting
+from foliot.triggers.wall import DstFold, DstGap
 
 Function = Callable[..., Any]
 Cause = type[BaseException] | str | int
@@ -39,14 +44,17 @@ BUILT_IN_TASKS = frozenset({"http", "shell", "simulate"})
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A function that jobs can name, and what it says of itself."""
+class Task(Submitting):
+    """A function that jobs can name, and what it says of itself. See `foliot.sdk.submitting` for what submits it."""
 
     name: str
     function: Function
     queue: str
     options: RunOptions
+    schedule: Schedule | None = None
+    """Of the recurring job that a worker makes when it starts."""
     circuit: Circuit | None = None
+    app: App = field(kw_only=True, repr=False, compare=False)
 
     @property
     def is_async(self) -> bool:
@@ -56,12 +64,60 @@ class Task:
         """Calls the function here and now, with no job involved."""
         return self.function(*args, **kwargs)
 
+    def fields(self) -> dict[str, Any]:
+        return {"task": self.name}
+
+    def server(self) -> Server:
+        return self.app.server
+
+    def with_options(
+        self,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        retries: int | None = None,
+        timeout: float | None = None,
+        backoff: Backoff | None = None,
+        retry_on: Sequence[Cause] | None = None,
+        never_on: Sequence[Cause] | None = None,
+        max_snoozes: int | None = None,
+        unique: str | Mapping[str, str] | None = None,
+        expires_at: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> Prepared:
+        """This task with options for the jobs that are submitted from what is returned. Where they are silent, the task's own hold.
+
+        `unique` is a key of which one job at a time may wait or run, or `{"key": ..., "on_conflict": "return_existing" | "reject" |
+        "replace"}`. `idempotency_key` makes a repeated `submit` find the job that the first one made.
+        """
+        given = {
+            "name": name,
+            "queue": queue,
+            "priority": priority,
+            "retries": retries,
+            "timeout_seconds": timeout,
+            "backoff": None if backoff is None else msgspec.to_builtins(backoff),
+            "retry_on": named_causes(retry_on),
+            "never_on": named_causes(never_on),
+            "max_snoozes": max_snoozes,
+            "unique": {"key": unique} if isinstance(unique, str) else unique,
+            "expires_at": None if expires_at is None else expires_at.isoformat(),
+            "idempotency_key": idempotency_key,
+        }
+        return Prepared(self.fields() | {name: value for name, value in given.items() if value is not None}, self.server())
+
 
 class App:
-    """A registry of tasks."""
+    """A registry of tasks. `url` and `token` say where their jobs are submitted to; by default, what FOLIOT_URL and FOLIOT_TOKEN say."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, url: str | None = None, token: str | None = None) -> None:
         self.tasks: dict[str, Task] = {}
+        self.server = Server(url, token)
+
+    def close(self) -> None:
+        """Lets go of the connections over which jobs were submitted. The next one that is makes a new one."""
+        self.server.close()
 
     @overload
     def task(self, function: Function, /) -> Task: ...
@@ -81,6 +137,7 @@ class App:
         retry_on: Sequence[Cause] | None = None,
         never_on: Sequence[Cause] | None = None,
         max_snoozes: int | None = None,
+        **schedule: Unpack[ScheduleFields],
     ) -> Callable[[Function], Task]: ...
 
     def task(
@@ -98,11 +155,16 @@ class App:
         retry_on: Sequence[Cause] | None = None,
         never_on: Sequence[Cause] | None = None,
         max_snoozes: int | None = None,
+        **schedule: Unpack[ScheduleFields],
     ) -> Task | Callable[[Function], Task]:
         """Registers a function under its own name, or the one given. `timeout` is in seconds.
 
         `retry_on` and `never_on` say which failures are worth another attempt: classes of exceptions, or their names, which hold for what
         is derived from them, too; or exit codes. `Timeout` is an attempt that took too long.
+
+        With `cron` or `every`, a worker that starts with this app makes the recurring job of the task's name, or changes its schedule and
+        queue to what is written here; its priority, payload, options and pauses stay as they are. A schedule that is taken out of the code
+        leaves the job alone, since another app may have it: pause or delete it yourself.
         """
 
         def register(function: Function) -> Task:
@@ -115,7 +177,9 @@ class App:
                 max_snoozes=max_snoozes,
                 guarantee=guarantee,
             )
-            task = Task(name or function.__name__, function, queue, options, circuit)
+            known_as = name or function.__name__
+            declared = declared_schedule(known_as, function, schedule)
+            task = Task(known_as, function, queue, options, declared, circuit, app=self)
             self._add(task)
             return task
 
@@ -134,6 +198,39 @@ class App:
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
             raise Invalid(f"there is a task named {task.name!r} already; give this one another name=", field="name")
         self.tasks[task.name] = task
+
+
+class ScheduleFields(TypedDict, total=False):
+    """What `@app.task` may say about when; as in the API."""
+
+    cron: str | Sequence[str]
+    every: str
+    timezone: str
+    dst_gap: DstGap
+    dst_fold: DstFold
+    jitter_seconds: int
+    overlap: Overlap
+    catchup: Catchup
+
+
+def declared_schedule(name: str, function: Function, given: ScheduleFields) -> Schedule | None:
+    """Raises `Invalid` where it is written for a schedule that makes no sense, or a function that nobody would give its arguments."""
+    if unknown := sorted(set(given) - set(ScheduleFields.__annotations__)):
+        raise TypeError(f"task() got an unexpected keyword argument {unknown[0]!r}")
+    if not given:
+        return None
+    if ("cron" in given) == ("every" in given):
+        raise Invalid(f"task {name!r}: give either cron or every", field="cron")
+    try:
+        schedule = msgspec.convert(given, Schedule)
+        timetable_of(schedule, name, 0, None)
+    except (msgspec.ValidationError, Invalid) as error:
+        raise Invalid(f"task {name!r}: {str(error).replace('`$.', '`')}", field="schedule") from None
+    for parameter in inspect.signature(function).parameters.values():
+        is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.default is not parameter.empty
+        if parameter.name != "ctx" and not is_open:
+            raise Invalid(f"task {name!r}: on a schedule, nobody gives it its {parameter.name!r}; it needs a default", field="schedule")
+    return schedule
 
 
 def named_causes(causes: Sequence[Cause] | None) -> tuple[str | int, ...] | None:

@@ -183,6 +183,6 @@ def _view(row: Record) -> RunView:
 def _from_json(text: str) -> Any:
     try:
         return decode_json(text)
-    except msgspec.DecodeError:
-        # A result may be valid JSON and yet no text, such as an escaped lone surrogate: it is handed on as it is.
+    except (msgspec.DecodeError, RecursionError):
+        # A result may be valid JSON and yet no text, such as an escaped lone surrogate, or deeper than we are: it is handed on as it is.
         return msgspec.Raw(text)

@@ -10,11 +10,12 @@ CREATE FUNCTION foliot.submit(job jsonb) RETURNS uuid
     LANGUAGE plpgsql
     AS $_$
 declare
-    known constant text[] := array[
-        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds',
+    option_names constant text[] := array[
         'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee'
     ];
-    option_names constant text[] := known[11:];
+    known constant text[] := option_names || array[
+        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds'
+    ];
     at constant timestamptz := clock_timestamp();
     run_id uuid := encode(set_bit(set_bit(overlay(
         uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6

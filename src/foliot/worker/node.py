@@ -37,6 +37,7 @@ from foliot.store.workers import Beat
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.declared import declare_jobs
 from foliot.worker.executors.containment import choose
 from foliot.worker.executors.http import http
 from foliot.worker.executors.python import in_a_thread, on_the_loop
@@ -67,6 +68,7 @@ class WorkerNode:
         self._config = config
         self._clock = clock
         self._events = events
+        self._app = app
         self._queues = dict(queues)
         self._labels = dict(labels or {})
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
@@ -104,6 +106,7 @@ class WorkerNode:
         means, why_weak = self._containment.means, self._containment.why_weak
         self._events.emit(ContainmentIsWeak(means, why_weak) if why_weak else ContainmentChosen(means))
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
+        await declare_jobs(self._app, store=self._store, events=self._events)
         await self._register()
         await self._heartbeater.start()
         for service in self._services():

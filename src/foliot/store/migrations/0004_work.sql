@@ -113,13 +113,15 @@ create index logs_run on foliot.logs (run_id, token, part);
 -- Submits a one-off job from inside any transaction, in any language: it is there if and when that transaction commits. Answers with the run's
 -- id. The fields are those of `POST /v1/jobs`; a job on a schedule is made over there. No worker is woken, because a NOTIFY would make commits
 -- wait for each other: it is found when they next look, by default within a second. `aging_seconds` is for installations that set their own.
+-- It runs with the rights of its caller, who needs to read foliot.tasks and to read, insert into and update foliot.runs.
 create function foliot.submit(job jsonb) returns uuid language plpgsql as $$
 declare
-    known constant text[] := array[
-        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds',
+    option_names constant text[] := array[
         'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee'
     ];
-    option_names constant text[] := known[11:];
+    known constant text[] := option_names || array[
+        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds'
+    ];
     at constant timestamptz := clock_timestamp();
     run_id uuid := encode(set_bit(set_bit(overlay(
         uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6

@@ -65,7 +65,7 @@ where id = any (array(
         select id from foliot.runs
         where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
             and (task <> all (array(select task from closed)) or is_probe)
-            and (expires_at is null or expires_at > coalesce($5::timestamptz, clock_timestamp()))
+            and (expires_at is null or started_at is not null or expires_at > coalesce($5::timestamptz, clock_timestamp()))
         order by rank
         limit greatest(0, wanted.slots)
         for update skip locked

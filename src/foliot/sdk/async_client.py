@@ -1,0 +1,65 @@
+"""`AsyncClient`: the part of Foliot's HTTP API that submits jobs and waits for them, for code on an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from foliot.clock import SystemClock
+from foliot.errors import StoreUnavailable, Unreachable
+from foliot.sdk.client import Patience
+from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, path_of, pauses_for
+
+
+class AsyncClient:
+    """Use as an async context manager; it keeps its connection from one request to the next."""
+
+    def __init__(self, url: str = DEFAULT_URL, *, token: str = "", answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._wire = Wire(url, token=token, answer_seconds=answer_seconds)
+        self._http = httpx.AsyncClient(**self._wire.settings)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def create_job(self, job: Mapping[str, Any]) -> Answer:
+        return await self._repeated("/v1/jobs", job)
+
+    async def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
+        return await self._repeated("/v1/jobs/batch", batch_of(jobs, idempotency_key))
+
+    async def get_job(self, reference: str) -> Answer:
+        return await self._answer("GET", path_of(reference))
+
+    async def wait_for_job(self, job_id: str, timeout: float | None = None) -> Answer:
+        """As the plain client's: `TimeoutError` when it has not ended so many seconds later."""
+        patience = Patience(job_id, timeout)
+        while True:
+            try:
+                answer = await self.get_job(job_id)
+            except (Unreachable, StoreUnavailable) as error:
+                patience.lost(error)
+            else:
+                if patience.is_over(answer.document):
+                    return answer
+            await SystemClock().sleep(patience.pause())
+
+    async def _repeated(self, path: str, body: Mapping[str, Any]) -> Answer:
+        for pause in pauses_for(body):
+            try:
+                return await self._answer("POST", path, body)
+            except (Unreachable, StoreUnavailable):
+                await SystemClock().sleep(pause)
+        return await self._answer("POST", path, body)
+
+    async def _answer(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+        sent = self._wire.request(body)
+        try:
+            answer = await self._http.request(method, path, **sent)
+        except httpx.HTTPError as error:
+            raise self._wire.failure(error, is_reading=method == "GET") from None
+        return self._wire.understood(self._wire.content_of(answer))

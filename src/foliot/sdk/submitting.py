@@ -1,0 +1,123 @@
+"""What a task can be asked to do: be submitted, now or later, one or many, over HTTP or inside a transaction.
+
+    send_invoice.submit(customer_id=7)
+    send_invoice.submit_at(timedelta(hours=1), customer_id=7)
+    send_invoice.submit_many([{"customer_id": 7}, {"customer_id": 8}])
+    send_invoice.submit_in(connection, customer_id=7)
+    send_invoice.with_options(priority=5, idempotency_key="order 7").submit(customer_id=7)
+
+Each has a twin for async code, whose name ends in `_async`: `await send_invoice.submit_async(customer_id=7)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from foliot.errors import Invalid
+from foliot.sdk.handle import Handle
+from foliot.sdk.server import Server
+from foliot.sdk.transactions import submit_in, submit_in_async
+
+Job = dict[str, Any]
+Payload = Mapping[str, Any]
+
+
+class Submitting:
+    """What a task and a task with options have in common."""
+
+    __slots__ = ()
+
+    def fields(self) -> Job:
+        """Those of the API, but for the payload."""
+        raise NotImplementedError  # pragma: no cover
+
+    def server(self) -> Server:
+        raise NotImplementedError  # pragma: no cover
+
+    def submit(self, /, **payload: Any) -> Handle:
+        """Submits a job of this task, to start as soon as a worker is free. The keyword arguments are those of the function."""
+        return self._create(self._job(payload))
+
+    def submit_at(self, when: datetime | timedelta, /, **payload: Any) -> Handle:
+        """Submits a job that starts at an instant, or so much later."""
+        return self._create(self._job(payload) | due(when))
+
+    def submit_many(self, payloads: Sequence[Payload], /) -> list[Handle]:
+        """Submits up to 10,000 jobs, all of them or none; a handle each, in their order."""
+        if not payloads:
+            return []
+        jobs, key = self._jobs(payloads)
+        return self._handles(self.server().client().create_jobs(jobs, idempotency_key=key).document["items"])
+
+    def submit_in(self, connection: Any, /, **payload: Any) -> Handle:
+        """Submits a job inside the transaction of a psycopg connection, or of a connection or session of SQLAlchemy."""
+        return Handle(submit_in(connection, self._transactional(payload)), server=self.server())
+
+    async def submit_async(self, /, **payload: Any) -> Handle:
+        return await self._create_async(self._job(payload))
+
+    async def submit_at_async(self, when: datetime | timedelta, /, **payload: Any) -> Handle:
+        return await self._create_async(self._job(payload) | due(when))
+
+    async def submit_many_async(self, payloads: Sequence[Payload], /) -> list[Handle]:
+        if not payloads:
+            return []
+        jobs, key = self._jobs(payloads)
+        async with self.server().async_client() as client:
+            return self._handles((await client.create_jobs(jobs, idempotency_key=key)).document["items"])
+
+    async def submit_in_async(self, connection: Any, /, **payload: Any) -> Handle:
+        """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and `AsyncSession`."""
+        return Handle(await submit_in_async(connection, self._transactional(payload)), server=self.server())
+
+    def _job(self, payload: Payload) -> Job:
+        return self.fields() | ({"payload": dict(payload)} if payload else {})
+
+    def _jobs(self, payloads: Sequence[Payload]) -> tuple[list[Job], str | None]:
+        """An idempotency key is that of the whole batch."""
+        jobs = [self._job(payload) for payload in payloads]
+        keys = {job.pop("idempotency_key", None) for job in jobs}
+        return jobs, keys.pop()
+
+    def _transactional(self, payload: Payload) -> Job:
+        job = self._job(payload)
+        if "idempotency_key" in job:
+            raise Invalid("idempotency_key: the transaction itself happens once or not at all; use unique", field="idempotency_key")
+        return job
+
+    def _create(self, job: Job) -> Handle:
+        return self._handles([self.server().client().create_job(job).document])[0]
+
+    async def _create_async(self, job: Job) -> Handle:
+        async with self.server().async_client() as client:
+            return self._handles([(await client.create_job(job)).document])[0]
+
+    def _handles(self, made: Sequence[Mapping[str, Any]]) -> list[Handle]:
+        return [Handle(job["id"], server=self.server(), is_new=job["created"]) for job in made]
+
+
+class Prepared(Submitting):
+    """A task with options, as `with_options` returns it."""
+
+    __slots__ = ("_fields", "_server")
+
+    def __init__(self, fields: Job, server: Server) -> None:
+        self._fields = fields
+        self._server = server
+
+    def fields(self) -> Job:
+        return dict(self._fields)
+
+    def server(self) -> Server:
+        return self._server
+
+
+def due(when: datetime | timedelta) -> Job:
+    """The field that says when."""
+    if isinstance(when, timedelta):
+        return {"delay_seconds": max(when.total_seconds(), 0.0)}
+    if when.tzinfo is None:
+        raise Invalid(f"when: {when.isoformat()} has no time zone; which instant is meant?", field="when")
+    return {"schedule_time": when.isoformat()}

@@ -1,0 +1,74 @@
+"""Makes the recurring jobs that an app declares with `@app.task(cron=...)`, or changes them to what the code says now.
+
+Any number of workers may start at once, and start again: what is there already is left as it is, and a change is fenced by the version of
+the job. Only its schedule and its queue are the code's; a job that was paused stays so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from foliot.events import EventBus, JobDeclared, JobNotDeclared
+from foliot.model.ids import new_id, shard_of
+from foliot.model.job import RecurringJob, resumed, scheduled_from
+from foliot.model.schedule import Schedule
+from foliot.sdk.app import App, Task
+from foliot.store.hints import JOBS_TOPIC
+from foliot.store.store import Store
+
+# A job that fires every second may do so between our reading and our writing.
+ATTEMPTS = 10
+
+
+async def declare_jobs(app: App, *, store: Store, events: EventBus) -> None:
+    for task in app.tasks.values():
+        if task.schedule is not None:
+            await _declare(task, task.schedule, store=store, events=events)
+
+
+async def _declare(task: Task, schedule: Schedule, *, store: Store, events: EventBus) -> None:
+    for _ in range(ATTEMPTS):
+        job = await store.jobs.get_job(None, task.name)
+        if job is not None and job.task != task.name:
+            events.emit(JobNotDeclared(task.name, f"there is a job of that name, for the task {job.task!r}"))
+            return
+        if job is not None and (job.schedule, job.queue) == (schedule, task.queue):
+            return
+        if await (_make(task, schedule, store) if job is None else _change(job, task, schedule, store)):
+            store.hints.send([JOBS_TOPIC])
+            events.emit(JobDeclared(task.name, is_new=job is None))
+            return
+    events.emit(JobNotDeclared(task.name, "it is being changed by others all the time"))
+
+
+async def _make(task: Task, schedule: Schedule, store: Store) -> bool:
+    job_id, now = new_id(), await store.jobs.database_now()
+    job = RecurringJob(
+        id=job_id,
+        name=task.name,
+        task=task.name,
+        queue=task.queue,
+        priority=0,
+        schedule=schedule,
+        payload=None,
+        options=None,
+        version=1,
+        runs_left=None,
+        next_at=None,
+        fire_at=None,
+        paused_at=None,
+        paused_until=None,
+        paused_reason=None,
+        created_at=now,
+        updated_at=now,
+        shard=shard_of(job_id),
+    )
+    return await store.jobs.insert_job(scheduled_from(job, now))
+
+
+async def _change(job: RecurringJob, task: Task, schedule: Schedule, store: Store) -> bool:
+    now = await store.jobs.database_now()
+    unchanged, first_missed, last_missed = resumed(job, now)
+    changed = replace(job, schedule=schedule, queue=task.queue, next_at=None, calendar=None, calendar_version=None)
+    version = await store.jobs.change_job(job, scheduled_from(changed, now), first_missed, last_missed, unchanged.next_at)
+    return version is not None
