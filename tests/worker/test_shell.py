@@ -304,3 +304,20 @@ def test_a_command_that_stops_the_launcher_is_ended_all_the_same(loop: Loop, mon
     mark = next(unique)
     loop.stop(f"kill -STOP $PPID; echo started; sleep {mark}", when_prints=b"started")
     assert gone(mark)
+
+
+def test_a_stop_while_the_last_output_is_waited_for_changes_nothing(loop: Loop) -> None:
+    mark = next(unique)
+
+    async def execute() -> Attempted:
+        context = KeptContext()
+        running = asyncio.ensure_future(loop.execute({"command": f"sleep {mark} & echo done; exit 3"}, context))
+        await context.prints(b"done")
+        await asyncio.sleep(0.3)
+        running.cancel()
+        return await running
+
+    attempted = loop.run(execute())
+    assert attempted.error is not None
+    assert attempted.error.message == "exit code 3"
+    assert gone(mark)

@@ -44,6 +44,8 @@ class Task:
     function: Function
     queue: str
     options: RunOptions
+    in_process: bool = False
+    """Whether it runs in a Python process of its own."""
 
     @property
     def is_async(self) -> bool:
@@ -73,6 +75,7 @@ class App:
         retries: int | None = None,
         timeout: float | None = None,
         backoff: Backoff | None = None,
+        process: bool = False,
     ) -> Callable[[Function], Task]: ...
 
     def task(
@@ -85,12 +88,16 @@ class App:
         retries: int | None = None,
         timeout: float | None = None,
         backoff: Backoff | None = None,
+        process: bool = False,
     ) -> Task | Callable[[Function], Task]:
-        """Registers a function under its own name, or the one given. `timeout` is in seconds."""
+        """Registers a function under its own name, or the one given. `timeout` is in seconds.
+
+        `process=True` runs it in a Python process of its own: for code that must be killable, or that keeps a core busy.
+        """
 
         def register(function: Function) -> Task:
             options = RunOptions(retries=retries, timeout_seconds=timeout, backoff=backoff)
-            task = Task(name or function.__name__, function, queue, options)
+            task = Task(name or function.__name__, function, queue, options, process)
             self._add(task)
             return task
 
@@ -104,6 +111,8 @@ class App:
             msgspec.convert(msgspec.to_builtins(task.options), RunOptions)
         except msgspec.ValidationError as error:
             raise Invalid(f"task {task.name!r}: {str(error).replace('`$.', '`')}", field="options") from None
+        if task.in_process and not re.fullmatch(r"[\w.]+", getattr(task.function, "__qualname__", "")):
+            raise Invalid(f"task {task.name!r}: process=True takes a function at the top of a module", field="process")
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
             raise Invalid(f"there is a task named {task.name!r} already; give this one another name=", field="name")
         self.tasks[task.name] = task

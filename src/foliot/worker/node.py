@@ -30,6 +30,7 @@ from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.executors.containment import choose
 from foliot.worker.executors.http import http
+from foliot.worker.executors.processes import ProcessPool, in_a_process
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
@@ -53,6 +54,7 @@ class WorkerNode:
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
         self._containment = choose(config)
+        self._processes = ProcessPool(self._containment)
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
         self._attempts = Attempts(tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended)
@@ -88,6 +90,7 @@ class WorkerNode:
             await service.stop()
         with suppress(StoreUnavailable):
             await self._store.workers.remove_worker(self._worker_id)
+        await self._processes.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def hurry(self) -> None:
@@ -106,7 +109,9 @@ class WorkerNode:
             "simulate": KnownTask(simulate(self._clock), defaults),
         }
         for task in app.tasks.values():
-            if task.is_async:
+            if task.in_process:
+                executor = in_a_process(task.function, self._processes, result_max_bytes=limit)
+            elif task.is_async:
                 executor = on_the_loop(task.function, result_max_bytes=limit)
             else:
                 executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)

@@ -128,14 +128,14 @@ class Contained:
             if self._output not in self._open or not self._read_output():
                 return
 
-    async def ask_and_wait(self) -> None:
+    async def ask_and_wait(self, seconds: float | None = None) -> None:
         """Asks the command to end, and waits for that. What does not go in time dies with `end`."""
         with suppress(OSError):
             os.write(self._control, b"T")
         # Not asyncio.timeout: in a task that is being cancelled, early releases of Python 3.11 let it raise CancelledError instead.
         ending = asyncio.ensure_future(self.verdict())
         try:
-            await asyncio.wait([ending], timeout=END_SECONDS)
+            await asyncio.wait([ending], timeout=END_SECONDS if seconds is None else seconds)
         finally:
             ending.cancel()
 
