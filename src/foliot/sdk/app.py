@@ -9,7 +9,7 @@
         return f"sent to {customer_id}"
 
 `foliot worker shop.tasks:app` then runs jobs that name `send_invoice`, with the job's payload as keyword arguments. Async functions run on
-the worker's event loop, plain ones in threads.
+the worker's event loop, plain ones in threads, and those declared with `process=True` in Python processes that can be killed.
 """
 
 from __future__ import annotations
