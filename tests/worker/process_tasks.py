@@ -50,6 +50,11 @@ def echo(text: str) -> str:
 
 
 @app.task(process=True)
+def chatter(size: int) -> None:
+    print("x" * size, end="")
+
+
+@app.task(process=True)
 def die(how: str) -> None:
     print("last words")
     if how == "exit":

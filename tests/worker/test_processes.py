@@ -69,6 +69,13 @@ async def test_a_process_is_used_again_and_keeps_outputs_apart(pool: Pool) -> No
     assert results[0]["pid"] == results[1]["pid"]
 
 
+async def test_all_that_was_printed_before_the_answer_is_kept(pool: Pool) -> None:
+    for _ in range(20):
+        context = KeptContext(limit=1_000_000)
+        await pool.run("chatter", context, size=300_000)
+        assert len(context.output) == 300_000
+
+
 async def test_attempts_at_once_have_processes_of_their_own(pool: Pool) -> None:
     found = await asyncio.gather(*(pool.run("describe", a=n) for n in range(3)))
     answers = [json.loads(attempted.result or "") for attempted in found]

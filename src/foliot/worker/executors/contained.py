@@ -285,6 +285,10 @@ class Contained:
             self._open.discard(descriptor)
             asyncio.get_running_loop().remove_reader(descriptor)
             os.close(descriptor)
+            # The number may come back as another of ours.
+            self._output, self._told, self._control = (
+                -1 if number == descriptor else number for number in (self._output, self._told, self._control)
+            )
 
 
 def _verdict(word: bytes, text: str) -> Verdict:
