@@ -9,7 +9,8 @@
         return f"sent to {customer_id}"
 
 `foliot worker shop.tasks:app` then runs jobs that name `send_invoice`, with the job's payload as keyword arguments. Async functions run on
-the worker's event loop, plain ones in threads. `send_invoice.submit(customer_id=7)` submits such a job from anywhere.
+the worker's event loop, plain ones in threads, and those declared with `process=True` in Python processes that can be killed.
+`send_invoice.submit(customer_id=7)` submits such a job from anywhere.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Task(Submitting):
     schedule: Schedule | None = None
     """Of the recurring job that a worker makes when it starts."""
     circuit: Circuit | None = None
+    in_process: bool = False
+    """Whether it runs in a Python process of its own."""
     app: App = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -137,6 +140,7 @@ class App:
         retry_on: Sequence[Cause] | None = None,
         never_on: Sequence[Cause] | None = None,
         max_snoozes: int | None = None,
+        process: bool = False,
         **schedule: Unpack[ScheduleFields],
     ) -> Callable[[Function], Task]: ...
 
@@ -155,12 +159,15 @@ class App:
         retry_on: Sequence[Cause] | None = None,
         never_on: Sequence[Cause] | None = None,
         max_snoozes: int | None = None,
+        process: bool = False,
         **schedule: Unpack[ScheduleFields],
     ) -> Task | Callable[[Function], Task]:
         """Registers a function under its own name, or the one given. `timeout` is in seconds.
 
         `retry_on` and `never_on` say which failures are worth another attempt: classes of exceptions, or their names, which hold for what
         is derived from them, too; or exit codes. `Timeout` is an attempt that took too long.
+
+        `process=True` runs it in a Python process of its own: for code that must be killable, or that keeps a core busy.
 
         With `cron` or `every`, a worker that starts with this app makes the recurring job of the task's name, or changes its schedule and
         queue to what is written here; its priority, payload, options and pauses stay as they are. A schedule that is taken out of the code
@@ -179,7 +186,7 @@ class App:
             )
             known_as = name or function.__name__
             declared = declared_schedule(known_as, function, schedule)
-            task = Task(known_as, function, queue, options, declared, circuit, app=self)
+            task = Task(known_as, function, queue, options, declared, circuit, process, app=self)
             self._add(task)
             return task
 
@@ -195,6 +202,8 @@ class App:
             raise Invalid(f"task {task.name!r}: {str(error).replace('`$.', '`')}", field="options") from None
         if task.options.guarantee == "transactional" and not task.is_async:
             raise Invalid(f"task {task.name!r}: a transactional task is an async function: it awaits its connection", field="guarantee")
+        if task.in_process and not re.fullmatch(r"[\w.]+", getattr(task.function, "__qualname__", "")):
+            raise Invalid(f"task {task.name!r}: process=True takes a function at the top of a module", field="process")
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
             raise Invalid(f"there is a task named {task.name!r} already; give this one another name=", field="name")
         self.tasks[task.name] = task

@@ -40,6 +40,7 @@ from foliot.worker.completer import Completer
 from foliot.worker.declared import declare_jobs
 from foliot.worker.executors.containment import choose
 from foliot.worker.executors.http import http
+from foliot.worker.executors.processes import ProcessPool, in_a_process
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
@@ -79,6 +80,7 @@ class WorkerNode:
         self.is_draining = asyncio.Event()
         """Set when an operator asks this worker to finish what it has and stop."""
         self._containment = choose(config)
+        self._processes = ProcessPool(self._containment)
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
@@ -127,6 +129,7 @@ class WorkerNode:
         await self._heartbeater.stop()
         with suppress(StoreUnavailable):
             await self._store.workers.remove_worker(self._worker_id)
+        await self._processes.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def drained(self) -> None:
@@ -159,6 +162,8 @@ class WorkerNode:
                     limit_seconds=task.options.timeout_seconds or self._config.timeout_seconds,
                     result_max_bytes=limit,
                 )
+            elif task.in_process:
+                executor = in_a_process(task.function, self._processes, result_max_bytes=limit)
             elif task.is_async:
                 executor = on_the_loop(task.function, result_max_bytes=limit)
             else:

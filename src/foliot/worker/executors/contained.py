@@ -128,14 +128,14 @@ class Contained:
             if self._output not in self._open or not self._read_output():
                 return
 
-    async def ask_and_wait(self) -> None:
+    async def ask_and_wait(self, seconds: float | None = None) -> None:
         """Asks the command to end, and waits for that. What does not go in time dies with `end`."""
         with suppress(OSError):
             os.write(self._control, b"T")
         # Not asyncio.timeout: in a task that is being cancelled, early releases of Python 3.11 let it raise CancelledError instead.
         ending = asyncio.ensure_future(self.verdict())
         try:
-            await asyncio.wait([ending], timeout=END_SECONDS)
+            await asyncio.wait([ending], timeout=END_SECONDS if seconds is None else seconds)
         finally:
             ending.cancel()
 
@@ -285,6 +285,10 @@ class Contained:
             self._open.discard(descriptor)
             asyncio.get_running_loop().remove_reader(descriptor)
             os.close(descriptor)
+            # The number may come back as another of ours.
+            self._output, self._told, self._control = (
+                -1 if number == descriptor else number for number in (self._output, self._told, self._control)
+            )
 
 
 def _verdict(word: bytes, text: str) -> Verdict:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,10 +61,12 @@ def shell(config: Config, containment: Containment, hidden: Sequence[Path] = ())
         async with Contained(command_for(asked, config, sandbox), containment, context.write) as contained:
             try:
                 verdict = await contained.verdict()
-                await contained.drained()
             except asyncio.CancelledError:
                 await contained.ask_and_wait()
                 raise
+            # What ended in time did so, even if a child of it prints on beyond the limit.
+            with suppress(asyncio.CancelledError):
+                await contained.drained()
         return judge(verdict)
 
     return execute

@@ -1,0 +1,170 @@
+"""Sandboxes of commands: what they keep from a command, what they cost it, and that nothing runs without the one it was to get."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliot.config import Config
+from foliot.model.outcome import Attempted, Ending
+from foliot.worker.executors.containment import Containment, Means, choose
+from foliot.worker.executors.shell import shell
+from tests.support.containment import require_means
+from tests.support.contexts import KeptContext
+
+NO_BUBBLEWRAP = Containment(Means.LAUNCHER)
+
+
+async def run(config: Config | None = None, /, *, containment: Containment | None = None, **payload: Any) -> tuple[Attempted, str]:
+    config, context = config or Config(), KeptContext()
+    attempted = await shell(config, containment or choose(config), [Path(config.data)])(payload, context)
+    return attempted, context.output.decode(errors="replace")
+
+
+def error_of(attempted: Attempted) -> tuple[str, str]:
+    assert attempted.ending is Ending.FAILED
+    assert attempted.error is not None
+    return attempted.error.kind, attempted.error.message
+
+
+@pytest.fixture
+def bubblewrap() -> None:
+    require_means("bubblewrap")
+
+
+@pytest.mark.parametrize("sandbox", ["process", "bubblewrap"])
+@pytest.mark.parametrize(
+    ("limit", "script", "how"),
+    [
+        ({"memory_mb": 200}, "x = bytearray(400_000_000)", "MemoryError"),
+        ({"cpu_seconds": 1}, "while True: pass", "killed by SIGXCPU"),
+        (
+            {"file_size_mb": 1},
+            "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); open('f', 'wb').write(bytes(2_000_000))",
+            "SIGXFSZ",
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+async def test_limits_hold(bubblewrap: None, tmp_path: Path, sandbox: str, limit: dict[str, Any], script: str, how: str) -> None:
+    command = f"cd {'/tmp' if sandbox == 'bubblewrap' else tmp_path}; exec {sys.executable} -I -S -c {shlex.quote(script)}"
+    if sandbox == "bubblewrap" and os.geteuid() == 0:
+        # Nobody may not be allowed into the directory of this interpreter.
+        if not Path("/usr/bin/python3").exists():
+            pytest.skip("needs /usr/bin/python3")
+        command = command.replace(sys.executable, "/usr/bin/python3")
+    attempted, output = await run(command=command, sandbox=sandbox, **limit)
+    assert how in output + error_of(attempted)[1]
+
+
+async def test_the_number_of_processes_is_limited(bubblewrap: None) -> None:
+    attempted, output = await run(command="for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; wait", sandbox="bubblewrap", processes=4)
+    assert attempted.ending is Ending.FAILED
+    assert "fork" in output
+
+
+async def test_root_can_not_be_limited_in_processes_and_so_is_refused() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    attempted, output = await run(command="echo ran", sandbox="process", processes=4)
+    assert error_of(attempted)[0] == "SandboxUnavailable"
+    assert output == ""
+
+
+async def test_the_file_system_is_read_only_and_tmp_is_private(bubblewrap: None, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2")
+    outside = Path("/var/tmp/foliot-test-outside")
+    _, output = await run(command=f"cat {secret}; touch {outside} /etc/x; pwd; echo mine > /tmp/f; cat /tmp/f", sandbox="bubblewrap")
+    assert "hunter2" not in output
+    assert output.endswith("/tmp\nmine\n")
+    assert not outside.exists()
+    assert not Path("/etc/x").exists()
+    assert not Path("/tmp/f").exists()
+
+
+async def test_the_worker_s_own_files_are_hidden(bubblewrap: None) -> None:
+    data = Path("/var/tmp") / f"foliot-test-{os.getpid()}"
+    data.mkdir(mode=0o755)
+    try:
+        (data / "key").write_text("hunter2")
+        _, seen = await run(Config(data=str(data)), command=f"cat {data}/key")
+        _, hidden = await run(Config(data=str(data)), command=f"cat {data}/key; ls {data}", sandbox="bubblewrap")
+    finally:
+        (data / "key").unlink()
+        data.rmdir()
+    assert seen == "hunter2"
+    assert "hunter2" not in hidden
+
+
+async def test_neither_other_processes_nor_their_environments_are_to_be_seen(bubblewrap: None) -> None:
+    for sandbox in ("none", "bubblewrap"):
+        _, output = await run(command="ls -d /proc/[0-9]* | wc -l", sandbox=sandbox)
+        assert int(output) < 10
+
+
+async def test_there_is_no_network_unless_it_is_asked_for_and_allowed(bubblewrap: None) -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connect = f"exec /usr/bin/env bash -c 'echo > /dev/tcp/127.0.0.1/{port}'"
+    async with server:
+        assert (await run(command=connect, sandbox="bubblewrap"))[0].ending is Ending.FAILED
+        assert (await run(command=connect, sandbox="bubblewrap", network=True))[0].ending is Ending.SUCCEEDED
+        refused, output = await run(Config(sandbox_network=False), command=connect, sandbox="bubblewrap", network=True)
+    assert (error_of(refused)[0], output) == ("Invalid", "")
+
+
+async def test_root_becomes_nobody(bubblewrap: None) -> None:
+    _, output = await run(command="id -u; id -G; grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status", sandbox="bubblewrap")
+    user, groups, capabilities, no_new_rights = output.splitlines()
+    assert user == str(65_534 if os.geteuid() == 0 else os.geteuid())
+    assert groups != "0"
+    assert int(capabilities.split()[1], 16) == 0
+    assert no_new_rights.split()[1] == "1"
+
+
+@pytest.mark.parametrize("payload", [{"sandbox": "bubblewrap"}, {"sandbox": "bubblewrap", "memory_mb": 100}])
+async def test_a_sandbox_that_can_not_be_had_is_an_error_and_nothing_runs(payload: dict[str, Any]) -> None:
+    attempted, output = await run(containment=NO_BUBBLEWRAP, command="echo ran", **payload)
+    assert error_of(attempted)[0] == "SandboxUnavailable"
+    assert output == ""
+
+
+async def test_a_bubblewrap_that_refuses_is_an_error_and_nothing_runs(tmp_path: Path) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    attempted, output = await run(containment=Containment(Means.LAUNCHER, str(fake)), command="echo ran", sandbox="bubblewrap")
+    assert error_of(attempted) == ("NotStarted", "bwrap: No permissions to create a new namespace")
+    assert output == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "payload", "field"),
+    [
+        (Config(sandbox="process"), {"sandbox": "none"}, "sandbox"),
+        (Config(sandbox="bubblewrap"), {"sandbox": "process"}, "sandbox"),
+        (Config(), {"sandbox": "none", "memory_mb": 100}, "sandbox"),
+        (Config(sandbox_memory_mb=100), {"memory_mb": 101}, "memory_mb"),
+        (Config(sandbox_cpu_seconds=1), {"cpu_seconds": 2}, "cpu_seconds"),
+        (Config(), {"sandbox": "process", "network": False}, "network"),
+    ],
+)
+async def test_a_command_may_ask_for_less_freedom_only(config: Config, payload: dict[str, Any], field: str) -> None:
+    attempted, output = await run(config, command="echo ran", **payload)
+    kind, message = error_of(attempted)
+    assert (kind, output) == ("Invalid", "")
+    assert f"`{field}`" in message
+
+
+async def test_what_is_configured_holds_for_commands_that_do_not_say() -> None:
+    _, output = await run(Config(sandbox_memory_mb=100, sandbox_cpu_seconds=7), command="ulimit -v; ulimit -t")
+    assert output == "102400\n7\n"
+    _, output = await run(Config(sandbox_memory_mb=100), command="ulimit -v", memory_mb=50)
+    assert output == "51200\n"
