@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import SplitResult, quote, urlsplit
 
 import httpx
@@ -105,11 +105,11 @@ class Client:
         )
 
     @classmethod
-    def from_environment(cls) -> Client:
+    def from_environment(cls) -> Self:
         """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN if there is one."""
         return cls(os.environ.get("FOLIOT_URL") or DEFAULT_URL, token=os.environ.get("FOLIOT_TOKEN", ""))
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
