@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,6 +18,7 @@ from foliot.api import log_stream
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
+from foliot.sdk.operations import LogEvent, Operations
 from foliot.store.logs import LogPart, ProgressNote
 from foliot.store.store import Store
 from tests.support.processes import FoliotProcess
@@ -249,3 +251,39 @@ async def test_who_waits_for_a_silent_run_hears_that_we_are_there(
         assert (await stream.rest())[-1][2]["state"] == "succeeded"
     await ending
     assert stream.comments >= 1
+
+
+@pytest.mark.process
+async def test_the_client_goes_on_when_the_server_was_restarted(store: Store, database_url: str, free_port: int) -> None:
+    run_id, token = await running(store)
+    environment = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": str(free_port)}
+    seen: list[LogEvent] = []
+
+    def follow() -> None:
+        with Operations(f"http://127.0.0.1:{free_port}") as following:
+            seen.extend(following.follow_logs(str(run_id)))
+
+    async with FoliotProcess("server", environment=environment) as server:
+        await server.event("ProcessStarted", part="server")
+        await write(store, run_id, token, 0, b"one\n")
+        task = asyncio.create_task(asyncio.to_thread(follow))
+        await until(lambda: _are(seen, 1))
+        server.kill_tree()
+    await write(store, run_id, token, 4, b"two\n")
+    async with FoliotProcess("server", environment=environment) as server:
+        await until(lambda: _are(seen, 2))
+        await end(store, run_id, token, b"one\ntwo\nthree\n")
+        await task
+    assert "".join(event.data["text"] for event in seen if event.kind == "output") == "one\ntwo\nthree\n"
+    assert (seen[-1].kind, seen[-1].data["status"]) == ("end", "completed")
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+async def _are(seen: list[LogEvent], count: int) -> bool:
+    return len(seen) >= count

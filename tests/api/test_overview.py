@@ -10,9 +10,10 @@ import pytest
 
 from foliot.model.ids import new_id
 from foliot.model.states import RunState
-from foliot.store import overview, queries
+from foliot.store import overview
 from foliot.store.hints import HintListener, worker_topic
 from foliot.store.store import Store
+from tests.support.plans import rows_read
 from tests.support.runs import claim, finish, insert
 from tests.support.waiting import until
 
@@ -127,9 +128,7 @@ class TestQueues:
             """
         )
         await sql.execute("analyze foliot.runs")
-        statement = await sql.prepare(queries.load("overview")[name].sql)
-        (explained,) = await statement.explain(*arguments, analyze=True)
-        assert _rows_read(explained["Plan"]) < 2000
+        assert await rows_read(sql, "overview", name, *arguments) < 2000
 
 
 async def test_totals(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
@@ -149,13 +148,6 @@ async def test_totals(client: httpx.AsyncClient, store: Store, sql: Any) -> None
     assert (stats["finished"]["states"], stats["finished"]["more"]) == ({"succeeded": 2, "failed": 1, "cancelled": 0, "skipped": 0}, False)
     assert stats["workers"] == {"living": 1, "draining": 0, "slots": 3}
     assert stats["schedulers"] == {"living": 0, "shards": 100, "owned_shards": 7}
-
-
-def _rows_read(node: dict[str, Any]) -> float:
-    own = 0.0
-    if node.get("Relation Name", "").startswith(("runs", "history")):
-        own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-    return float(own + sum(_rows_read(child) for child in node.get("Plans", ())))
 
 
 async def _true(value: bool) -> bool:
