@@ -12,10 +12,13 @@ import foliot
 from foliot.events import EventBus
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
+from foliot.model.run import RunOptions
 from foliot.model.states import RunState
 from foliot.store.logs import LogPart, Logs, ProgressNote
 from foliot.store.store import Store
+from foliot.worker.attempts import Attempts, Running
 from foliot.worker.live_output import LiveOutput
+from foliot.worker.log_writer import LogWriter
 from tests.support.runs import WORKER, claim, insert
 from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
@@ -89,6 +92,27 @@ async def test_the_short_and_the_silent_write_nothing(store: Store, monkeypatch:
         views = [await ended(store, run) for run in runs]
     assert views[0].output == b"one\n"
     assert written == []
+
+
+async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(store: Store, sql: Any, events: EventBus) -> None:
+    run_id = await insert(store)
+    (claimed,) = await claim(store)
+    running = Running(claimed, RunOptions(), 100)
+    attempts = Attempts(tasks={}, slots={}, output_max_bytes=100, on_outcome=lambda *_: None)
+    attempts._running[run_id, claimed.token] = running
+    writer = LogWriter(store=store, attempts=attempts, clock=store.database.clock, events=events)
+    writer.worker_id = WORKER
+    running.write(b"one")
+    running.context.progress(1.0)
+    await writer.run_once()
+    assert (await parts(sql), await sql.fetchval("select progress from foliot.runs")) == ([], None)
+    await writer.run_once()
+    assert await parts(sql) == [(0, b"one")]
+    assert await sql.fetchval("select progress ->> 'share' from foliot.runs") == "1.0"
+    # Nothing new, nothing written.
+    await sql.execute("update foliot.runs set progress = null")
+    await writer.run_once()
+    assert (await parts(sql), await sql.fetchval("select progress from foliot.runs")) == ([(0, b"one")], None)
 
 
 async def test_what_can_not_be_written_is_written_later_and_once(
