@@ -13,9 +13,9 @@ from foliot.api.routes import run_lists
 from foliot.model.ids import first_id_of, new_id, tick_run_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
-from foliot.store import queries
 from foliot.store.store import Store
 from tests.support.jobs import make_job
+from tests.support.plans import rows_read
 from tests.support.runs import WORKER, claim, finish, insert
 
 
@@ -238,16 +238,25 @@ class TestWhatAPageCosts:
     @pytest.mark.usefixtures("many")
     @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running"])
     async def test_it_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
-        await sql.execute("set plan_cache_mode = force_generic_plan")
-        statement = await sql.prepare(queries.load("run_lists")["list_runs"].sql)
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
         arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51)
-        (explained,) = await statement.explain(*arguments, analyze=True)
-        read = rows_read(explained["Plan"])
-        assert 20 <= read < 1000, explained
+        assert 20 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
+    @pytest.mark.usefixtures("many")
+    async def test_so_do_the_runs_of_a_job(self, sql: Any) -> None:
+        await sql.execute(
+            "update foliot.history set job_id = $1, tick_at = created_at + ('x' || right(id::text, 8))::bit(32)::int * interval '1 s'",
+            UUID(int=7),
+        )
+        await sql.execute("vacuum analyze foliot.history")
+        since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+        arguments = (UUID(int=7), until, UUID(int=0), 51, since, None, None, None, None, 51)
+        assert 51 <= await rows_read(sql, "run_lists", "list_job_runs", *arguments) < 1000
 
-def rows_read(node: dict[str, Any]) -> float:
-    """How many rows of tables a plan looked at."""
-    own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] if "Relation Name" in node else 0
-    return float(own + sum(rows_read(child) for child in node.get("Plans", ())))
+    @pytest.mark.usefixtures("many")
+    async def test_so_do_dead_letters(self, sql: Any) -> None:
+        since, until = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=9)
+        listed = (since, until, UUID(int=0), 11, None, None, None, False, 11)
+        assert 11 <= await rows_read(sql, "dead_letters", "list_dead_letters", *listed) < 100
+        grouped = (since, until, 10, None, None, False, 10)
+        assert 10 <= await rows_read(sql, "dead_letters", "group_dead_letters", *grouped) < 100

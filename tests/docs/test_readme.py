@@ -102,6 +102,7 @@ async def test_following_the_readme_works(tmp_path: Path) -> None:
     assert '"task":"send_invoice","queue":"mail"' in everything
     assert '"outcome":"succeeded"' in everything
     assert "2026-03-29T03:00:00+02:00\n2026-03-30T02:30:00+02:00\n2026-03-31T02:30:00+02:00\nat 09:00, on Monday to Friday\n" in outputs
+    assert "begins\nends\nit failed\n" in everything
     assert outputs[-1].startswith("id        ")
     assert "\n\n42\n" in outputs[-1]
     assert "thumbnails  active  every 1h" in outputs[-1]

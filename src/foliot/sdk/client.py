@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import msgspec
@@ -43,11 +43,11 @@ class Client:
         self._http = httpx.Client(**self._wire.settings)
 
     @classmethod
-    def from_environment(cls) -> Client:
+    def from_environment(cls) -> Self:
         """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN if there is one."""
         return cls(os.environ.get("FOLIOT_URL") or DEFAULT_URL, token=os.environ.get("FOLIOT_TOKEN", ""))
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

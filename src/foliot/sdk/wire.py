@@ -96,7 +96,7 @@ class Wire:
     def content_of(self, answer: httpx.Response) -> bytes:
         """The body of a good answer. Everything else is raised."""
         if not answer.is_success:
-            raise self._refusal(answer)
+            raise self.refusal(answer)
         return answer.content
 
     def failure(self, error: httpx.HTTPError, *, is_reading: bool) -> Unreachable:
@@ -121,7 +121,7 @@ class Wire:
     def foreign(self, what: str) -> FoliotError:
         return FoliotError(f"{self._shown_url} answered {what}, and not in the way Foliot does; is FOLIOT_URL right?")
 
-    def _refusal(self, answer: httpx.Response) -> FoliotError:
+    def refusal(self, answer: httpx.Response) -> FoliotError:
         try:
             problem = msgspec.json.decode(answer.content, type=Problem)
         except msgspec.DecodeError:

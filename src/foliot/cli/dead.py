@@ -1,0 +1,146 @@
+"""`foliot dead`: runs that failed for good, by what they have in common or one by one, and replayed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from foliot.cli.options import json_option, json_value
+from foliot.cli.runs import problem_of
+from foliot.cli.tables import away, table
+from foliot.clock import SystemClock
+from foliot.sdk.operations import Operations
+
+FILTERS = (
+    click.option("--task", help="Of this task."),
+    click.option("--queue", help="Of this queue."),
+    click.option("--since", metavar="TIME", help="Failed since: an ISO time, or a duration such as 2h.  [default: 7d]"),
+    click.option("--until", metavar="TIME", help="Failed before: an ISO time, or a duration."),
+)
+
+
+def filter_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(FILTERS):
+        function = option(function)
+    return function
+
+
+@click.group(invoke_without_command=True)
+@filter_options
+@click.option("--replayed", is_flag=True, help="Also those that have been replayed.")
+@json_option
+@click.pass_context
+def command(context: click.Context, /, replayed: bool, as_json: bool, **filters: str | None) -> None:
+    """Show the failed runs, grouped by their errors; or list or replay them."""
+    if context.invoked_subcommand is not None:
+        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+        return
+    with Operations.from_environment() as client:
+        answer = client.group_dead_letters(_given(filters) | ({"replayed": "1"} if replayed else {}))
+    if as_json:
+        click.echo(answer.content)
+        return
+    groups, now = answer.document["items"], SystemClock().now()
+    if not groups:
+        click.echo("There are no dead letters.", err=True)
+        return
+    rows = [
+        (
+            group["fingerprint"], str(group["count"]), group["task"], group["queue"], away(group["first_at"], now),
+            away(group["last_at"], now), group["sample_id"], problem_of(group),
+        )
+        for group in groups
+    ]  # fmt: skip
+    click.echo(table(("GROUP", "COUNT", "TASK", "QUEUE", "FIRST", "LAST", "SAMPLE", "ERROR"), rows))
+    if answer.document["more"]:
+        click.echo("There are more; narrow it with --since, --task or --queue.", err=True)
+
+
+@command.command("list")
+@filter_options
+@click.option("--group", help="Of this group.")
+@click.option("--replayed", is_flag=True, help="Also those that have been replayed.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
+@json_option
+def list_command(group: str | None, replayed: bool, limit: int, as_json: bool, **filters: str | None) -> None:
+    """List failed runs one by one, the latest first."""
+    asked = _given({**filters, "group": group}) | ({"replayed": "1"} if replayed else {})
+    with Operations.from_environment() as client:
+        answer = client.list_dead_letters(asked, limit=limit)
+    if as_json:
+        click.echo(answer.content)
+        return
+    now = SystemClock().now()
+    rows = [
+        (dead["id"], dead["task"], dead["name"] or "", dead["queue"], str(dead["attempt"]), away(dead["finished_at"], now),
+         dead["rerun_as"] or "", problem_of(dead["error"]))
+        for dead in answer.document["items"]
+    ]  # fmt: skip
+    if not rows:
+        click.echo("There are no dead letters.", err=True)
+        return
+    click.echo(table(("RUN", "TASK", "NAME", "QUEUE", "ATTEMPTS", "FAILED", "REPLAYED AS", "ERROR"), rows))
+
+
+@command.command("replay")
+@click.argument("run_ids", metavar="[RUN_ID]...", nargs=-1)
+@filter_options
+@click.option("--group", help="All of this group.")
+@click.option(
+    "--rate", "rate_per_second", type=click.FloatRange(0, 10_000, min_open=True), help="So many a second, instead of all at once."
+)
+@click.option("--payload", type=json_value, metavar="JSON", help="In place of those they had: JSON, @FILE, or - for standard input.")
+@click.option("--again", is_flag=True, help="Also those that have been replayed.")
+@click.option("--all", "is_all", is_flag=True, help="All dead letters of the last 7 days.")
+@click.option("--dry-run", is_flag=True, help="Only say how many.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def replay_command(
+    run_ids: tuple[str, ...],
+    rate_per_second: float | None,
+    payload: msgspec.Raw | None,
+    again: bool,
+    is_all: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **filters: str | None,
+) -> None:
+    """Run dead letters again: the given ones, or those that the options pick. What has been replayed is left out."""
+    picked = _given(filters)
+    if bool(run_ids) + bool(picked) + is_all != 1:
+        raise click.UsageError("say which: give either RUN_IDs, or --group, --task, --queue, --since or --until, or --all")
+    asked: dict[str, Any] = {"ids": run_ids} if run_ids else {"filter": picked}
+    extra = {"rate_per_second": rate_per_second, "payload": payload, "again": again or None}
+    asked |= {name: value for name, value in extra.items() if value is not None}
+    with Operations.from_environment() as client:
+        if dry_run or (not run_ids and not yes and sys.stdin.isatty()):
+            planned = client.replay_dead_letters({**asked, "dry_run": True})
+            if dry_run:
+                click.echo(planned.content if as_json else f"{_counted(planned.document)} would be replayed")
+                return
+            if not click.confirm(f"Replay {_counted(planned.document)} now?", err=True):
+                click.echo("Nothing was replayed.", err=True)
+                raise click.exceptions.Exit(1)
+        done = client.replay_dead_letters(asked)
+    if as_json:
+        click.echo(done.content)
+        return
+    for item in done.document["items"]:
+        click.echo(item["run_id"])
+    skipped = f"; {len(done.document['skipped'])} skipped" if done.document["skipped"] else ""
+    click.echo(f"{_counted(done.document)} replayed{skipped}", err=True)
+
+
+def _given(filters: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in filters.items() if value}
+
+
+def _counted(answer: dict[str, Any]) -> str:
+    number = answer["count"]
+    more = " or more" if answer["more"] else ""
+    return "1 dead letter" if number == 1 else f"{number}{more} dead letters"

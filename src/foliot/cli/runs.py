@@ -1,0 +1,113 @@
+"""`foliot runs`: what has run, what runs and what will; and one run at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import click
+
+from foliot.cli.jobs import describe
+from foliot.cli.options import json_option
+from foliot.cli.tables import away, facts, table, word
+from foliot.clock import SystemClock
+from foliot.sdk.operations import Operations
+
+MESSAGE_MAX = 60
+
+FILTERS = (
+    click.option("--state", metavar="WORD", help="Such as failed, running, pending; several with commas."),
+    click.option("--queue", help="Of this queue."),
+    click.option("--task", help="Of this task."),
+    click.option("--job", metavar="NAME_OR_ID", help="Of this recurring job."),
+    click.option("--since", metavar="TIME", help="Not before: an ISO time, or a duration such as 2h.  [default: 7d, of finished runs]"),
+    click.option("--until", metavar="TIME", help="Before: an ISO time, or a duration."),
+    click.option("--text", help="With this in the name, the task or the error."),
+)
+
+
+def filter_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(FILTERS):
+        function = option(function)
+    return function
+
+
+@click.group(invoke_without_command=True)
+@filter_options
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
+@json_option
+@click.pass_context
+def command(context: click.Context, /, limit: int, as_json: bool, **filters: str | None) -> None:
+    """List runs, the latest first; or show one."""
+    if context.invoked_subcommand is not None:
+        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+        return
+    with Operations.from_environment() as client:
+        answer = client.list_runs({name: value for name, value in filters.items() if value}, limit=limit)
+    if as_json:
+        click.echo(answer.content)
+        return
+    if not answer.document["items"]:
+        click.echo("There are no such runs.", err=True)
+        return
+    now = SystemClock().now()
+    rows = [
+        (
+            run["id"], word(run["status"]), run["task"], run["name"] or "", run["queue"], str(run["attempt"] or ""),
+            away(run["finished_at"] or run["started_at"] or run["scheduled_at"], now), problem_of(run["error"]),
+        )
+        for run in answer.document["items"]
+    ]  # fmt: skip
+    click.echo(table(("RUN", "STATUS", "TASK", "NAME", "QUEUE", "ATTEMPT", "WHEN", "ERROR"), rows))
+
+
+@command.command("show")
+@click.argument("run_id", metavar="RUN_ID")
+@json_option
+def show_command(run_id: str, as_json: bool) -> None:
+    """Show a run, with all its attempts."""
+    with Operations.from_environment() as client:
+        answer = client.get_run(run_id)
+        attempts = None if as_json else client.list_attempts(run_id)
+    if attempts is None:
+        click.echo(answer.content)
+        return
+    now = SystemClock().now()
+    click.echo(describe(answer.document, now))
+    if more := facts(links(answer.document)):
+        click.echo(f"\n{more}")
+    if items := attempts.document["items"]:
+        click.echo(f"\n{attempt_table(items, now)}")
+
+
+def links(run: dict[str, Any]) -> list[tuple[str, str | None]]:
+    progress, cancel = run["progress"], run["cancel_requested"]
+    return [
+        ("rerun of", run["rerun_of"]),
+        ("rerun as", run["rerun_as"]),
+        ("job", run["job_id"]),
+        ("tick", run["tick_at"]),
+        ("progress", f"{round(100 * (progress['share'] or 0))} % {progress['message']}" if progress else None),
+        ("cancel asked", cancel["message"] if cancel else None),
+    ]
+
+
+def attempt_table(attempts: list[dict[str, Any]], now: datetime) -> str:
+    rows = [
+        (
+            str(one["attempt"]), word(one["outcome"]), one["worker_id"], away(one["started_at"], now),
+            "" if one["duration_seconds"] is None else f"{one['duration_seconds']:.3f} s",
+            "" if one["output_bytes"] is None else f"{one['output_bytes']} bytes", problem_of(one["error"]),
+        )
+        for one in attempts
+    ]  # fmt: skip
+    return table(("ATTEMPT", "OUTCOME", "WORKER", "STARTED", "TOOK", "OUTPUT", "ERROR"), rows)
+
+
+def problem_of(error: Any) -> str:
+    """An error in a few words."""
+    if not isinstance(error, dict):
+        return ""
+    text = f"{error.get('kind', 'error')}: {error.get('message', '')}"
+    return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - 1]}…"

@@ -1,0 +1,54 @@
+"""`foliot workers`: who works, and draining one of them."""
+
+from __future__ import annotations
+
+import click
+
+from foliot.cli.options import json_option
+from foliot.cli.tables import Cell, away, clean, table
+from foliot.clock import SystemClock
+from foliot.sdk.operations import Operations
+
+COLOURS = {"healthy": "green", "late": "red", "draining": "yellow"}
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """List the workers that live; or drain one."""
+    if context.invoked_subcommand is not None:
+        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+        return
+    with Operations.from_environment() as client:
+        answer = client.list_workers()
+    if as_json:
+        click.echo(answer.content)
+        return
+    workers, now = answer.document["items"], SystemClock().now()
+    if not workers:
+        click.echo("There are no workers.", err=True)
+        return
+    rows = [
+        (
+            worker["id"], worker["name"], Cell(clean(worker["health"]), COLOURS.get(worker["health"])),
+            f"{worker['running']} of {worker['slots']}", " ".join(f"{queue}={slots}" for queue, slots in worker["queues"].items()),
+            " ".join(f"{name}={value}" for name, value in worker["labels"].items()), away(worker["last_beat_at"], now),
+            away(worker["started_at"], now),
+        )
+        for worker in workers
+    ]  # fmt: skip
+    click.echo(table(("WORKER", "NAME", "HEALTH", "RUNNING", "QUEUES", "LABELS", "LAST BEAT", "STARTED"), rows))
+
+
+@command.command("drain")
+@click.argument("worker_id", metavar="WORKER_ID")
+@json_option
+def drain_command(worker_id: str, as_json: bool) -> None:
+    """Let a worker finish what it runs, and take nothing more."""
+    with Operations.from_environment() as client:
+        answer = client.drain_worker(worker_id)
+    if as_json:
+        click.echo(answer.content)
+        return
+    click.echo(f"{clean(answer.document['name'])} takes nothing more; it runs {answer.document['running']}", err=True)

@@ -1,0 +1,140 @@
+"""`Operations`: the part of the client that looks after runs, dead letters, workers and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from foliot.clock import SystemClock, block
+from foliot.errors import FoliotError, NotFound, StoreUnavailable, Unreachable
+from foliot.sdk.client import PATIENCE_SECONDS, Client
+from foliot.sdk.client import Page as ItemPage
+from foliot.sdk.wire import Answer
+
+PAGE = 200
+# The server says at least every ten seconds that it is there.
+SILENCE_SECONDS = 30.0
+RETRY_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    kind: str
+    data: dict[str, Any]
+
+
+class Operations(Client):
+    def list_runs(self, filters: Mapping[str, str], *, limit: int) -> Answer:
+        """Up to `limit` runs, the latest first, in the shape of one page."""
+        return self._list("/v1/runs", filters, limit)
+
+    def get_run(self, run_id: str) -> Answer:
+        return self._answer("GET", _path(run_id))
+
+    def list_attempts(self, run_id: str) -> Answer:
+        return self._answer("GET", _path(run_id, "/attempts"))
+
+    def rerun(self, run_id: str, *, payload: Any = None) -> Answer:
+        return self._answer("POST", _path(run_id, "/rerun"), {} if payload is None else {"payload": payload})
+
+    def group_dead_letters(self, filters: Mapping[str, str]) -> Answer:
+        return self._answer("GET", "/v1/dead-letters", query={**filters, "limit": PAGE})
+
+    def list_dead_letters(self, filters: Mapping[str, str], *, limit: int) -> Answer:
+        return self._list("/v1/dead-letters", {**filters, "flat": "1"}, limit)
+
+    def replay_dead_letters(self, replay: Mapping[str, Any]) -> Answer:
+        return self._answer("POST", "/v1/dead-letters/replay", replay)
+
+    def list_workers(self) -> Answer:
+        return self._answer("GET", "/v1/workers")
+
+    def drain_worker(self, worker_id: str) -> Answer:
+        return self._answer("POST", f"/v1/workers/{quote(worker_id, safe='')}/drain")
+
+    def list_queues(self) -> Answer:
+        return self._answer("GET", "/v1/queues")
+
+    def get_stats(self) -> Answer:
+        return self._answer("GET", "/v1/stats")
+
+    def read_logs(self, run_id: str, *, attempt: int | None = None) -> bytes:
+        return self._send("GET", _path(run_id, "/logs"), query={} if attempt is None else {"attempt": attempt})
+
+    def follow_logs(self, run_id: str, *, attempt: int | None = None) -> Iterator[LogEvent]:
+        """What the run writes, as it comes, until it has ended. A stream that breaks off is taken up again where it was."""
+        # A server that is not there at all, or knows of no such run, is not waited for.
+        self.get_run(run_id)
+        clock, lost_at, last_id = SystemClock(), None, ""
+        while True:
+            try:
+                for event_id, event in self._stream(run_id, attempt, last_id):
+                    lost_at, last_id = None, event_id or last_id
+                    yield event
+                    if event.kind == "end":
+                        return
+            except (httpx.HTTPError, Unreachable, StoreUnavailable) as error:
+                lost_at = clock.monotonic() if lost_at is None else lost_at
+                if clock.monotonic() - lost_at > PATIENCE_SECONDS:
+                    raise Unreachable(f"the output of {run_id} can't be followed any more: {error or type(error).__name__}") from None
+            block(RETRY_SECONDS)
+
+    def _stream(self, run_id: str, attempt: int | None, last_id: str) -> Iterator[tuple[str, LogEvent]]:
+        query = {"follow": "1"} | ({} if attempt is None else {"attempt": str(attempt)})
+        headers = {"Last-Event-ID": last_id} if last_id else {}
+        timeout = httpx.Timeout(SILENCE_SECONDS)
+        with self._http.stream("GET", _path(run_id, "/logs"), params=query, headers=headers, timeout=timeout) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise self._wire.refusal(answer)
+            yield from events_of(answer.iter_lines())
+
+    def _list(self, path: str, filters: Mapping[str, str], limit: int) -> Answer:
+        items: list[msgspec.Raw] = []
+        query: dict[str, str | int] = dict(filters)
+        while True:
+            page = self._decoded(self._send("GET", path, query={**query, "limit": max(1, min(PAGE, limit - len(items)))}))
+            items.extend(page.items)
+            if page.next is None or len(items) >= limit:
+                return self._wire.understood(msgspec.json.encode(ItemPage(items, page.next)))
+            query["after"] = page.next
+
+    def _decoded(self, content: bytes) -> ItemPage:
+        try:
+            return msgspec.json.decode(content, type=ItemPage)
+        except msgspec.DecodeError:
+            raise self._wire.foreign("something else than a page of items") from None
+
+
+def events_of(lines: Iterator[str]) -> Iterator[tuple[str, LogEvent]]:
+    """Server-sent events, each with its id."""
+    kind, event_id, data = "", "", ""
+    for line in lines:
+        name, _, value = line.partition(": ")
+        if name == "event":
+            kind = value
+        elif name == "id":
+            event_id = value
+        elif name == "data":
+            data = value
+        elif not line and data:
+            try:
+                yield event_id, LogEvent(kind, msgspec.json.decode(data, type=dict[str, Any]))
+            except msgspec.DecodeError:
+                raise FoliotError("the server's stream holds something else than events; is FOLIOT_URL right?") from None
+            kind, event_id, data = "", "", ""
+
+
+def _path(run_id: str, rest: str = "") -> str:
+    try:
+        segment = quote(run_id, safe="")
+    except UnicodeEncodeError:
+        segment = ""
+    if segment in ("", ".", ".."):
+        raise NotFound(f"there is no run {run_id!r}")
+    return f"/v1/runs/{segment}{rest}"

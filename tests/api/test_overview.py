@@ -1,0 +1,154 @@
+"""Workers, queues and totals over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from foliot.model.ids import new_id
+from foliot.model.states import RunState
+from foliot.store import overview
+from foliot.store.hints import HintListener, worker_topic
+from foliot.store.store import Store
+from tests.support.plans import rows_read
+from tests.support.runs import claim, finish, insert
+from tests.support.waiting import until
+
+
+async def queues(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
+    answer = await client.get("/v1/queues")
+    assert answer.status_code == 200, answer.text
+    return {queue["name"]: queue for queue in answer.json()["items"]}
+
+
+def numbers(queue: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(queue[name]["count"] for name in ("ready", "running", "scheduled", "held"))
+
+
+class TestWorkers:
+    async def test_those_that_live_are_listed_with_what_they_run(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+        alive, dead = new_id(), new_id()
+        await store.workers.register_worker(alive, "b:1", {"mail": 3, "default": 2}, ["send_invoice"])
+        await store.workers.register_worker(dead, "a:2", {"mail": 9}, ["send_invoice"])
+        await sql.execute("update foliot.workers set expires_at = now() where id = $1", dead)
+        await sql.execute("update foliot.workers set labels = $1", '{"zone": "north"}')
+        for _ in range(3):
+            await insert(store)
+        await claim(store, count=2, worker=alive)
+        (worker,) = (await client.get("/v1/workers")).json()["items"]
+        assert (worker["id"], worker["name"], worker["health"]) == (str(alive), "b:1", "healthy")
+        assert (worker["running"], worker["slots"], worker["queues"]) == (2, 5, {"mail": 3, "default": 2})
+        assert (worker["tasks"], worker["labels"], worker["draining_at"]) == (["send_invoice"], {"zone": "north"}, None)
+        assert abs(datetime.fromisoformat(worker["last_beat_at"]) - datetime.now(UTC)) < timedelta(seconds=10)
+
+    async def test_one_that_was_not_heard_of_for_half_its_lease_is_late(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+        await store.workers.register_worker(new_id(), "a", {"mail": 1}, [])
+        await sql.execute("update foliot.workers set beat_at = beat_at - interval '10 s', expires_at = expires_at - interval '10 s'")
+        assert [worker["health"] for worker in (await client.get("/v1/workers")).json()["items"]] == ["late"]
+
+    async def test_draining_is_noted_told_to_the_worker_and_safe_to_repeat(
+        self, client: httpx.AsyncClient, store: Store, database_url: str
+    ) -> None:
+        worker_id, heard = new_id(), list[str]()
+        await store.workers.register_worker(worker_id, "a", {"mail": 1}, [])
+        listener = HintListener(store.database, database_url, heard.append, clock=store.database.clock, events=store.events)
+        await listener.start()
+        await until(lambda: _true(listener.is_listening))
+        first = await client.post(f"/v1/workers/{worker_id}/drain")
+        assert (first.status_code, first.json()["health"]) == (200, "draining")
+        await until(lambda: _true(worker_topic(worker_id) in heard))
+        await listener.stop()
+        again = await client.post(f"/v1/workers/{worker_id}/drain")
+        assert again.json()["draining_at"] == first.json()["draining_at"]
+        # Its slots are no longer for anybody.
+        assert (await queues(client))["mail"]["slots"] == 0
+
+    @pytest.mark.parametrize("reference", [str(new_id()), "x", "%00"])
+    async def test_a_worker_that_does_not_live_is_not_drained(self, client: httpx.AsyncClient, reference: str) -> None:
+        assert (await client.post(f"/v1/workers/{reference}/drain")).status_code == 404
+
+
+class TestQueues:
+    async def test_what_waits_and_runs_in_each_and_who_works_on_it(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+        await store.workers.register_worker(new_id(), "a", {"mail": 3}, [])
+        await store.workers.register_worker(new_id(), "b", {"mail": 4, "idle": 1}, [])
+        for _ in range(4):
+            await insert(store)
+        await claim(store, count=1)
+        held = await insert(store)
+        await sql.execute("update foliot.runs set state = 'held' where id = $1", held)
+        await insert(store, delay_seconds=600)
+        await insert(store, queue="unworked")
+        await sql.execute("update foliot.runs set due_at = due_at - interval '1 min' where state = 'ready' and queue = 'mail'")
+        found = await queues(client)
+        assert numbers(found["mail"]) == (3, 1, 1, 1)
+        assert 59 < found["mail"]["oldest_ready_seconds"] < 120
+        assert (found["mail"]["slots"], found["mail"]["workers"]) == (7, 2)
+        assert numbers(found["unworked"]) == (1, 0, 0, 0)
+        assert (found["unworked"]["slots"], found["idle"]["slots"]) == (0, 1)
+        assert found["idle"]["oldest_ready_seconds"] is None
+        # A task declares it.
+        assert numbers(found["default"]) == (0, 0, 0, 0)
+
+    async def test_pauses_and_limits(self, client: httpx.AsyncClient, sql: Any) -> None:
+        await sql.execute("insert into foliot.queues (name, max_running, max_depth, updated_at) values ('mail', 5, 100, now())")
+        await sql.execute("insert into foliot.pauses (kind, name, paused_at, reason) values ('queue', 'mail', now(), 'a flood')")
+        await sql.execute("insert into foliot.pauses (kind, name, paused_at, until_at) values ('queue', 'default', now(), now())")
+        found = await queues(client)
+        assert (found["mail"]["max_running"], found["mail"]["max_depth"], found["mail"]["paused"]["reason"]) == (5, 100, "a flood")
+        assert (found["default"]["max_running"], found["default"]["paused"]) == (None, None)
+        await sql.execute("insert into foliot.pauses (kind, name, paused_at, reason) values ('everything', '', now(), 'all')")
+        found = await queues(client)
+        assert (found["default"]["paused"]["reason"], found["mail"]["paused"]["reason"] in ("all", "a flood")) == ("all", True)
+
+    async def test_nothing_is_counted_without_end_and_that_is_said(
+        self, client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(overview, "COUNT_MAX", 3)
+        monkeypatch.setattr("foliot.api.routes.overview.COUNT_MAX", 3)
+        for _ in range(5):
+            await insert(store)
+            await insert(store, delay_seconds=600)
+        mail = (await queues(client))["mail"]
+        assert (mail["ready"], mail["scheduled"]) == ({"count": 3, "more": True}, {"count": 3, "more": True})
+        assert mail["running"] == {"count": 0, "more": False}
+        live = (await client.get("/v1/stats")).json()["live"]
+        assert (live["ready"], live["held"]) == ({"count": 3, "more": True}, {"count": 0, "more": False})
+
+    @pytest.mark.parametrize(("name", "arguments"), [("list_queues", (100, None)), ("count_runs", (100, new_id(), datetime.now(UTC)))])
+    async def test_no_table_of_runs_is_read_from_end_to_end(self, store: Store, sql: Any, name: str, arguments: tuple[Any, ...]) -> None:
+        await sql.execute(
+            """
+            insert into foliot.runs (id, created_at, due_at, rank, state, queue, task)
+            select gen_random_uuid(), now(), now(), n, (array['ready', 'scheduled'])[n % 2 + 1], 'q' || n % 5, 't'
+            from generate_series(1, 20000) n
+            """
+        )
+        await sql.execute("analyze foliot.runs")
+        assert await rows_read(sql, "overview", name, *arguments) < 2000
+
+
+async def test_totals(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    await store.workers.register_worker(new_id(), "a", {"mail": 3}, [])
+    await finish(store)
+    await finish(store)
+    await finish(store, RunState.FAILED, error="no")
+    await insert(store)
+    await claim(store)
+    waiting = await insert(store)
+    await sql.execute("update foliot.runs set state = 'waiting' where id = $1", waiting)
+    await sql.execute("update foliot.shards set owner_id = $1, expires_at = now() + interval '1 min' where id < 7", new_id())
+    stats = (await client.get("/v1/stats")).json()
+    assert {state: count["count"] for state, count in stats["live"].items()} == {
+        "waiting": 1, "running": 1, "ready": 0, "scheduled": 0, "held": 0
+    }  # fmt: skip
+    assert (stats["finished"]["states"], stats["finished"]["more"]) == ({"succeeded": 2, "failed": 1, "cancelled": 0, "skipped": 0}, False)
+    assert stats["workers"] == {"living": 1, "draining": 0, "slots": 3}
+    assert stats["schedulers"] == {"living": 0, "shards": 100, "owned_shards": 7}
+
+
+async def _true(value: bool) -> bool:
+    return value

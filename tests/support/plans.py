@@ -1,0 +1,22 @@
+"""What a statement really reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foliot.store import queries
+
+
+async def rows_read(sql: Any, family: str, name: str, *arguments: object) -> float:
+    """How many rows of runs and history a named query looks at, with the plan that is used for any arguments."""
+    await sql.execute("set plan_cache_mode = force_generic_plan")
+    statement = await sql.prepare(queries.load(family)[name].sql)
+    (explained,) = await statement.explain(*arguments, analyze=True)
+    return _rows_read(explained["Plan"])
+
+
+def _rows_read(node: dict[str, Any]) -> float:
+    own = 0.0
+    if node.get("Relation Name", "").startswith(("runs", "history")):
+        own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    return float(own + sum(_rows_read(child) for child in node.get("Plans", ())))
