@@ -442,6 +442,10 @@ CHANGES: dict[str, Any] = {
     "retry_on": ["ConnectionError", 75],
     "never_on": ["ValueError"],
     "max_snoozes": 5,
+    "concurrency": {"key": "tenant", "limit": 2, "at_limit": "wait"},
+    "rate": {"key": "mail", "limit": 3, "period_seconds": 60.0},
+    "fairness_key": "tenant",
+    "guarantee": "at_most_once",
     "every": "2h",
 }
 # Where a field is shown that is not shown under its own name in the schedule.
@@ -452,7 +456,8 @@ SHOWN_AS = {
     "max_retries": ("options", "retries", 6),
     "timeout_seconds": ("options", "timeout_seconds", 9.5),
     "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
-    **{field: ("options", field, CHANGES[field]) for field in ("retry_on", "never_on", "max_snoozes")},
+    **{field: ("options", field, CHANGES[field]) for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee")},
+    **{field: ("options", field, CHANGES[field]) for field in ("concurrency", "rate")},
     **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload")},
 }
 
@@ -854,7 +859,7 @@ async def test_a_deleted_job_is_gone_its_name_is_free_and_what_it_has_run_stays(
 async def test_the_held_runs_of_a_deleted_job_still_get_their_turn(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     await create(client, every="10m", name="report", overlap="buffer_all")
     runs = [await done(client, "POST", "report", "/trigger") for _ in range(3)]
-    await sql.execute("update foliot.runs set state = 'held' where id <> $1", UUID(runs[0]["id"]))
+    await sql.execute("update foliot.runs set state = 'held', held_by = 'overlap' where id <> $1", UUID(runs[0]["id"]))
     await sql.execute("update foliot.shards set owner_id = $1, epoch = 1, expires_at = '2100-01-01'", WORKER)
     await call(client, "DELETE", "report")
     epochs = dict.fromkeys(range(SHARDS), 1)

@@ -94,3 +94,8 @@ def stubborn(mark: str, ctx: foliot.Context) -> None:
 @app.task(process=True)
 def environment() -> dict[str, str]:
     return dict(os.environ)
+
+
+@app.task(process=True)
+def put_off() -> None:
+    raise foliot.RetryIn(30, "not yet")

@@ -95,6 +95,12 @@ async def test_an_error_is_told_and_the_process_goes_on(pool: Pool, kind: str, n
     assert (await pool.run("later", n=1)).result == "2"
 
 
+async def test_a_task_may_say_what_is_to_become_of_it(pool: Pool) -> None:
+    attempted = await pool.run("put_off")
+    assert (attempted.ending, attempted.is_retryable, attempted.delay_seconds) == (Ending.FAILED, True, 30)
+    assert "RetryIn" in attempted.causes
+
+
 async def test_results_are_kept_whole_or_refused(pool: Pool) -> None:
     refused = await pool.run("unserialisable")
     assert refused.error is not None

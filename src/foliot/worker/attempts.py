@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +18,9 @@ import msgspec
 from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
 from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.sdk.context import Context
-from foliot.sdk.control import Fail, RetryIn, Snooze
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
+from foliot.worker.executors.raised import raised
 from foliot.worker.live_output import LiveOutput
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
@@ -170,28 +169,6 @@ def refusing(error: msgspec.DecodeError) -> Executor:
         return Attempted(Ending.FAILED, error=error_of("InvalidOptions", str(error)), is_retryable=False)
 
     return execute
-
-
-def raised(error: BaseException) -> Attempted:
-    """What a task meant by what it raised."""
-    kind, lines = type(error).__qualname__, traceback.format_exception(error)
-    if isinstance(error, Snooze):
-        return Attempted(Ending.SNOOZED, delay_seconds=error.seconds, error=error_of(kind, str(error)) if str(error) else None)
-    failed = Attempted(Ending.FAILED, error=error_of(kind, str(error), lines), causes=causes_of(error))
-    if isinstance(error, RetryIn):
-        return replace(failed, is_retryable=True, delay_seconds=error.seconds)
-    return replace(failed, is_retryable=False) if isinstance(error, Fail) else failed
-
-
-def causes_of(error: BaseException) -> frozenset[str | int]:
-    """Every name by which `retry_on` and `never_on` may know it: of its class and of those it is derived from, short or with the module."""
-    kinds = [kind for kind in type(error).__mro__ if kind is not object]
-    names: set[str | int] = {
-        name for kind in kinds for name in (kind.__name__, kind.__qualname__, f"{kind.__module__}.{kind.__qualname__}")
-    }
-    if isinstance(error, SystemExit) and isinstance(error.code, int):
-        names.add(error.code)
-    return frozenset(names)
 
 
 def stopped(running: Running) -> Attempted:

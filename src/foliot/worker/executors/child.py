@@ -13,14 +13,14 @@ import os
 import queue
 import sys
 import threading
-import traceback
 from typing import Any, BinaryIO
 
-from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.model.outcome import Attempted
 from foliot.sdk.app import Function, Task
 from foliot.sdk.context import Context
 from foliot.worker.executors.messages import Begin, Call, Ended, Progressed, Stop, decode_command, encode
 from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
+from foliot.worker.executors.raised import raised
 
 telling = threading.Lock()
 
@@ -55,7 +55,7 @@ class Child:
             attempted = attempt(call, self._context)
             self._context = None
             flush()
-            say(self._answers, Ended(attempted.ending, attempted.result, attempted.error))
+            say(self._answers, Ended.of(attempted))
 
     def _listen(self) -> None:
         for line in self._commands:
@@ -79,7 +79,7 @@ def attempt(call: Call, context: Context) -> Attempted:
             result = asyncio.run(_awaited(result))
     except BaseException as error:
         # A task that calls sys.exit() fails; this process goes on.
-        return Attempted(Ending.FAILED, error=error_of(type(error).__qualname__, str(error), traceback.format_exception(error)))
+        return raised(error)
     return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, call.result_max_bytes)
 
 

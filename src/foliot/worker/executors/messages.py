@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.model.outcome import AttemptError, Ending
+from foliot.model.outcome import Attempted, AttemptError, Ending
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
@@ -41,6 +41,23 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     ending: Ending
     result: str | None = None
     error: AttemptError | None = None
+    delay_seconds: float | None = None
+    causes: frozenset[str | int] = frozenset()
+    is_retryable: bool | None = None
+
+    @classmethod
+    def of(cls, attempted: Attempted) -> Ended:
+        return cls(attempted.ending, attempted.result, attempted.error, attempted.delay_seconds, attempted.causes, attempted.is_retryable)
+
+    def attempted(self) -> Attempted:
+        return Attempted(
+            self.ending,
+            result=self.result,
+            error=self.error,
+            delay_seconds=self.delay_seconds,
+            causes=self.causes,
+            is_retryable=self.is_retryable,
+        )
 
 
 encode = msgspec.json.Encoder().encode

@@ -136,8 +136,8 @@ class PythonProcess:
         if not ended.done():
             return died(self._watching.result())
         self._context = self._ended = None
-        answer = ended.result()
-        return Attempted(answer.ending, result=answer.result, error=answer.error)
+        answer: Ended = ended.result()
+        return answer.attempted()
 
     async def stop(self, *, can_ask: bool) -> None:
         """Asks first, if there is somebody to ask. What does not end is ended with its process."""
