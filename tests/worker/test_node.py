@@ -323,3 +323,27 @@ async def test_a_worker_that_is_asked_to_drain_finishes_what_it_has_and_takes_no
     assert view is not None
     assert view.state is RunState.READY
     assert not await store.workers.drain_worker(new_id())
+
+
+async def test_a_plain_function_that_goes_on_after_its_attempt_keeps_its_slot(store: Store) -> None:
+    app = foliot.App()
+    release, started = threading.Event(), threading.Semaphore(0)
+
+    @app.task(timeout=0.2, retries=0)
+    def stubborn() -> None:
+        started.release()
+        release.wait(20)
+
+    @app.task
+    def quick() -> str:
+        return "done"
+
+    async with worker_node(store, app, slots=1):
+        assert (await ended(store, await submit(store, "stubborn"))).reason == "timeout"
+        after = await submit(store, "quick")
+        await asyncio.sleep(0.5)
+        view = await store.runs.get_run(after.id)
+        assert view is not None
+        assert view.state is RunState.READY
+        release.set()
+        assert (await ended(store, after)).result == "done"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -32,7 +33,18 @@ class Progress:
 class Context:
     """Safe to use from any thread: each of its fields is written by one side only."""
 
-    __slots__ = ("_is_stopping", "_logger", "_on_output", "attempt", "connection", "progress_made", "run_id", "task", "token")
+    __slots__ = (
+        "_is_stopping",
+        "_logger",
+        "_on_output",
+        "attempt",
+        "connection",
+        "left_running",
+        "progress_made",
+        "run_id",
+        "task",
+        "token",
+    )
 
     def __init__(self, *, run_id: UUID, token: int, attempt: int, task: str, on_output: Callable[[bytes], None]) -> None:
         self.run_id = run_id
@@ -41,6 +53,8 @@ class Context:
         self.task = task
         self.connection: Any = None
         """Of a transactional task: the connection whose transaction finishes the run as well."""
+        self.left_running: Future[Any] | None = None
+        """Of a plain function that goes on after its attempt has ended."""
         self.progress_made: Progress | None = None
         self._is_stopping = False
         self._logger: logging.Logger | None = None

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +28,8 @@ from foliot.worker.live_output import LiveOutput
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
+# Tasks may write from several threads. One lock for all: it is held for a moment only.
+writing = threading.Lock()
 NO_LONGER_OURS = Cancel("lost", "the run is no longer this worker's")
 
 
@@ -54,12 +59,13 @@ class Running:
         self.timer: asyncio.TimerHandle
 
     def write(self, chunk: bytes) -> None:
-        if self.output is None:
-            self.output = CappedOutput(self.output_max_bytes)
-        if self.live is None:
-            self.live = LiveOutput()
-        self.output.write(chunk)
-        self.live.write(chunk)
+        with writing:
+            if self.output is None:
+                self.output = CappedOutput(self.output_max_bytes)
+            if self.live is None:
+                self.live = LiveOutput()
+            self.output.write(chunk)
+            self.live.write(chunk)
 
 
 class Attempts:
@@ -129,6 +135,15 @@ class Attempts:
         """Returns when nothing is under way any more."""
         await self._all_ended.wait()
 
+    def _free_later(self, loop: asyncio.AbstractEventLoop, queue: str, _: object) -> None:
+        """Called by the thread that has come to its end."""
+        with suppress(RuntimeError):
+            # The loop is closed: the worker has gone.
+            loop.call_soon_threadsafe(self._give_back, queue)
+
+    def _give_back(self, queue: str) -> None:
+        self._free[queue] += 1
+
     def _stop(self, running: Running, why: Ending) -> None:
         if running.stopped_by is None:
             running.stopped_by = why
@@ -151,7 +166,10 @@ class Attempts:
             attempted = replace(attempted, output=running.output.value())
         running.timer.cancel()
         del self._running[claim.run_id, claim.token]
-        self._free[claim.queue] += 1
+        if running.context.left_running is None:
+            self._free[claim.queue] += 1
+        else:
+            running.context.left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
         if not self._running:
             self._all_ended.set()
         if attempted.ending is Ending.COMMITTED:

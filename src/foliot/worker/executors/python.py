@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import json
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -29,7 +29,14 @@ def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
 
 def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_bytes: int) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        result = await asyncio.get_running_loop().run_in_executor(threads, partial(_call, function, payload | wanted(function, context)))
+        running = threads.submit(_call, function, payload | wanted(function, context))
+        try:
+            result = await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            if not running.cancel() and not running.done():
+                # A thread can't be ended. It keeps the slot for as long as it goes on, or there would be more at work than slots.
+                context.left_running = running
+            raise
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
