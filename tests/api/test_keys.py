@@ -195,7 +195,8 @@ class TestTheLifeOfAKey:
         patient = (await post(client, expires_at=later.isoformat(), **ONCE)).json()
         for state in ("held", "waiting"):
             made = (await post(client, expires_at=soon.isoformat(), name=state, **ONCE)).json()
-            await sql.execute("update foliot.runs set state = $2 where id = $1", UUID(made["id"]), state)
+            held_by = "limit" if state == "held" else None
+            await sql.execute("update foliot.runs set state = $2, held_by = $3 where id = $1", UUID(made["id"]), state, held_by)
         await fake_clock.advance(59)
         await expirer.run_once()
         assert await sql.fetchval("select count(*) from foliot.history") == 0

@@ -79,7 +79,7 @@ class TestQueues:
             await insert(store)
         await claim(store, count=1)
         held = await insert(store)
-        await sql.execute("update foliot.runs set state = 'held' where id = $1", held)
+        await sql.execute("update foliot.runs set state = 'held', held_by = 'limit' where id = $1", held)
         await insert(store, delay_seconds=600)
         await insert(store, queue="unworked")
         await sql.execute("update foliot.runs set due_at = due_at - interval '1 min' where state = 'ready' and queue = 'mail'")

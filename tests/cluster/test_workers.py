@@ -24,6 +24,8 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.process, pytest.mark.timeout(200)]
 
 APP = "tests.cluster.apps:app"
+# Nobody else sleeps for exactly so long.
+LONG = f"300.{os.getpid()}"
 DEBITS = int(os.environ.get("TRANSACTIONAL_DEBITS", "3000"))
 
 
@@ -74,7 +76,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_c
     environment = around(database_url)
     journal = tmp_path / "journal"
     # The first to come writes and waits; whoever comes later writes and ends.
-    command = f"echo $$ >> {journal}; if [ $(wc -l < {journal}) = 1 ]; then exec sleep 300; fi"
+    command = f"echo here >> {journal}; if [ $(wc -l < {journal}) = 1 ]; then exec sleep {LONG}; fi"
     async with (
         FoliotProcess("scheduler", environment=environment),
         FoliotProcess("worker", APP, environment=environment) as frozen,
@@ -82,14 +84,14 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_c
         await frozen.event("WorkerRegistered")
         (run,) = await submit(store, "shell", 1, f'{{"command": "{command}"}}')
         await until(lambda: _lines(journal, 1))
-        child = int(journal.read_text().split()[0])
+        await until(_is_asleep)
         frozen.signal(signal.SIGSTOP)
         async with FoliotProcess("worker", APP, environment=environment) as other:
             await other.event("ProcessStarted", part="worker")
             await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history"), seconds=30)
             frozen.signal(signal.SIGCONT)
             await frozen.event("WorkerExpired", seconds=30)
-            await until(lambda: _is_gone(child), seconds=15)
+            await until(_is_gone, seconds=15)
             # It has begun anew, and is of use.
             await other.event("ProcessStarted", part="worker")
             await until(lambda: sql.fetchval("select count(*) = 2 from foliot.workers where expires_at > clock_timestamp()"), seconds=15)
@@ -102,8 +104,13 @@ async def _lines(path: Path, number: int) -> bool:
     return path.exists() and len(path.read_text().split()) >= number
 
 
-async def _is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+async def _is_asleep() -> bool:
+    """By its words: inside a namespace it does not know its own process id."""
+    return any(process.info["cmdline"] and process.info["cmdline"][-1] == LONG for process in psutil.process_iter(["cmdline"]))
+
+
+async def _is_gone() -> bool:
+    return not await _is_asleep()
 
 
 async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels_nor_other_queues(
