@@ -97,7 +97,8 @@ async def no_leaks() -> AsyncIterator[None]:
     yield
     tasks = [task for task in asyncio.all_tasks() - tasks_before if task is not asyncio.current_task()]
     assert not tasks, f"tasks left running: {tasks}"
-    left = {child for child in _children() - processes_before if not _is_of_the_test_server(child)}
+    new = _children() - processes_before
+    left = {child for child in new if not _is_of_the_test_server(child) and not _came_from(child, processes_before)}
     assert not left, f"processes left running: {left}"
 
 
@@ -108,6 +109,14 @@ def _children() -> set[psutil.Process]:
             if child.status() != psutil.STATUS_ZOMBIE:
                 found.add(child)
     return found
+
+
+def _came_from(process: psutil.Process, others: set[psutil.Process]) -> bool:
+    """What a cluster that several tests share starts, and when, is its own business."""
+    try:
+        return not others.isdisjoint(process.parents())
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _is_of_the_test_server(process: psutil.Process) -> bool:

@@ -19,6 +19,7 @@ CODES = {
     "NotFound": "not_found",
     "Conflict": "conflict",
     "JobFailed": "job_failed",
+    "QueueFull": "queue_full",
     "ConfigurationError": "configuration",
     "EmbeddedPostgresError": "embedded_postgres",
     "StoreUnavailable": "store_unavailable",

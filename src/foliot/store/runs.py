@@ -91,16 +91,18 @@ class Runs:
 
     async def finish_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         """The number written; the others were no longer this worker's."""
-        given = columns([(o.run_id, o.token, o.state, o.reason, o.result, o.error, o.output) for o in outcomes], 7)
-        patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes]
-        arguments = (worker_id, *given, self._database.clock.sql_now(), patterns)
+        arguments = self._finishing(worker_id, outcomes)
         return await self._partitions.with_partition(lambda: self._database.execute(self._queries["finish_runs"], *arguments))
 
     async def finish_in(self, session: Any, worker_id: UUID, outcome: Outcome) -> bool:
         """Finishes one run inside a transaction that the caller commits. False: the run is no longer this worker's."""
-        row = (outcome.run_id, outcome.token, outcome.state, outcome.reason, outcome.result, outcome.error, outcome.output)
-        arguments = (worker_id, *columns([row], 7), self._database.clock.sql_now())
+        arguments = self._finishing(worker_id, [outcome])
         return str(await session.execute(self._queries["finish_runs"].sql, *arguments)).endswith(" 1")
+
+    def _finishing(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> tuple[object, ...]:
+        given = columns([(o.run_id, o.token, o.state, o.reason, o.result, o.error, o.output) for o in outcomes], 7)
+        patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes]
+        return worker_id, *given, self._database.clock.sql_now(), patterns
 
     async def retry_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token, o.reason, o.delay_seconds, o.error, o.output) for o in outcomes], 6)
