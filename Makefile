@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 ARGS ?=
+# More than this machine has cores: much of what a test does is wait for a lease or a signal.
+TEST_PROCESSES ?= 3
 RUNTIME_READY := $(VENV)/.runtime-ready
 DEV_READY := $(VENV)/.dev-ready
 
@@ -15,7 +17,7 @@ up: $(RUNTIME_READY) ## run everything on http://127.0.0.1:8000 with an embedded
 	@exec $(VENV)/bin/foliot up --data .foliot $(ARGS)
 
 test: $(DEV_READY) ## run all the tests on real PostgreSQL
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal $(ARGS)
 
 check: $(DEV_READY) ## format, lint, types, layers
 	@$(VENV)/bin/ruff format --check --quiet .

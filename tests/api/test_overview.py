@@ -66,7 +66,7 @@ class TestWorkers:
         # Its slots are no longer for anybody.
         assert (await queues(client))["mail"]["slots"] == 0
 
-    @pytest.mark.parametrize("reference", [str(new_id()), "x", "%00"])
+    @pytest.mark.parametrize("reference", [str(new_id()), "x", "%00"], ids=["unknown", "no id", "NUL"])
     async def test_a_worker_that_does_not_live_is_not_drained(self, client: httpx.AsyncClient, reference: str) -> None:
         assert (await client.post(f"/v1/workers/{reference}/drain")).status_code == 404
 

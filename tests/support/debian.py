@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+
+LOCK = Path(tempfile.gettempdir()) / "foliot-tests-install.lock"
 
 
 @functools.cache
@@ -17,10 +21,17 @@ def require(program: str, package: str) -> str:
     search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = shutil.which(program, path=search)
     if found is None and os.getuid() == 0 and shutil.which("apt-get"):
-        for command in (["update"], ["install", "-y", "--no-install-recommends", package]):
-            environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-            subprocess.run(["apt-get", "-qq", *command], env=environment, check=False, capture_output=True, timeout=300)
-        found = shutil.which(program, path=search)
+        with LOCK.open("w") as lock:
+            # Test processes run side by side, and the second of two apt-gets gives up at once.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            found = shutil.which(program, path=search) or _install(program, package, search)
     if found is None:
         pytest.skip(f"{program} is missing: install the Debian package {package}")
     return str(Path(found))
+
+
+def _install(program: str, package: str, search: str) -> str | None:
+    for command in (["update"], ["install", "-y", "--no-install-recommends", package]):
+        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(["apt-get", "-qq", *command], env=environment, check=False, capture_output=True, timeout=300)
+    return shutil.which(program, path=search)

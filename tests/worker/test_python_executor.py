@@ -27,7 +27,8 @@ MakeExecutor = Callable[[Callable[..., Any]], Executor]
 
 
 class Unserialisable:
-    pass
+    def __repr__(self) -> str:
+        return "Unserialisable()"
 
 
 def circle() -> list[object]:
