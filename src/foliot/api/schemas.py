@@ -11,14 +11,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
+from foliot.model.asked import AskedRun, Name
 from foliot.model.calendar import NamedCalendar
 from foliot.model.dedup import Unique
-from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
-from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
-from foliot.model.retry import Backoff, Causes
-from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun, SubmittedRun
+from foliot.model.run import NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
 from foliot.triggers.base import to_instant
@@ -27,9 +25,6 @@ from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.wall import DstFold, DstGap
 
-# Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
-NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
-MAX_DELAY_SECONDS = 315_360_000
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 # The fields of a schedule that a request names as the schedule does.
@@ -40,19 +35,10 @@ SCHEDULE_FIELDS = (
 ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
-Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
 
-
-class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
 
-    task: Name | None = None
-    job_type: Name | None = None
-    command: Annotated[str, Meta(min_length=1, max_length=100_000, description="A shell command line; implies task `shell`.")] | None = None
-    payload: Annotated[dict[str, Any], Meta(description="What the task gets: its keyword arguments.")] | None = None
-    name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    delay_seconds: Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)] | None = None
     schedule_time: Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None = None
     cron: (
         Annotated[str, Meta(max_length=500, description="A cron expression: makes the job recurring. Several: a list.")]
@@ -77,32 +63,11 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     catchup_window: Annotated[str, Meta(max_length=100, description="How old a missed tick may be to be caught up.")] | UnsetType = UNSET
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
-    queue: Name | None = None
-    priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
-    retries: Retries | None = None
-    max_retries: Retries | None = None
-    timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
-    backoff: Backoff | None = None
-    concurrency: Concurrency | None = None
-    rate: Rate | None = None
-    fairness_key: Annotated[Key, Meta(description="Whose turn it is: runs of each key in turn.")] | None = None
-    guarantee: Guarantee | None = None
-    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
-    never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
-    max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
     unique: Unique | None = None
     expires_at: Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None = None
     idempotency_key: Annotated[str, Meta(description="The same answer for a repeated request; or the header Idempotency-Key.")] | None = (
         None
     )
-
-    def task_name(self) -> str:
-        named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
-        if not named:
-            raise Invalid("task: say what to run: a task's name, or a command", field="task")
-        if len(set(named)) > 1:
-            raise Invalid(f"task: {' and '.join(map(repr, named))} name different tasks; give one", field="task")
-        return named[0]
 
     @property
     def is_recurring(self) -> bool:
@@ -126,7 +91,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             queue=self.queue or queue,
             priority=self.priority,
             schedule=self._schedule(),
-            payload=self._payload_tree(),
+            payload=self.payload_tree(),
             options=msgspec.to_builtins(self.run_options()) or None,
             version=1,
             runs_left=self.max_runs,
@@ -193,44 +158,11 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             # The past is now, however far back; the first day of the first year has no instant in UTC east of Greenwich.
             due_at=due_at and max(due_at, EARLIEST),
             delay_seconds=self.delay_seconds,
-            payload=self._payload(),
-            options=self._options(),
+            payload=self.payload_text(),
+            options=self.options_text(),
             unique_key=self.unique.key if self.unique else None,
             on_conflict=self.unique.on_conflict if self.unique else "return_existing",
             expires_at=self.expires_at,
-        )
-
-    def _payload(self) -> str | None:
-        payload = self._payload_tree()
-        return msgspec.json.encode(payload).decode() if payload else None
-
-    def _payload_tree(self) -> dict[str, Any] | None:
-        payload = self.payload
-        if self.command is not None:
-            if payload:
-                raise Invalid("payload: a command has no payload", field="payload")
-            payload = {"command": self.command}
-        return payload or None
-
-    def _options(self) -> str | None:
-        options = self.run_options()
-        return None if options == RunOptions() else msgspec.json.encode(options).decode()
-
-    def run_options(self) -> RunOptions:
-        if self.retries is not None and self.max_retries is not None:
-            raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
-        retries = self.max_retries if self.retries is None else self.retries
-        return RunOptions(
-            retries=retries,
-            timeout_seconds=self.timeout_seconds,
-            backoff=self.backoff,
-            concurrency=self.concurrency,
-            rate=self.rate,
-            fairness_key=self.fairness_key,
-            guarantee=self.guarantee,
-            retry_on=self.retry_on,
-            never_on=self.never_on,
-            max_snoozes=self.max_snoozes,
         )
 
 

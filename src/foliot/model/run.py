@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,13 @@ MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
 MAX_SNOOZES = 1_000_000
 DEFAULT_MAX_SNOOZES = 1000
+
+
+class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A run that starts only when somebody says so. Not said in time: it fails, or goes on without."""
+
+    timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
+    on_timeout: Literal["fail", "continue"] = "fail"
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,6 +43,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     never_on: Causes | None = None
     """These are not."""
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    signal: Signal | None = None
     snoozes: int = 0
     """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
@@ -123,6 +131,10 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     task: str
     payload: str | None
     options: str | None
+    has_upstream: bool = False
+    """There are results of other runs, or a signal, for it to read."""
+    concerns_others: bool | None = False
+    """Others wait for its end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from foliot.store.runs import Runs
 from foliot.store.shards import Shards
 from foliot.store.submissions import Submissions
 from foliot.store.workers import Workers
+from foliot.store.workflows import Workflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Store:
     gates: Gates
     shards: Shards
     workers: Workers
+    workflows: Workflows
     partitions: Partitions
     hints: HintSender
     events: EventBus
@@ -77,6 +79,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 gates=Gates(database),
                 shards=Shards(database, ttl_seconds=config.shard_ttl_seconds),
                 workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
+                workflows=Workflows(database, aging_seconds=config.aging_seconds),
                 partitions=partitions,
                 hints=hints,
                 events=events,

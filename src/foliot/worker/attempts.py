@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.raised import raised
 from foliot.worker.live_output import LiveOutput
+from foliot.worker.upstream import Refused
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
@@ -76,7 +77,8 @@ class Attempts:
         slots: Mapping[str, int],
         output_max_bytes: int,
         on_outcome: Callable[[Outcome, Claim], None],
-        on_committed: Callable[[Claim], None] = lambda _: None,
+        on_committed: Callable[[Claim, Ending], None] = lambda _claim, _ending: None,
+        provide: Callable[[Context, RunOptions, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None,
     ) -> None:
         self._tasks = tasks
         self._slots = dict(slots)
@@ -84,6 +86,7 @@ class Attempts:
         self._output_max_bytes = output_max_bytes
         self._on_outcome = on_outcome
         self._on_committed = on_committed
+        self._provide = provide
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
         self._all_ended = asyncio.Event()
@@ -153,9 +156,14 @@ class Attempts:
     async def _attempt(self, running: Running, executor: Executor) -> None:
         claim = running.claim
         try:
-            attempted = await executor(decode_payload(claim.payload) if claim.payload else {}, running.context)
+            payload = decode_payload(claim.payload) if claim.payload else {}
+            if claim.has_upstream and self._provide is not None:
+                payload = await self._provide(running.context, running.options, payload)
+            attempted = await executor(payload, running.context)
         except asyncio.CancelledError:
             attempted = stopped(running)
+        except Refused as refused:
+            attempted = refused.attempted
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             # A task that calls sys.exit() fails; the worker and the other attempts go on.
             attempted = raised(error)
@@ -172,8 +180,8 @@ class Attempts:
             running.context.left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
         if not self._running:
             self._all_ended.set()
-        if attempted.ending is Ending.COMMITTED:
-            self._on_committed(claim)
+        if attempted.ending in (Ending.COMMITTED, Ending.EXPANDED):
+            self._on_committed(claim, attempted.ending)
             return
         chance = random.random()  # noqa: S311
         options, lost = running.options, claim.lost

@@ -22,7 +22,7 @@ from foliot.model.outcome import Outcome, error_of
 from foliot.model.run import Claim
 from foliot.model.states import RunState
 from foliot.service import Service
-from foliot.store.hints import GATES_TOPIC
+from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.store import Store
 
 BATCH = 1000
@@ -37,6 +37,9 @@ class Completer(Service):
         self._circuits: dict[str, Circuit] = {}
         self._task_of: dict[tuple[UUID, int], str] = {}
         self._makes_room = False
+        self._lets_go = False
+        self.on_others_let_go: Callable[[], None] = lambda: None
+        """Called when something was written that others waited for: it need not wait for a hint."""
         self._flushed = asyncio.Event()
         self._flushed.set()
 
@@ -48,6 +51,8 @@ class Completer(Service):
         self._pending.append(outcome)
         if claim.options is not None and "concurrency" in claim.options:
             self._makes_room = True
+        if claim.concerns_others:
+            self._lets_go = True
         if claim.task in self._circuits:
             self._task_of[outcome.run_id, outcome.token] = claim.task
         if outcome.state is RunState.FAILED:
@@ -87,6 +92,11 @@ class Completer(Service):
         if self._makes_room:
             self._makes_room = False
             self._store.hints.send([GATES_TOPIC])
+        if self._lets_go:
+            # What waited for one of these may be in any queue.
+            self._lets_go = False
+            self._store.hints.send([ALL_QUEUES_TOPIC])
+            self.on_others_let_go()
         if self._task_of:
             await self._count(batch)
 

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -27,7 +28,7 @@ from foliot.events import (
     WorkerRegistered,
 )
 from foliot.model.ids import new_id
-from foliot.model.outcome import Outcome
+from foliot.model.outcome import Ending, Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.app import BUILT_IN_TASKS, DEFAULT_QUEUE, App
 from foliot.service import Service
@@ -39,6 +40,7 @@ from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.declared import declare_jobs
 from foliot.worker.executors.containment import choose
+from foliot.worker.executors.expanding import map_items, wait, workflow
 from foliot.worker.executors.http import http
 from foliot.worker.executors.processes import ProcessPool, in_a_process
 from foliot.worker.executors.python import in_a_thread, on_the_loop
@@ -47,6 +49,7 @@ from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.log_writer import LogWriter
+from foliot.worker.upstream import provide
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
 LAST_WORDS_SECONDS = 10.0
@@ -85,11 +88,17 @@ class WorkerNode:
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
         self._attempts = Attempts(
-            tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended, on_committed=self._committed
+            tasks=known,
+            slots=queues,
+            output_max_bytes=config.output_max_bytes,
+            on_outcome=self._ended,
+            on_committed=self._committed,
+            provide=partial(provide, store),
         )
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
         )
+        self.completer.on_others_let_go = self.claimer.wake
         self._heartbeater = HeartbeatThread(
             url=store.database.url,
             attempts=self._attempts,
@@ -151,7 +160,10 @@ class WorkerNode:
         known = {
             "http": KnownTask(http(self._config, self._clock), defaults),
             "shell": KnownTask(shell(self._config, self._containment, hidden_paths(self._config)), defaults),
+            "map": KnownTask(map_items(self._store, lambda: self._worker_id, aging_seconds=self._config.aging_seconds), defaults),
             "simulate": KnownTask(simulate(self._clock), defaults),
+            "wait": KnownTask(wait, defaults),
+            "workflow": KnownTask(workflow(self._store, lambda: self._worker_id), defaults),
         }
         for task in app.tasks.values():
             if task.options.guarantee == "transactional":
@@ -204,8 +216,12 @@ class WorkerNode:
         self.completer.add(outcome, claim)
         self.claimer.slot_freed()
 
-    def _committed(self, claim: Claim) -> None:
-        self._events.emit(RunsFinished(1, 0, 0))
+    def _committed(self, claim: Claim, ending: Ending) -> None:
+        if ending is Ending.COMMITTED:
+            self._events.emit(RunsFinished(1, 0, 0))
+        if claim.concerns_others:
+            self._store.hints.send([ALL_QUEUES_TOPIC])
+            self.claimer.wake()
         if claim.options is not None and "concurrency" in claim.options:
             self._store.hints.send([GATES_TOPIC])
         self.claimer.slot_freed()

@@ -71,7 +71,7 @@ where id = any (array(
         for update skip locked
     ) as picked
 ))
-returning id, token, attempt, lost, queue, task, payload, options
+returning id, token, attempt, lost, queue, task, payload, options, upstream is not null or signal is not null, parent_id is not null or has_dependents
 
 -- name: take_queue
 -- One claim at a time from a queue that has a limit; let go of with the transaction.
@@ -79,7 +79,7 @@ select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: recover_claims
 -- What this worker owns but does not hold: claims whose answer got lost on the way.
-select id, token, attempt, lost, queue, task, payload, options
+select id, token, attempt, lost, queue, task, payload, options, upstream is not null or signal is not null, parent_id is not null or has_dependents
 from foliot.runs r
 where state = 'running' and worker_id = $1::uuid
     and not exists (select from unnest($2::uuid[], $3::bigint[]) as held (id, token) where held.id = r.id and held.token = r.token)
@@ -95,15 +95,17 @@ with outcome as (
     where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state, r.queue,
         r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output, r.job_id, r.tick_at,
-        r.rerun_of, md5(r.task || ': ' || o.pattern) as fingerprint
+        r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents, md5(r.task || ': ' || o.pattern) as fingerprint
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-    task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, fingerprint
+    task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
+    fingerprint
 )
 select
     id, created_at, due_at, started_at, coalesce($9::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, state,
-    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, fingerprint
+    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, parent_id, step, upstream,
+    has_dependents, fingerprint
 from finished
 
 -- name: retry_runs
@@ -177,16 +179,15 @@ returning id
 with closed as (
     delete from foliot.runs
     where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($4::text[]) order by id for update))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options, job_id, tick_at,
-        rerun_of
+    returning *
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
-    job_id, tick_at, rerun_of
+    job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
 )
 select
     id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, $2::text,
-    queue, task, name, $3::text, payload, options, job_id, tick_at, rerun_of
+    queue, task, name, $3::text, payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
 from closed
 returning id
 
@@ -199,15 +200,16 @@ with closed as (
         where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
         order by expires_at limit $1::bigint for update skip locked
     ))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, state, queue, task, name, payload, options, job_id, tick_at
+    returning *
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
-    job_id, tick_at
+    job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
 )
 select
     id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority,
-    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, queue, task, name, 'expired', payload, options, job_id, tick_at
+    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, queue, task, name, 'expired', payload, options, job_id,
+    tick_at, rerun_of, parent_id, step, upstream, has_dependents
 from closed
 
 -- name: mark_cancelled
@@ -218,24 +220,26 @@ where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) ord
 returning id, worker_id
 
 -- name: close_cancelled
--- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it gone.
+-- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it gone. One that is made
+-- of others ends with the last of them.
 with closed as (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
         where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+            and not exists (select from foliot.parents p where p.run_id = runs.id and p.finished_at is null)
         order by id limit $1::bigint for update skip locked
     ))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, worker_id, queue, task, name, payload, options, job_id,
-        tick_at, rerun_of, cancel
+    returning *
 ), kept as (
     insert into foliot.history (
         id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task, name, reason,
-        payload, options, job_id, tick_at, rerun_of, error
+        payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, error
     )
     select
         id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at, rerun_of,
+        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream,
+        has_dependents,
         jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
     from closed
 )
@@ -274,15 +278,15 @@ with recursive claiming as (
 ), spent as (
     delete from foliot.runs r using taken where r.id = taken.id and taken.is_spent
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost + 1 as lost, r.priority, r.worker_id, r.queue,
-        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at, r.rerun_of
+        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at, r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents
 ), buried as (
     insert into foliot.history (
         id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-        task, name, reason, payload, options, job_id, tick_at, rerun_of, error, fingerprint
+        task, name, reason, payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, error, fingerprint
     )
     select
         id, created_at, due_at, started_at, coalesce($3::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at, rerun_of,
+        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
         jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died while it ran this, ' || lost || ' in all'),
         md5(task || ': ' || $4::text)
     from spent

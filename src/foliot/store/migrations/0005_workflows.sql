@@ -1,0 +1,389 @@
+-- Runs that wait for other runs, and runs that are made of other runs.
+--
+-- Two relations, two words each. A run that waits for another is its *dependent*, the other its *upstream*: a row in `dependencies` for as
+-- long as the upstream lives, and a counter on the dependent. A run that is made of others, a workflow of its steps or a map of its items,
+-- is their *parent*: a row in `parents` with counters of its *children*.
+--
+-- Whatever ends a run, and however, does so by an insert into `history`. A trigger on that insert settles what follows from it in the same
+-- transaction: counters go down, dependents are let go or skipped, the next items of a map are made, parents end. No statement can forget
+-- it, and asking "are all my upstreams done?", which strands dependents when two end at once, is never needed.
+
+alter table foliot.runs
+    add column parent_id uuid,
+    add column step text,
+    add column upstream uuid[],
+    add column has_dependents boolean,
+    add column rule text,
+    add column unmet bigint,
+    add column met_succeeded bigint,
+    add column met_failed bigint,
+    add column met_skipped bigint,
+    add column blame text,
+    add column delay_seconds double precision,
+    add column signal jsonb;
+
+alter table foliot.history
+    add column parent_id uuid,
+    add column step text,
+    add column upstream uuid[],
+    add column has_dependents boolean;
+
+create index runs_children on foliot.runs (parent_id) where parent_id is not null;
+create index history_children on foliot.history (parent_id, step) where parent_id is not null;
+create index runs_awaiting_signal on foliot.runs (due_at) where held_by = 'signal';
+
+create table foliot.dependencies (
+    upstream_id uuid not null,
+    run_id uuid not null
+);
+create index dependencies_upstream on foliot.dependencies (upstream_id);
+create index dependencies_run on foliot.dependencies (run_id);
+
+create table foliot.parents (
+    id uuid primary key,
+    run_id uuid not null,
+    kind text not null,
+    created_at timestamptz not null,
+    finished_at timestamptz,
+    on_failure text not null,
+    is_stopping boolean not null default false,
+    blame text,
+    total bigint not null,
+    next_index bigint not null,
+    capacity bigint not null,
+    unfinished bigint not null default 0,
+    succeeded bigint not null default 0,
+    failed bigint not null default 0,
+    cancelled bigint not null default 0,
+    skipped bigint not null default 0,
+    template jsonb,
+    items jsonb,
+    constraint parents_kind_is_known check (kind in ('workflow', 'map')),
+    constraint parents_on_failure_is_known check (on_failure in ('fail_fast', 'continue')),
+    constraint parents_count_right check (unfinished >= 0 and next_index <= total)
+) with (fillfactor = 50);
+create unique index parents_run on foliot.parents (run_id);
+create index parents_finished on foliot.parents (finished_at) where finished_at is not null;
+
+create type foliot.ending as (id uuid, state text, parent_id uuid, blame text, has_dependents boolean);
+
+create function foliot.new_id(at timestamptz) returns uuid language sql volatile parallel safe
+return encode(set_bit(set_bit(overlay(
+    uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6
+), 52, 1), 53, 1), 'hex')::uuid;
+
+-- What a rule says once so many upstreams have ended so: 'run', 'skip', or null while it is open. A cancelled upstream counts as failed.
+create function foliot.rule_verdict(rule text, unmet bigint, succeeded bigint, failed bigint, skipped bigint) returns text
+language sql immutable parallel safe
+return case rule
+    when 'all_success' then case when failed + skipped > 0 then 'skip' when unmet = 0 then 'run' end
+    when 'all_failed' then case when succeeded + skipped > 0 then 'skip' when unmet = 0 then 'run' end
+    when 'one_success' then case when succeeded > 0 then 'run' when unmet = 0 then 'skip' end
+    when 'one_failed' then case when failed > 0 then 'run' when unmet = 0 then 'skip' end
+    when 'none_failed' then case when failed > 0 then 'skip' when unmet = 0 then 'run' end
+    when 'none_failed_min_one_success'
+        then case when failed > 0 then 'skip' when unmet = 0 then case when succeeded > 0 then 'run' else 'skip' end end
+    else case when unmet = 0 then 'run' end
+end;
+
+-- Why it is skipped, as an error that names the step which is to blame.
+create function foliot.skip_error(rule text, blame text, skipped bigint) returns jsonb language sql immutable parallel safe
+return case
+    when blame is not null then jsonb_build_object('kind', 'DependencyFailed', 'message', 'dependency_failed: ' || blame, 'upstream', blame)
+    when rule in ('one_failed', 'all_failed') then jsonb_build_object('kind', 'RuleUnmet', 'message', 'rule ' || rule || ': too little has failed')
+    when skipped > 0 then jsonb_build_object('kind', 'DependencySkipped', 'message', 'what it waits for was skipped')
+    else jsonb_build_object('kind', 'RuleUnmet', 'message', 'rule ' || rule || ' can''t be met')
+end;
+
+-- Counts what ended for those that wait for it: lets them go, or skips them. Returns those it skipped. Where one skipped run dooms the next
+-- (all_success and all_failed), the whole chain goes at once, however long; other rules take one more turn.
+create function foliot.settle_dependents(ended foliot.ending[], at timestamptz) returns foliot.ending[] language plpgsql as $$
+declare
+    skipped foliot.ending[];
+begin
+    with recursive met as (
+        delete from foliot.dependencies d using unnest(ended) as e
+        where d.upstream_id = e.id and e.has_dependents
+        returning d.run_id, e.state, e.blame
+    ), counted as materialized (
+        select run_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
+            count(*) filter (where state in ('failed', 'cancelled')) as failed, count(*) filter (where state = 'skipped') as skipped,
+            min(blame) as blame
+        from met group by run_id
+    ), locked as materialized (
+        -- Without a counter, it waits for its own children.
+        select * from foliot.runs
+        where id = any (array(select run_id from counted)) and state = 'waiting' and unmet is not null
+        order by id for update
+    ), tallied as (
+        select l.id, l.rule, l.options, l.signal, l.due_at, greatest(l.due_at, at + l.delay_seconds * interval '1 second', at) as due, l.rank,
+            l.unmet - c.number as unmet, coalesce(l.met_succeeded, 0) + c.succeeded as met_succeeded,
+            coalesce(l.met_failed, 0) + c.failed as met_failed, coalesce(l.met_skipped, 0) + c.skipped as met_skipped,
+            coalesce(l.blame, c.blame) as blame
+        from locked l join counted c on c.run_id = l.id
+    ), decided as materialized (
+        select *, foliot.rule_verdict(rule, unmet, met_succeeded, met_failed, met_skipped) as verdict from tallied
+    ), let_go as (
+        update foliot.runs r
+        set unmet = d.unmet, met_succeeded = d.met_succeeded, met_failed = d.met_failed, met_skipped = d.met_skipped, blame = d.blame,
+            state = case
+                when d.verdict is null then 'waiting'
+                when d.due > at then 'scheduled'
+                when d.options ? 'signal' and d.signal is null then 'held'
+                when d.options ?| '{concurrency,rate}' then 'held'
+                else 'ready'
+            end,
+            held_by = case
+                when d.verdict is null or d.due > at then null
+                when d.options ? 'signal' and d.signal is null then 'signal'
+                when d.options ?| '{concurrency,rate}' then 'limit'
+            end,
+            due_at = case
+                when d.verdict is null then d.due_at
+                when d.due <= at and d.options ? 'signal' and d.signal is null
+                    then at + coalesce((d.options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second'
+                else d.due
+            end,
+            rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
+        from decided d
+        where r.id = d.id and d.verdict is distinct from 'skip'
+    ), doomed as (
+        select id, rule, blame, met_skipped from decided where verdict = 'skip'
+        union
+        select r.id, r.rule, doomed.blame, 1::bigint
+        from doomed join foliot.dependencies e on e.upstream_id = doomed.id join foliot.runs r on r.id = e.run_id
+        where r.state = 'waiting' and r.rule in ('all_success', 'all_failed') and not exists (select from decided d where d.id = r.id)
+    ), reasons as (
+        select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed order by id, blame
+    ), closed as (
+        delete from foliot.runs r using reasons d where r.id = d.id and r.state = 'waiting'
+        returning r.*, d.error, d.blame as culprit
+    ), kept as (
+        insert into foliot.history (
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+        )
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'skipped', queue, task, name,
+            case error ->> 'kind' when 'DependencyFailed' then 'dependency_failed' when 'DependencySkipped' then 'dependency_skipped' else 'rule_unmet' end,
+            payload, options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+        from closed
+    )
+    select array_agg(row(id, 'skipped', parent_id, culprit, has_dependents)::foliot.ending) into skipped from closed;
+    return skipped;
+end
+$$;
+
+-- Makes the next items of a map, up to its capacity.
+create function foliot.refill(map_id uuid, at timestamptz) returns void language plpgsql as $$
+declare
+    map foliot.parents;
+    number bigint;
+    chunk bigint;
+begin
+    select * into map from foliot.parents where id = map_id for update;
+    number := least(map.capacity - map.unfinished, map.total - map.next_index);
+    if number <= 0 or map.is_stopping then
+        return;
+    end if;
+    chunk := (map.template ->> 'chunk_size')::bigint;
+    with numbered as (
+        select n - 1 as index, value from jsonb_array_elements(map.items) with ordinality as e (value, n)
+        where map.items is not null and n > map.next_index * chunk and n <= (map.next_index + number) * chunk
+        union all
+        select i, to_jsonb((map.template ->> 'start')::bigint + i * (map.template ->> 'step')::bigint)
+        from generate_series(
+            map.next_index * chunk, least((map.next_index + number) * chunk, (map.template ->> 'count')::bigint) - 1
+        ) as i
+        where map.items is null
+    ), chunked as (
+        select index / chunk as place, case when chunk = 1 then (array_agg(value))[1] else jsonb_agg(value order by index) end as value
+        from numbered group by index / chunk
+    ), template as (
+        select * from jsonb_to_record(map.template) as t (
+            task text, queue text, name text, priority bigint, payload jsonb, options jsonb, item_name text, rank_offset bigint
+        )
+    )
+    insert into foliot.runs (
+        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, parent_id, step
+    )
+    select foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - t.rank_offset + c.place - map.next_index, t.priority,
+        case when t.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+        case when t.options ?| '{concurrency,rate}' then 'limit' end,
+        t.queue, t.task, t.name, coalesce(t.payload, '{}') || jsonb_build_object(t.item_name, c.value), t.options, map.id, c.place::text
+    from chunked c, template t;
+    update foliot.parents set next_index = next_index + number, unfinished = unfinished + number where id = map_id;
+end
+$$;
+
+-- Ends the children of a parent that stops, but for those that run: they are asked to end. What is to run always does so.
+create function foliot.stop_children(stopped_id uuid, why jsonb, at timestamptz) returns foliot.ending[] language plpgsql as $$
+declare
+    ended foliot.ending[];
+begin
+    update foliot.parents set is_stopping = true where id = stopped_id;
+    update foliot.runs r set cancel = why
+    where r.parent_id = stopped_id and r.cancel is null and r.rule is distinct from 'always'
+        and (r.state = 'running' or exists (select from foliot.parents p where p.run_id = r.id));
+    with closed as (
+        delete from foliot.runs
+        where id = any (array(
+            select id from foliot.runs
+            where parent_id = stopped_id and state <> 'running' and cancel is null and rule is distinct from 'always' order by id for update
+        ))
+        returning *
+    ), kept as (
+        insert into foliot.history (
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+        )
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'cancelled', queue, task, name, why ->> 'reason',
+            payload, options, jsonb_build_object('kind', 'Cancelled', 'message', why ->> 'message'), job_id, tick_at, rerun_of, parent_id,
+            step, upstream, has_dependents
+        from closed
+    )
+    select array_agg(row(id, 'cancelled', parent_id, step, has_dependents)::foliot.ending) into ended from closed;
+    return ended;
+end
+$$;
+
+-- How the children of a parent that has ended came out, as its result: for a map of some hundred items, what each of them returned.
+create function foliot.parent_result(p foliot.parents) returns json language sql stable
+return (
+    select case
+        when r.results is null
+            then json_build_object('succeeded', p.succeeded, 'failed', p.failed, 'cancelled', p.cancelled, 'skipped', p.skipped)
+        else json_build_object(
+            'succeeded', p.succeeded, 'failed', p.failed, 'cancelled', p.cancelled, 'skipped', p.skipped, 'results', r.results
+        )
+    end
+    from (
+        select case
+            when coalesce(sum(octet_length(h.result::text)), 0) <= 1000000
+                then json_agg(coalesce(h.result, 'null'::json) order by h.step::bigint)
+        end as results
+        from foliot.history h
+        where p.kind = 'map' and p.total <= 1000 and p.failed + p.cancelled = 0 and h.parent_id = p.id and h.state = 'succeeded'
+            and h.finished_at >= p.created_at - interval '1 day'
+    ) as r
+);
+
+-- Counts what ended for its parents. Returns what ends by it: the other children of one that fails fast, and parents whose children have all
+-- ended.
+create function foliot.settle_parents(ended foliot.ending[], at timestamptz) returns foliot.ending[] language plpgsql as $$
+declare
+    p record;
+    complete uuid[] := '{}';
+    more foliot.ending[];
+    found foliot.ending[];
+begin
+    for p in
+        with counted as (
+            select parent_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
+                count(*) filter (where state = 'failed') as failed, count(*) filter (where state = 'cancelled') as cancelled,
+                count(*) filter (where state = 'skipped') as skipped, min(blame) filter (where state = 'failed') as blame
+            from unnest(ended) where parent_id is not null group by parent_id
+        ), locked as materialized (
+            select id from foliot.parents where id = any (array(select parent_id from counted)) order by id for update
+        )
+        update foliot.parents u
+        set unfinished = u.unfinished - c.number, succeeded = u.succeeded + c.succeeded, failed = u.failed + c.failed,
+            cancelled = u.cancelled + c.cancelled, skipped = u.skipped + c.skipped, blame = coalesce(u.blame, c.blame)
+        from counted c join locked on locked.id = c.parent_id
+        where u.id = c.parent_id
+        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.is_stopping, u.blame,
+            u.on_failure = 'fail_fast' and u.failed > 0 and u.failed = c.failed and not u.is_stopping as begins_to_stop
+    loop
+        if p.begins_to_stop then
+            found := foliot.stop_children(
+                p.id,
+                jsonb_build_object('reason', 'fail_fast', 'message', 'another has failed: ' || coalesce(p.blame, ''), 'is_forced', false), at
+            );
+            more := more || found;
+            if found is null and p.unfinished = 0 then
+                complete := complete || p.id;
+            end if;
+        elsif p.next_index < p.total and not p.is_stopping then
+            if p.unfinished <= p.capacity / 2 then
+                perform foliot.refill(p.id, at);
+            end if;
+        elsif p.unfinished = 0 then
+            complete := complete || p.id;
+        end if;
+    end loop;
+    if complete = '{}' then
+        return more;
+    end if;
+    update foliot.parents set finished_at = at where id = any (complete);
+    with closed as (
+        delete from foliot.runs r using foliot.parents f where f.id = any (complete) and r.id = f.run_id and r.state = 'waiting'
+        returning r.*, f.kind as parent_kind, f.blame as culprit, foliot.parent_result(f) as result, case
+            when f.failed > 0 then 'failed' when f.cancelled > 0 or f.next_index < f.total then 'cancelled' else 'succeeded'
+        end as verdict
+    ), kept as (
+        insert into foliot.history (
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            options, result, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, fingerprint
+        )
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, verdict, queue, task, name,
+            case verdict when 'failed' then 'step_failed' when 'cancelled' then coalesce(cancel ->> 'reason', 'cancelled') end,
+            payload, options, result,
+            case verdict
+                when 'failed' then jsonb_build_object(
+                    'kind', 'StepFailed',
+                    'message', case parent_kind when 'map' then 'an item has failed: ' else 'a step has failed: ' end || coalesce(culprit, '')
+                )
+                when 'cancelled' then jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
+            end,
+            job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
+            case verdict when 'failed' then md5(task || ': ' || coalesce(name, step, '') || ': ' || coalesce(culprit, '')) end
+        from closed
+    )
+    select more || array_agg(row(id, verdict, parent_id, coalesce(step, name, id::text), has_dependents)::foliot.ending) into more from closed;
+    return more;
+end
+$$;
+
+-- Those that nobody waits for and that belong to nothing cost a look at the new rows.
+create function foliot.settle() returns trigger language plpgsql as $$
+declare
+    at timestamptz;
+    ended foliot.ending[];
+    counted foliot.ending[];
+begin
+    if pg_trigger_depth() > 1 then
+        -- What is settled below is counted there.
+        return null;
+    end if;
+    select max(finished_at), array_agg(row(
+        id, state, parent_id,
+        case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end, has_dependents
+    )::foliot.ending)
+    into at, ended
+    from gone where parent_id is not null or has_dependents;
+    if ended is null then
+        return null;
+    end if;
+    -- One at a time in each workflow: whatever is locked below is locked in the order of its arrows.
+    perform from foliot.parents where id in (select parent_id from unnest(ended)) order by id for update;
+    while ended is not null loop
+        counted := ended;
+        while exists (select from unnest(ended) as e where e.has_dependents) loop
+            ended := foliot.settle_dependents(ended, at);
+            counted := counted || ended;
+        end loop;
+        ended := foliot.settle_parents(counted, at);
+    end loop;
+    return null;
+end
+$$;
+
+create trigger settle after insert on foliot.history referencing new table as gone for each statement execute function foliot.settle();
+
+create or replace view foliot.all_runs as
+select id, true as is_live, name, task, queue, state, null::text as reason, priority, attempt, worker_id, job_id, tick_at, rerun_of,
+    null::uuid as rerun_as, null::jsonb as error, due_at, created_at, started_at, null::timestamptz as finished_at, parent_id, step
+from foliot.runs
+union all
+select id, false, name, task, queue, state, reason, priority, attempt, worker_id, job_id, tick_at, rerun_of, rerun_as, error, due_at,
+    created_at, started_at, finished_at, parent_id, step
+from foliot.history;

@@ -1,0 +1,284 @@
+"""Runs that are made of others, and runs that wait for others: stored, expanded, shown, stopped, run again, signalled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.ids import CLOCK_TOLERANCE
+from foliot.model.priority import aging_microseconds
+from foliot.model.run import NewRun
+from foliot.model.states import RunState
+from foliot.model.workflow import MapPayload, OnFailure, PlannedStep, Step
+from foliot.store import queries
+from foliot.store.postgres import Database, Record, Transaction, array_text, columns
+
+ParentKind = Literal["workflow", "map"]
+UPSTREAM_MAX = 10_000
+"""More results than this are not handed to a run: it asks for what it needs."""
+ADOPTED_MAX = 100_000
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Where a workflow or a map stands."""
+
+    id: UUID
+    run_id: UUID
+    """Its latest run."""
+    kind: ParentKind
+    on_failure: OnFailure
+    total: int
+    next_index: int
+    unfinished: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    skipped: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """The latest run of a step or an item."""
+
+    id: UUID
+    step: str
+    task: str
+    queue: str
+    state: RunState
+    reason: str | None
+    attempt: int
+    upstream: list[UUID] | None
+    result: Any
+    error: Any
+    due_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    rerun_of: UUID | None
+    rule: str | None
+    unmet: int | None
+    held_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    key: str
+    state: RunState
+    result: str | None
+    """JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The children that a run is to have."""
+
+    kind: ParentKind
+    on_failure: OnFailure
+    total: int
+    made: int
+    """As many of them are stored together with it; the others are made when their turn comes."""
+    capacity: int
+    """How many of them exist at a time."""
+    template: str | None = None
+    """Of a map: JSON text of what every item's run is made from."""
+    items: str | None = None
+    """Of a map: JSON text of a list; None for a range."""
+
+
+class Workflows:
+    def __init__(self, database: Database, *, aging_seconds: float) -> None:
+        self._database = database
+        self._aging = aging_microseconds(aging_seconds)
+        self._queries = queries.load("workflows")
+
+    # --- made
+
+    async def insert_workflow(self, run: NewRun, steps: Sequence[PlannedStep], on_failure: OnFailure) -> set[str]:
+        """Stores all of it or nothing; the queues in which something is ready. Sent again, it changes nothing."""
+
+        async def work(within: Transaction) -> set[str]:
+            if not await self.insert_parent(within, run.id, _of_steps(steps, on_failure)):
+                return set()
+            await self.insert_parent_run(within, run)
+            return await self.insert_steps(within, run.id, steps)
+
+        return await self._database.in_transaction("insert_workflow", work)
+
+    async def expand_workflow(
+        self, run_id: UUID, token: int, worker_id: UUID, steps: Sequence[PlannedStep], on_failure: OnFailure
+    ) -> set[str] | None:
+        """The run of an attempt becomes its steps. None: it is no longer this worker's."""
+
+        async def work(within: Transaction) -> set[str] | None:
+            if not await self.expand_run(within, run_id, token, worker_id):
+                return None
+            await self.insert_parent(within, run_id, _of_steps(steps, on_failure))
+            return await self.insert_steps(within, run_id, steps)
+
+        return await self._database.in_transaction("expand_workflow", work)
+
+    async def expand_map(self, run_id: UUID, token: int, worker_id: UUID, family: Family) -> bool:
+        """The run of an attempt becomes its items, of which the first are made; one that is run again takes over those that succeeded."""
+
+        async def work(within: Transaction) -> bool:
+            if not await self.expand_run(within, run_id, token, worker_id):
+                return False
+            adoptable = await self.find_adoptable(within, run_id)
+            if adoptable is not None and await self.adopt_items(within, adoptable, run_id):
+                await self.repeat_items(within, adoptable)
+                await self.refill(within, adoptable)
+                return True
+            await self.insert_parent(within, run_id, family)
+            await self.refill(within, run_id)
+            return True
+
+        return await self._database.in_transaction("expand_map", work)
+
+    async def insert_parent(self, within: Transaction, run_id: UUID, family: Family) -> bool:
+        arguments = (
+            run_id,
+            family.kind,
+            family.on_failure,
+            family.total,
+            family.made,
+            family.capacity,
+            family.template,
+            family.items,
+            self._now(),
+        )
+        return bool(await within.fetch_value(self._queries["insert_parent"], *arguments))
+
+    async def insert_parent_run(self, within: Transaction, run: NewRun, rerun_of: UUID | None = None) -> datetime:
+        arguments = (run.id, run.task, run.queue, run.name, run.priority, run.payload, self._now(), rerun_of)
+        created_at: datetime = await within.fetch_value(self._queries["insert_parent_run"], *arguments)
+        return created_at
+
+    async def expand_run(self, within: Transaction, run_id: UUID, token: int, worker_id: UUID) -> bool:
+        return bool(await within.fetch_value(self._queries["expand_run"], run_id, token, worker_id))
+
+    async def insert_steps(self, within: Transaction, parent_id: UUID, steps: Sequence[PlannedStep]) -> set[str]:
+        """The queues in which something is ready."""
+        given = columns([_row(planned) for planned in steps], 16)
+        rows = await within.fetch(self._queries["insert_steps"], *given, parent_id, self._now(), self._aging)
+        new = {planned.id for planned in steps}
+        arrows = [(upstream, planned.id) for planned in steps for upstream in planned.upstream if upstream in new]
+        if arrows:
+            await within.execute(self._queries["insert_dependencies"], *(array_text(column) for column in columns(arrows, 2)))
+        return {row[0] for row in rows if row[1] == RunState.READY}
+
+    async def refill(self, within: Transaction, map_id: UUID) -> None:
+        await within.execute(self._queries["refill"], map_id, self._now())
+
+    async def find_adoptable(self, within: Transaction, run_id: UUID) -> UUID | None:
+        row = await within.fetch_row(self._queries["find_adoptable"], run_id)
+        return row[0] if row and row[1] <= ADOPTED_MAX else None
+
+    async def adopt_items(self, within: Transaction, map_id: UUID, run_id: UUID) -> bool:
+        return await within.fetch_value(self._queries["adopt_items"], map_id, run_id) is not None
+
+    async def repeat_items(self, within: Transaction, map_id: UUID) -> None:
+        await within.execute(self._queries["repeat_items"], map_id, self._aging, self._now())
+
+    # --- stopped, run again, signalled
+
+    async def spread_cancels(self) -> set[UUID]:
+        """From parents that are asked to end to their children, and theirs; the workers that hold some of these."""
+        holders: set[UUID] = set()
+        while rows := await self._database.fetch(self._queries["spread_cancels"]):
+            holders |= {row[0] for row in rows if row[0] is not None}
+        return holders
+
+    async def redrive(self, parent: Parent, run: NewRun, steps: Sequence[PlannedStep], kept: Sequence[RunState]) -> set[str] | None:
+        """The workflow goes on under a new run. None: somebody else was first."""
+
+        async def work(within: Transaction) -> set[str] | None:
+            succeeded, skipped = kept.count(RunState.SUCCEEDED), kept.count(RunState.SKIPPED)
+            arguments = (parent.id, run.id, len(steps), succeeded, skipped, parent.run_id)
+            if not await within.fetch_value(self._queries["reopen_parent"], *arguments):
+                return None
+            await self.insert_parent_run(within, run, parent.run_id)
+            replaced = [(step.rerun_of, step.id) for step in steps if step.rerun_of is not None] + [(parent.run_id, run.id)]
+            since = parent.created_at - CLOCK_TOLERANCE
+            await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)
+            return await self.insert_steps(within, parent.id, steps)
+
+        return await self._database.in_transaction("redrive", work)
+
+    async def signal_run(self, run_id: UUID, signal: str) -> tuple[str, RunState] | None:
+        """Queue and state of the run. None: it does not wait for a signal, or has had it."""
+        row = await self._database.fetch_row(self._queries["signal_run"], run_id, signal, self._now())
+        return (row[0], RunState(row[1])) if row else None
+
+    async def time_out_signals(self, limit: int) -> list[str]:
+        """The queue of each run that was let go."""
+        return [row[0] for row in await self._database.fetch(self._queries["time_out_signals"], limit, self._now())]
+
+    async def forget_parents(self, finished_before: datetime) -> int:
+        """The number forgotten, at most a batch."""
+        return await self._database.execute(self._queries["forget_parents"], BATCH, finished_before)
+
+    # --- shown
+
+    async def get_parent(self, run_id: UUID) -> Parent | None:
+        row = await self._database.fetch_row(self._queries["get_parent"], run_id)
+        return Parent(*row) if row else None
+
+    async def list_children(self, parent: Parent, limit: int) -> list[Child]:
+        arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
+        return [_child(row) for row in await self._database.fetch(self._queries["list_children"], *arguments)]
+
+    async def read_upstream(self, run_id: UUID) -> tuple[list[Upstream], str | None]:
+        """What ended before it, and its signal as JSON text."""
+        rows = await self._database.fetch(self._queries["read_upstream"], run_id, UPSTREAM_MAX)
+        found = [Upstream(row[0], RunState(row[1]), row[2]) for row in rows if row[1] is not None]
+        return found, rows[0][3] if rows else None
+
+    async def find_stuck(self) -> list[tuple[str, UUID]]:
+        """Kind and id of what should have gone on and did not."""
+        return [(row[0], row[1]) for row in await self._database.fetch(self._queries["find_stuck"], self._now())]
+
+    def _now(self) -> datetime | None:
+        return self._database.clock.sql_now()
+
+
+def _of_steps(steps: Sequence[PlannedStep], on_failure: OnFailure) -> Family:
+    number = len(steps)
+    return Family("workflow", on_failure, total=number, made=number, capacity=number)
+
+
+def _row(planned: PlannedStep) -> tuple[object, ...]:
+    step, met = planned.step, planned.met or {}
+    task, payload, options = _run_of(step)
+    failed = met.get("failed", 0) + met.get("cancelled", 0)
+    return (
+        planned.id, step.key, task, step.queue, step.name or step.key, step.priority, payload, options, step.needs,
+        array_text(planned.upstream), planned.has_dependents, step.delay_seconds, planned.rerun_of,
+        met.get("succeeded", 0), failed, met.get("skipped", 0),
+    )  # fmt: skip
+
+
+def _run_of(step: Step) -> tuple[str, str | None, str | None]:
+    """Task, payload and options of the run that a step is. That of a map makes others: it is they that the options are for."""
+    if step.map is None:
+        return step.task_name(), step.payload_text(), step.options_text()
+    fields = {name: getattr(step, name) for name in MapPayload.__struct_fields__ if name not in ("name", "delay_seconds", "signal")}
+    payload = MapPayload(**fields | {"name": step.name or step.key})
+    options = None if step.signal is None else msgspec.json.encode({"signal": step.signal}).decode()
+    return "map", msgspec.json.encode(payload).decode(), options
+
+
+def _child(row: Record) -> Child:
+    fields = dict(row)
+    fields["state"] = RunState(fields["state"])
+    for name in ("result", "error"):
+        fields[name] = None if fields[name] is None else msgspec.Raw(fields[name])
+    return Child(**fields)
