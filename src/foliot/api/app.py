@@ -20,9 +20,11 @@ from foliot.api.routes.logs import logs_router
 from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
 from foliot.api.routes.run_lists import RunListRoutes
-from foliot.api.routes.runs import runs_router
+from foliot.api.routes.runs import RunRoutes
 from foliot.api.routes.workers import workers_router
+from foliot.api.routes.workflows import WorkflowRoutes
 from foliot.api.submitter import Submitter
+from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.store.store import Store
@@ -37,9 +39,13 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     back_pressure = BackPressure(store=store, clock=clock)
     app.include_router(health_router(store=store))
     app.include_router(RecurringRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
-    jobs = JobRoutes(store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, config=config)
+    definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
+    jobs = JobRoutes(
+        store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, definitions=definitions, config=config
+    )
     app.include_router(jobs.router)
-    app.include_router(runs_router(store=store, body_max_bytes=config.body_max_bytes))
+    app.include_router(WorkflowRoutes(store=store, jobs=jobs, definitions=definitions, config=config).router)
+    app.include_router(RunRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(RunListRoutes(store=store).router)
     app.include_router(logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event()))

@@ -109,7 +109,7 @@ class Firer(Service):
         fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
         self._tell(fired)
         if fired.is_making_room:
-            await close_cancelled(self._store)
+            await self._store.end_cancelled()
         # What was planned anew went elsewhere than its firing in `firings` says: it is read anew.
         return fired if current == firings else replace(fired, moved=frozenset())
 
@@ -137,13 +137,6 @@ def by_shard(firing: Firing) -> int:
     return firing.job.shard
 
 
-async def close_cancelled(store: Store) -> int:
-    """Ends what was asked to end and is held by nobody, and tells those that hold what was ended by force."""
-    closed = await store.runs.close_cancelled(CLOSE_BATCH)
-    store.hints.send(worker_topic(worker_id) for worker_id in closed.values() if worker_id is not None)
-    return len(closed)
-
-
 class Resumer(Service):
     """What waits for something other than its instant: runs that were asked to end, held ones whose turn has come, pauses that are over."""
 
@@ -154,7 +147,7 @@ class Resumer(Service):
 
     async def run_once(self) -> float:
         jobs, epochs = self._store.jobs, self._shards.epochs
-        if closed := await close_cancelled(self._store):
+        if closed := await self._store.end_cancelled():
             self.events.emit(RunsCancelled(closed))
         if epochs:
             self._store.hints.send(await jobs.release_held(self._shards.scheduler_id, epochs))

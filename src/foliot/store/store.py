@@ -13,7 +13,7 @@ from foliot.store import migrate, queries
 from foliot.store.calendars import Calendars
 from foliot.store.dead_letters import DeadLetters
 from foliot.store.gates import Gates
-from foliot.store.hints import HintSender
+from foliot.store.hints import ALL_QUEUES_TOPIC, HintSender, worker_topic
 from foliot.store.jobs import Jobs
 from foliot.store.logs import Logs
 from foliot.store.overview import Overview
@@ -25,6 +25,8 @@ from foliot.store.shards import Shards
 from foliot.store.submissions import Submissions
 from foliot.store.workers import Workers
 from foliot.store.workflows import Workflows
+
+CLOSE_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,17 @@ class Store:
 
     async def migrate(self) -> int:
         return await migrate.migrate(self.database, partitions=self.partitions, events=self.events)
+
+    async def end_cancelled(self) -> int:
+        """Ends what was asked to end and is held by nobody, with all that it is made of, and tells those that hold the rest."""
+        holders = await self.workflows.spread_cancels()
+        closed = await self.runs.close_cancelled(CLOSE_BATCH)
+        holders.update(worker_id for worker_id in closed.values() if worker_id is not None)
+        self.hints.send(worker_topic(worker_id) for worker_id in holders)
+        if closed:
+            # What always runs may have waited for one of these.
+            self.hints.send([ALL_QUEUES_TOPIC])
+        return len(closed)
 
     async def check_schema(self) -> None:
         await migrate.check_schema(self.database)

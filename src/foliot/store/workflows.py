@@ -67,6 +67,8 @@ class Child:
     rule: str | None
     unmet: int | None
     held_by: str | None
+    children: Any
+    """Of one that is made of others itself: how many of them, and how they came out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,17 @@ class Workflows:
     async def insert_workflow(self, run: NewRun, steps: Sequence[PlannedStep], on_failure: OnFailure) -> set[str]:
         """Stores all of it or nothing; the queues in which something is ready. Sent again, it changes nothing."""
 
-        async def work(within: Transaction) -> set[str]:
-            if not await self.insert_parent(within, run.id, _of_steps(steps, on_failure)):
-                return set()
-            await self.insert_parent_run(within, run)
-            return await self.insert_steps(within, run.id, steps)
+        return await self._database.in_transaction(
+            "insert_workflow", lambda within: self.insert_workflow_within(within, run, steps, on_failure)
+        )
 
-        return await self._database.in_transaction("insert_workflow", work)
+    async def insert_workflow_within(
+        self, within: Transaction, run: NewRun, steps: Sequence[PlannedStep], on_failure: OnFailure
+    ) -> set[str]:
+        if not await self.insert_parent(within, run.id, _of_steps(steps, on_failure)):
+            return set()
+        await self.insert_parent_run(within, run)
+        return await self.insert_steps(within, run.id, steps)
 
     async def expand_workflow(
         self, run_id: UUID, token: int, worker_id: UUID, steps: Sequence[PlannedStep], on_failure: OnFailure
@@ -279,6 +285,6 @@ def _run_of(step: Step) -> tuple[str, str | None, str | None]:
 def _child(row: Record) -> Child:
     fields = dict(row)
     fields["state"] = RunState(fields["state"])
-    for name in ("result", "error"):
+    for name in ("result", "error", "children"):
         fields[name] = None if fields[name] is None else msgspec.Raw(fields[name])
     return Child(**fields)

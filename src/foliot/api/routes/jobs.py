@@ -26,6 +26,7 @@ from foliot.api.schemas import (
     submitted,
 )
 from foliot.api.submitter import Submitter
+from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
@@ -43,11 +44,21 @@ batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.j
 
 
 class JobRoutes:
-    def __init__(self, *, store: Store, submitter: Submitter, known_tasks: KnownTasks, back_pressure: BackPressure, config: Config) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        submitter: Submitter,
+        known_tasks: KnownTasks,
+        back_pressure: BackPressure,
+        definitions: WorkflowDefinitions,
+        config: Config,
+    ) -> None:
         self._store = store
         self._submitter = submitter
         self._known_tasks = known_tasks
         self._back_pressure = back_pressure
+        self._definitions = definitions
         self._config = config
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["jobs"])
@@ -63,9 +74,13 @@ class JobRoutes:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
         body = await read(request, self._config.body_max_bytes)
         asked = decode(body, job_decoder)
-        key = idempotency_key_of(request, asked.idempotency_key)
+        return await self.create(asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
+
+    async def create(self, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
+        """Whatever path the request took to become a job."""
         if key is not None:
-            return await self._keyed.answer(key, "/v1/jobs", body, lambda: self._prepare(asked), self._announce)
+            return await self._keyed.answer(key, path, body, lambda: self._prepare(asked), self._announce)
+        asked = await self._complete(asked)
         queue = await self._known_tasks.queue_of(asked.task_name())
         if asked.is_recurring:
             job = await self._new_recurring(asked, queue)
@@ -112,6 +127,7 @@ class JobRoutes:
 
     async def _prepare(self, asked: JobRequest) -> Work:
         """What is to be done under an idempotency key."""
+        asked = await self._complete(asked)
         queue = await self._known_tasks.queue_of(asked.task_name())
         if asked.is_recurring:
             job = await self._new_recurring(asked, queue)
@@ -148,7 +164,14 @@ class JobRoutes:
                 raise type(error)(f"{place}[{index}].{error.detail}", field=field) from None
         return runs
 
+    async def _complete(self, asked: JobRequest) -> JobRequest:
+        """A job that is a workflow is checked through and through before it is stored."""
+        if asked.task_name() != WORKFLOW_TASK:
+            return asked
+        return msgspec.structs.replace(asked, payload=await self._definitions.of_payload(asked.payload))
+
     async def _batch_item(self, job: JobRequest) -> NewRun:
+        job = await self._complete(job)
         queue = await self._known_tasks.queue_of(job.task_name())
         if job.is_recurring:
             raise Invalid("cron: a batch has one-off jobs only", field="cron")

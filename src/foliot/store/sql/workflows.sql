@@ -134,7 +134,12 @@ with found as (
 ), latest as (
     select distinct on (step) * from found order by step, created_at desc, id desc
 )
-select * from latest order by id limit $3::bigint
+select l.*, case when p.id is not null then jsonb_build_object(
+        'total', p.total, 'made', p.next_index, 'unfinished', p.unfinished, 'succeeded', p.succeeded, 'failed', p.failed,
+        'cancelled', p.cancelled, 'skipped', p.skipped
+    ) end as children
+from latest l left join foliot.parents p on p.run_id = l.id
+order by l.id limit $3::bigint
 
 -- name: reopen_parent
 -- A workflow that has ended is under way again under a new run; its steps that are not run again keep what they came to.
