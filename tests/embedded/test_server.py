@@ -174,8 +174,15 @@ async def fetch(url: str, query: str) -> object:
 # --- a plain life
 
 
-async def test_first_start_makes_a_private_durable_utf8_database(tmp_path: Path) -> None:
-    directory = tmp_path / "not" / "there" / "yet"
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A socket's path has 107 characters at most; those of pytest's own directories may be longer."""
+    with tempfile.TemporaryDirectory(prefix="foliot-") as directory:
+        yield Path(directory)
+
+
+async def test_first_start_makes_a_private_durable_utf8_database(short_path: Path) -> None:
+    directory = short_path / "not" / "there" / "yet"
     postgres = EmbeddedPostgres(directory, clock=SystemClock())
     async with running(postgres) as url:
         assert url.startswith(f"postgresql://foliot@/foliot?host={directory}/run")

@@ -6,9 +6,10 @@ import asyncio
 import os
 import pwd
 import socket
+import stat
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -53,7 +54,8 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
         for path in (directory, file):
             os.chown(path, nobody.pw_uid, nobody.pw_gid)
         for parent in directory.parents:
-            if parent.stat().st_uid == 0 and parent.name.startswith("pytest"):
+            if parent.stat().st_uid == 0 and not parent.stat().st_mode & stat.S_IXOTH:
+                # One of pytest's own, and closed to others.
                 parent.chmod(0o755)
         user = ["-u", "nobody"]
     process = await asyncio.create_subprocess_exec(program, *user, str(file), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
@@ -61,9 +63,10 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
         await _answers(port)
         yield f"postgresql://{parts.username}@127.0.0.1:{port}{parts.path}?sslmode=disable"
     finally:
-        process.terminate()
-        await process.wait()
         door.close()
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
 
 
 async def _open_door(socket_path: str) -> asyncio.Server:
