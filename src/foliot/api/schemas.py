@@ -35,6 +35,8 @@ SCHEDULE_FIELDS = (
 ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
+References = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(min_length=1, max_length=1000)]
+
 
 class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
@@ -63,6 +65,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
     catchup_window: Annotated[str, Meta(max_length=100, description="How old a missed tick may be to be caught up.")] | UnsetType = UNSET
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
+    dependencies: Annotated[References, Meta(description="Names or ids of the jobs that it waits for.")] | None = None
     unique: Unique | None = None
     expires_at: Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None = None
     idempotency_key: Annotated[str, Meta(description="The same answer for a repeated request; or the header Idempotency-Key.")] | None = (
@@ -75,13 +78,17 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             return True
         return self.schedule is not None and not _is_time(self.schedule)
 
-    def new_job(self, job_id: UUID, *, queue: str, now: datetime, calendar: NamedCalendar | None) -> RecurringJob:
-        """The recurring job. Raises `Invalid` for a schedule that makes no sense or that never fires."""
+    def new_job(
+        self, job_id: UUID, *, queue: str, now: datetime, calendar: NamedCalendar | None, after: tuple[str, ...] | None = None
+    ) -> RecurringJob:
+        """The recurring job; `after` names the jobs that it depends on. Raises `Invalid` for a schedule that never fires."""
         if self.delay_seconds is not None or self.schedule_time is not None:
             field = "delay_seconds" if self.delay_seconds is not None else "schedule_time"
             raise Invalid(f"{field}: a recurring job has none; use start_at", field=field)
         if misplaced := [name for name in ONLY_ONE_OFF if getattr(self, name) is not None]:
             raise Invalid(f"{misplaced[0]}: a recurring job has none; see overlap and end_at", field=misplaced[0])
+        if self.signal is not None:
+            raise Invalid("signal: a recurring job has none; make it a workflow with a step that waits", field="signal")
         if self.name is not None:
             check_name(self.name)
         job = RecurringJob(
@@ -90,7 +97,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             task=self.task_name(),
             queue=self.queue or queue,
             priority=self.priority,
-            schedule=self._schedule(),
+            schedule=self._schedule(after),
             payload=self.payload_tree(),
             options=msgspec.to_builtins(self.run_options()) or None,
             version=1,
@@ -107,7 +114,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             calendar_version=calendar.version if calendar else None,
         )
         planned = planned_from(job, now, field="cron" if self.schedule is None else "schedule")
-        if planned.timetable.fires.next_after(to_instant(now)) is None:
+        if planned.schedule.has_ticks and planned.timetable.fires.next_after(to_instant(now)) is None:
             field = self._why_never(now)
             raise Invalid(f"{field}: the job would never fire", field=field)
         return planned
@@ -119,7 +126,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             return "times"
         return "calendar" if self.calendar is not None else "start_at"
 
-    def _schedule(self) -> Schedule:
+    def _schedule(self, after: tuple[str, ...] | None) -> Schedule:
         given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
@@ -128,7 +135,9 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             given_fields["cron"] = self.schedule
         if self.catchup_window is not UNSET:
             given_fields["catchup_window_seconds"] = self.catchup_window_seconds
-        return Schedule(**given_fields)
+        if after and given_fields.get("overlap", "skip") not in ("skip", "allow_all"):
+            raise Invalid("overlap: a job with dependencies has skip or allow_all", field="overlap")
+        return Schedule(**given_fields, after=after)
 
     @property
     def catchup_window_seconds(self) -> int:
@@ -144,6 +153,8 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) not in (None, UNSET)]:
             raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0])
+        if given and self.signal is not None:
+            raise Invalid("signal: what waits for a signal has no instant; let a workflow's step before it wait", field="signal")
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
@@ -252,7 +263,7 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
     return RecurringShown(
         id=job.id,
         name=job.name,
-        status="paused" if job.paused_at else "active" if job.fire_at else "ended",
+        status="paused" if job.paused_at else "active" if job.fire_at or _awaits_others(job) else "ended",
         task=job.task,
         queue=job.queue,
         priority=job.priority,
@@ -268,6 +279,10 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
         updated_at=job.updated_at,
         created=created,
     )
+
+
+def _awaits_others(job: RecurringJob) -> bool:
+    return not job.schedule.has_ticks and job.runs_left != 0
 
 
 class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,7 +23,7 @@ from foliot.model.job import resumed
 from foliot.scheduler.loader import MILLISECONDS, Loader, Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
-from foliot.store.hints import worker_topic
+from foliot.store.hints import ALL_QUEUES_TOPIC, worker_topic
 from foliot.store.jobs import Fired, Firing
 from foliot.store.store import Store
 
@@ -32,7 +32,7 @@ BATCH = 250
 # Statements under way at the same time: one commits while another computes.
 AT_ONCE = 2
 LONGEST_WAIT_SECONDS = 0.2
-CLOSE_BATCH = 1000
+LINK_BATCH = 1000
 # How long before its instant a firing is prepared: a thousand take a tenth of it.
 LEAD_SECONDS = 0.3
 
@@ -149,6 +149,8 @@ class Resumer(Service):
         jobs, epochs = self._store.jobs, self._shards.epochs
         if closed := await self._store.end_cancelled():
             self.events.emit(RunsCancelled(closed))
+        if await jobs.link_runs(LINK_BATCH):
+            self._store.hints.send([ALL_QUEUES_TOPIC])
         if epochs:
             self._store.hints.send(await jobs.release_held(self._shards.scheduler_id, epochs))
             for job_id in await jobs.jobs_to_resume():

@@ -14,6 +14,88 @@ CREATE FUNCTION foliot.due_bucket(at timestamp with time zone) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (floor((EXTRACT(epoch FROM at) / (4)::numeric)))::bigint;
 
+CREATE FUNCTION foliot.fire_dependents(upstreams uuid[], run_ids uuid[], at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    job record;
+    open_run uuid;
+begin
+    update foliot.job_dependencies d set succeeded_at = at, run_id = g.run_id
+    from unnest(upstreams, run_ids) as g (upstream_id, run_id)
+    where d.upstream_id = g.upstream_id and d.fires;
+    for job in
+        select j.*, d.aging, d.run_ids from foliot.jobs j join (
+            select job_id, max(aging) as aging, array_agg(run_id) as run_ids from foliot.job_dependencies
+            where job_id in (select job_id from foliot.job_dependencies where upstream_id = any (upstreams) and fires)
+            group by job_id having bool_and(succeeded_at is not null)
+        ) as d on d.job_id = j.id
+        where j.paused_at is null and coalesce(j.runs_left, 1) > 0
+        order by j.id for update of j
+    loop
+        -- Another one may have fired it while we waited for the lock.
+        continue when exists (select from foliot.job_dependencies d where d.job_id = job.id and d.succeeded_at is null);
+        update foliot.job_dependencies set succeeded_at = null where job_id = job.id;
+        select r.id into open_run from foliot.runs r where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
+        if open_run is not null then
+            insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by) values (job.id, at, at, 'overlap', open_run);
+            continue;
+        end if;
+        insert into foliot.runs (
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, upstream
+        )
+        values (
+            foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - job.priority * job.aging, job.priority,
+            case when job.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+            case when job.options ?| '{concurrency,rate}' then 'limit' end,
+            job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
+        );
+        update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
+    end loop;
+end
+$$;
+
+CREATE FUNCTION foliot.link_runs(most bigint, at timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+declare
+    link record;
+    live record;
+    past record;
+    number bigint := 0;
+begin
+    for link in
+        select l.* from foliot.links l left join foliot.jobs j on j.id = l.upstream_id
+        -- Paused, ended or deleted: nothing more is due.
+        where j.id is null or j.fire_at is null or j.next_at > l.tick_at
+        order by l.run_id limit most for update of l skip locked
+    loop
+        select id, tick_at into live from foliot.runs
+        where job_id = link.upstream_id and tick_at <= link.tick_at order by tick_at desc limit 1;
+        select id, tick_at, state, coalesce(name, id::text) as name into past from foliot.history
+        where job_id = link.upstream_id and tick_at <= link.tick_at order by tick_at desc limit 1;
+        if live.id is not null and (past.id is null or live.tick_at >= past.tick_at) then
+            -- It may end just now: then it is in history at the next look.
+            update foliot.runs set has_dependents = true where id = live.id;
+            continue when not found;
+            insert into foliot.dependencies (upstream_id, run_id) values (live.id, link.run_id);
+            update foliot.runs set upstream = upstream || live.id where id = link.run_id and state = 'waiting';
+        else
+            -- One that has ended counts at once; where there never was one, there is nothing to wait for.
+            insert into foliot.dependencies (upstream_id, run_id) values (coalesce(past.id, link.upstream_id), link.run_id);
+            update foliot.runs set upstream = upstream || past.id where id = link.run_id and state = 'waiting' and past.id is not null;
+            perform foliot.settle_endings(array[row(
+                coalesce(past.id, link.upstream_id), coalesce(past.state, 'succeeded'), null,
+                case when past.state <> 'succeeded' then past.name end, true
+            )::foliot.ending], at);
+        end if;
+        delete from foliot.links where run_id = link.run_id and upstream_id = link.upstream_id;
+        number := number + 1;
+    end loop;
+    return number;
+end
+$$;
+
 CREATE FUNCTION foliot.new_id(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
     RETURN (encode(set_bit(set_bit(OVERLAY(uuid_send(gen_random_uuid()) PLACING SUBSTRING(int8send((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint) FROM 3) FROM 1 FOR 6), (52)::bigint, 1), (53)::bigint, 1), 'hex'::text))::uuid;
@@ -134,31 +216,29 @@ CREATE FUNCTION foliot.settle() RETURNS trigger
 declare
     at timestamptz;
     ended foliot.ending[];
-    counted foliot.ending[];
+    upstreams uuid[];
+    run_ids uuid[];
 begin
-    if pg_trigger_depth() > 1 then
-        -- What is settled below is counted there.
+    if current_setting('foliot.is_settling', true) = 'yes' then
+        -- What ends by the settling is counted there.
         return null;
     end if;
-    select max(finished_at), array_agg(row(
-        id, state, parent_id,
-        case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end, has_dependents
-    )::foliot.ending)
-    into at, ended
-    from gone where parent_id is not null or has_dependents;
-    if ended is null then
-        return null;
+    select max(finished_at),
+        array_agg(row(
+            id, state, parent_id,
+            case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end,
+            has_dependents
+        )::foliot.ending) filter (where parent_id is not null or has_dependents),
+        array_agg(job_id) filter (where job_id is not null and state = 'succeeded'),
+        array_agg(id) filter (where job_id is not null and state = 'succeeded')
+    into at, ended, upstreams, run_ids
+    from gone where parent_id is not null or has_dependents or job_id is not null;
+    if ended is not null then
+        perform foliot.settle_endings(ended, at);
     end if;
-    -- One at a time in each workflow: whatever is locked below is locked in the order of its arrows.
-    perform from foliot.parents where id in (select parent_id from unnest(ended)) order by id for update;
-    while ended is not null loop
-        counted := ended;
-        while exists (select from unnest(ended) as e where e.has_dependents) loop
-            ended := foliot.settle_dependents(ended, at);
-            counted := counted || ended;
-        end loop;
-        ended := foliot.settle_parents(counted, at);
-    end loop;
+    if upstreams is not null and exists (select from foliot.job_dependencies where upstream_id = any (upstreams) and fires) then
+        perform foliot.fire_dependents(upstreams, run_ids, at);
+    end if;
     return null;
 end
 $$;
@@ -238,6 +318,27 @@ begin
     )
     select array_agg(row(id, 'skipped', parent_id, culprit, has_dependents)::foliot.ending) into skipped from closed;
     return skipped;
+end
+$$;
+
+CREATE FUNCTION foliot.settle_endings(ended foliot.ending[], at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    counted foliot.ending[];
+begin
+    perform set_config('foliot.is_settling', 'yes', true);
+    -- One at a time in each workflow: whatever is locked below is locked in the order of its arrows.
+    perform from foliot.parents where id in (select parent_id from unnest(ended)) order by id for update;
+    while ended is not null loop
+        counted := ended;
+        while exists (select from unnest(ended) as e where e.has_dependents) loop
+            ended := foliot.settle_dependents(ended, at);
+            counted := counted || ended;
+        end loop;
+        ended := foliot.settle_parents(counted, at);
+    end loop;
+    perform set_config('foliot.is_settling', '', true);
 end
 $$;
 
@@ -595,6 +696,15 @@ CREATE TABLE foliot.idempotency (
     expires_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE foliot.job_dependencies (
+    job_id uuid NOT NULL,
+    upstream_id uuid NOT NULL,
+    fires boolean NOT NULL,
+    aging bigint NOT NULL,
+    succeeded_at timestamp with time zone,
+    run_id uuid
+);
+
 CREATE TABLE foliot.job_versions (
     job_id uuid NOT NULL,
     version bigint NOT NULL,
@@ -629,6 +739,12 @@ CREATE TABLE foliot.jobs (
     CONSTRAINT jobs_paused_do_not_fire CHECK (((paused_at IS NULL) OR (fire_at IS NULL)))
 )
 WITH (fillfactor='70');
+
+CREATE TABLE foliot.links (
+    run_id uuid NOT NULL,
+    upstream_id uuid NOT NULL,
+    tick_at timestamp with time zone NOT NULL
+);
 
 CREATE TABLE foliot.logs (
     run_id uuid NOT NULL,
@@ -725,6 +841,9 @@ ALTER TABLE ONLY foliot.circuits
 ALTER TABLE ONLY foliot.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (key);
 
+ALTER TABLE ONLY foliot.job_dependencies
+    ADD CONSTRAINT job_dependencies_pkey PRIMARY KEY (job_id, upstream_id);
+
 ALTER TABLE ONLY foliot.job_versions
     ADD CONSTRAINT job_versions_pkey PRIMARY KEY (job_id, version);
 
@@ -733,6 +852,9 @@ ALTER TABLE ONLY foliot.jobs
 
 ALTER TABLE ONLY foliot.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.links
+    ADD CONSTRAINT links_pkey PRIMARY KEY (run_id, upstream_id);
 
 ALTER TABLE ONLY foliot.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
@@ -778,6 +900,8 @@ CREATE INDEX history_id ON ONLY foliot.history USING btree (id);
 CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX idempotency_expiring ON foliot.idempotency USING btree (expires_at);
+
+CREATE INDEX job_dependencies_upstream ON foliot.job_dependencies USING btree (upstream_id);
 
 CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_version) WHERE (calendar IS NOT NULL);
 
@@ -826,6 +950,12 @@ CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (rate_key, rank) W
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
 
 CREATE TRIGGER settle AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.settle();
+
+ALTER TABLE ONLY foliot.job_dependencies
+    ADD CONSTRAINT job_dependencies_job_id_fkey FOREIGN KEY (job_id) REFERENCES foliot.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY foliot.job_dependencies
+    ADD CONSTRAINT job_dependencies_keep_upstream FOREIGN KEY (upstream_id) REFERENCES foliot.jobs(id);
 
 ALTER TABLE ONLY foliot.jobs
     ADD CONSTRAINT jobs_calendar_exists FOREIGN KEY (calendar) REFERENCES foliot.calendars(name);

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.model.ids import CLOCK_TOLERANCE
+from foliot.errors import Invalid
+from foliot.model.ids import CLOCK_TOLERANCE, not_finished_before
 from foliot.model.priority import aging_microseconds
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
@@ -177,9 +178,13 @@ class Workflows:
         rows = await within.fetch(self._queries["insert_steps"], *given, parent_id, self._now(), self._aging)
         new = {planned.id for planned in steps}
         arrows = [(upstream, planned.id) for planned in steps for upstream in planned.upstream if upstream in new]
+        await self.insert_dependencies(within, arrows)
+        return {row[0] for row in rows if row[1] == RunState.READY}
+
+    async def insert_dependencies(self, within: Transaction, arrows: Sequence[tuple[UUID, UUID]]) -> None:
+        """From each upstream to what waits for it."""
         if arrows:
             await within.execute(self._queries["insert_dependencies"], *(array_text(column) for column in columns(arrows, 2)))
-        return {row[0] for row in rows if row[1] == RunState.READY}
 
     async def refill(self, within: Transaction, map_id: UUID) -> None:
         await within.execute(self._queries["refill"], map_id, self._now())
@@ -193,6 +198,33 @@ class Workflows:
 
     async def repeat_items(self, within: Transaction, map_id: UUID) -> None:
         await within.execute(self._queries["repeat_items"], map_id, self._aging, self._now())
+
+    async def insert_dependent(self, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
+        """A run that waits until all of these have succeeded. Raises `Invalid` for one that does not exist."""
+        await self._database.in_transaction("insert_dependent", lambda within: self.insert_dependent_within(within, run, upstream_ids))
+
+    async def insert_dependent_within(self, within: Transaction, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
+        live = {row[0] for row in await within.fetch(self._queries["mark_followed"], upstream_ids)}
+        given = (
+            run.id,
+            run.task,
+            run.queue,
+            run.name,
+            run.priority,
+            run.due_at,
+            run.delay_seconds,
+            run.payload,
+            run.options,
+            run.expires_at,
+        )
+        arguments = (*given, upstream_ids, self._aging, self._now(), not_finished_before(run.id))
+        if not await within.fetch_value(self._queries["insert_dependent"], *arguments):
+            return
+        await self.insert_dependencies(within, [(upstream, run.id) for upstream in upstream_ids])
+        if ended := [upstream for upstream in upstream_ids if upstream not in live]:
+            row = await within.fetch_row(self._queries["settle_ended"], ended, self._now())
+            if missing := set(ended).difference(row[0] if row else ()):
+                raise Invalid(f"dependencies: there is no job {str(min(missing))!r}", field="dependencies")
 
     # --- stopped, run again, signalled
 

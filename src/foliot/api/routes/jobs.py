@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -9,6 +11,7 @@ from starlette.responses import Response
 
 from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import decode, read
+from foliot.api.dependencies import find_dependencies
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
@@ -81,6 +84,9 @@ class JobRoutes:
         if key is not None:
             return await self._keyed.answer(key, path, body, lambda: self._prepare(asked), self._announce)
         asked = await self._complete(asked)
+        if asked.dependencies is not None:
+            work = await self._prepare_dependent(asked)
+            return self._made(await self._store.database.in_transaction("create_dependent", work))
         queue = await self._known_tasks.queue_of(asked.task_name())
         if asked.is_recurring:
             job = await self._new_recurring(asked, queue)
@@ -128,6 +134,8 @@ class JobRoutes:
     async def _prepare(self, asked: JobRequest) -> Work:
         """What is to be done under an idempotency key."""
         asked = await self._complete(asked)
+        if asked.dependencies is not None:
+            return await self._prepare_dependent(asked)
         queue = await self._known_tasks.queue_of(asked.task_name())
         if asked.is_recurring:
             job = await self._new_recurring(asked, queue)
@@ -140,6 +148,36 @@ class JobRoutes:
             return submitted(found)
 
         return work
+
+    async def _prepare_dependent(self, asked: JobRequest) -> Callable[[Transaction], Awaitable[JobCreated | RecurringShown]]:
+        """A job that depends on others: recurring if those are; else a single run."""
+        found = await find_dependencies(self._store, asked.dependencies or ())
+        queue = await self._known_tasks.queue_of(asked.task_name())
+        if found.jobs or asked.is_recurring:
+            if found.run_ids:
+                raise Invalid(f"dependencies: {str(found.run_ids[0])!r} is no recurring job", field="dependencies")
+            calendar = await calendar_named(self._store, asked.calendar)
+            names = tuple(job.name for job in found.jobs)
+            now = await self._store.jobs.database_now()
+            job = asked.new_job(new_id(), queue=queue, now=now, calendar=calendar, after=names)
+
+            async def keep_job(within: Transaction) -> RecurringShown:
+                kept = await self._insert_recurring(job, within)
+                await self._store.jobs.insert_job_dependencies(job, [upstream.id for upstream in found.jobs], within=within)
+                return kept
+
+            return keep_job
+        if asked.unique is not None or asked.signal is not None:
+            raise Invalid("dependencies: can't be had together with unique or signal; make it a workflow", field="dependencies")
+        run = asked.new_run(new_id(), queue=queue)
+        await self._back_pressure.check(run.queue)
+
+        async def keep_run(within: Transaction) -> JobCreated:
+            await self._store.workflows.insert_dependent_within(within, run, found.run_ids)
+            stored = await self._store.runs.find_runs([run.id], within=within)
+            return created(run, stored[run.id])
+
+        return keep_run
 
     async def _prepare_batch(self, asked: BatchRequest | list[JobRequest]) -> Work:
         runs = await self._batch_of(asked)
@@ -175,6 +213,8 @@ class JobRoutes:
         queue = await self._known_tasks.queue_of(job.task_name())
         if job.is_recurring:
             raise Invalid("cron: a batch has one-off jobs only", field="cron")
+        if job.dependencies is not None:
+            raise Invalid("dependencies: not in a batch; submit it by itself, or a workflow", field="dependencies")
         if job.idempotency_key is not None:
             raise Invalid("idempotency_key: is for the whole batch", field="idempotency_key")
         run = job.new_run(new_id(), queue=queue)

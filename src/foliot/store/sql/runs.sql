@@ -20,9 +20,11 @@ insert into foliot.runs (
     id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
 )
 select
-    id, at, due, (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
-    case when due > at then 'scheduled' when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-    case when due <= at and options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options, unique_key, expires_at
+    id, at,
+    case when options ? 'signal' then at + coalesce((options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second' else due end,
+    (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
+    case when due > at then 'scheduled' when options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
+    case when due > at then null when options ? 'signal' then 'signal' when options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options, unique_key, expires_at
 from timed
 where $12::timestamptz is null
     or not exists (select from foliot.history h where h.id = timed.id and h.finished_at >= $12::timestamptz)

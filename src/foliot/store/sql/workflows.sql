@@ -100,6 +100,38 @@ from (
 ) as h, (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
 where h.state <> 'succeeded'
 
+-- name: mark_followed
+-- Those of the given runs that live: from here on their end is told to whoever waits for them. Whoever ends one just now has to wait for us.
+update foliot.runs set has_dependents = true
+where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) order by id for update))
+returning id
+
+-- name: insert_dependent
+-- A run that waits for others. Due in the future, it is so in any case.
+insert into foliot.runs (
+    id, created_at, due_at, rank, priority, state, queue, task, name, payload, options, expires_at, upstream, rule, unmet
+)
+select $1::uuid, at, due, (extract(epoch from due) * 1000000)::bigint - $5::bigint * $12::bigint, $5::bigint, 'waiting', $3::text, $2::text,
+    $4::text, $8::jsonb, $9::jsonb, $10::timestamptz, $11::uuid[], 'all_success', cardinality($11::uuid[])
+from (
+    select at, greatest(at, coalesce($6::timestamptz, at + $7::float8 * interval '1 second', at)) as due
+    from (select coalesce($13::timestamptz, clock_timestamp()) as at) as clock
+) as timed
+where not exists (select from foliot.history h where h.id = $1::uuid and h.finished_at >= $14::timestamptz)
+on conflict (id) do nothing
+returning true
+
+-- name: settle_ended
+-- What a run waits for and has ended already counts at once. Those that never were are told.
+with found as (
+    select id, state, case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end as blame
+    from foliot.history where id = any ($1::uuid[])
+), settled as (
+    select foliot.settle_endings(array_agg(row(id, state, null, blame, true)::foliot.ending), coalesce($2::timestamptz, clock_timestamp()))
+    from found having count(*) > 0
+)
+select array(select id from found), (select count(*) from settled)
+
 -- name: spread_cancels
 -- A run that is made of others and is asked to end asks its children to, but for those that always run, unless it is to be ended by force.
 with stopping as (
