@@ -247,6 +247,14 @@ class WorkerExpired(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StuckFound(Event):
+    """A run that should have gone on and did not: a fault of Foliot's own."""
+
+    kind: str
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionsKept(Event):
     created: int
     dropped: int

@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 import foliot
+from foliot.events import Event, StuckFound
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
 from foliot.model.states import TERMINAL, RunState
 from foliot.model.workflow import Workflow, check, plan
+from foliot.scheduler.repairer import Repairer
 from foliot.store.store import Store
 from foliot.store.workflows import Child
 from foliot.worker.executors.expanding import with_queues
@@ -125,3 +127,25 @@ async def test_a_map_has_a_run_for_each_item_and_a_join(store: Store, app: folio
         state, children = await finished(store, workflow_id)
     assert state is RunState.SUCCEEDED
     assert msgspec.json.decode(children["join"].result)["upstream"]["again"]["results"] == [number * 4 for number in range(50)]
+
+
+async def test_a_run_that_lost_its_count_is_found_and_goes_on(store: Store, app: foliot.App, sql: Any, seen: list[Event]) -> None:
+    async with worker_node(store, app):
+        workflow_id = await start(store, [{"key": "a", "task": "good"}, {"key": "b", "task": "good", "after": ["a"], "delay_seconds": 0}])
+        await finished(store, workflow_id)
+    lost = await start(store, [{"key": "a", "task": "good"}, {"key": "b", "task": "good", "after": ["a"]}])
+    await sql.execute("delete from foliot.dependencies; update foliot.runs set created_at = created_at - interval '1 minute'")
+    async with worker_node(store, app):
+        parent = await store.workflows.get_parent(lost)
+        assert parent is not None
+
+        async def is_stuck() -> bool:
+            found = {child.step: str(child.state) for child in await store.workflows.list_children(parent, 10)}
+            return found == {"a": "succeeded", "b": "waiting"}
+
+        await until(is_stuck)
+        repairer = Repairer(store=store, clock=store.database.clock, events=store.events)
+        await repairer.run_once()
+        assert [event.kind for event in seen if isinstance(event, StuckFound)] == ["dependent"]
+        state, _ = await finished(store, lost)
+    assert state is RunState.SUCCEEDED

@@ -27,6 +27,7 @@ LOUD = (
     events.ContainmentIsWeak,
     events.StaleWritesRefused,
     events.JobNotDeclared,
+    events.StuckFound,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"

@@ -20,8 +20,6 @@ from foliot.store import queries
 from foliot.store.postgres import Database, Record, Transaction, array_text, columns
 
 ParentKind = Literal["workflow", "map"]
-UPSTREAM_MAX = 10_000
-"""More results than this are not handed to a run: it asks for what it needs."""
 ADOPTED_MAX = 100_000
 BATCH = 1000
 
@@ -78,6 +76,15 @@ class Upstream:
     state: RunState
     result: str | None
     """JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstreams:
+    found: list[Upstream]
+    signal: str | None
+    """JSON text."""
+    bytes: int
+    """Of all results together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +211,7 @@ class Workflows:
         await self._database.in_transaction("insert_dependent", lambda within: self.insert_dependent_within(within, run, upstream_ids))
 
     async def insert_dependent_within(self, within: Transaction, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
-        live = {row[0] for row in await within.fetch(self._queries["mark_followed"], upstream_ids)}
+        live = await self.mark_followed(within, upstream_ids)
         given = (
             run.id,
             run.task,
@@ -220,11 +227,15 @@ class Workflows:
         arguments = (*given, upstream_ids, self._aging, self._now(), not_finished_before(run.id))
         if not await within.fetch_value(self._queries["insert_dependent"], *arguments):
             return
-        await self.insert_dependencies(within, [(upstream, run.id) for upstream in upstream_ids])
-        if ended := [upstream for upstream in upstream_ids if upstream not in live]:
-            row = await within.fetch_row(self._queries["settle_ended"], ended, self._now())
-            if missing := set(ended).difference(row[0] if row else ()):
-                raise Invalid(f"dependencies: there is no job {str(min(missing))!r}", field="dependencies")
+        if missing := await self._tie(within, run.id, upstream_ids, live):
+            raise Invalid(f"dependencies: there is no job {str(min(missing))!r}", field="dependencies")
+
+    async def _tie(self, within: Transaction, run_id: UUID, upstream_ids: Sequence[UUID], live: set[UUID]) -> set[UUID]:
+        """A run to those that it waits for, of which some live; those that never were."""
+        await self.insert_dependencies(within, [(upstream, run_id) for upstream in upstream_ids])
+        ended = [upstream for upstream in upstream_ids if upstream not in live]
+        row = await within.fetch_row(self._queries["settle_ended"], ended, self._now()) if ended else None
+        return set(ended).difference(row[0] if row else ())
 
     # --- stopped, run again, signalled
 
@@ -274,11 +285,25 @@ class Workflows:
         arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
         return [_child(row) for row in await self._database.fetch(self._queries["list_children"], *arguments)]
 
-    async def read_upstream(self, run_id: UUID) -> tuple[list[Upstream], str | None]:
-        """What ended before it, and its signal as JSON text."""
-        rows = await self._database.fetch(self._queries["read_upstream"], run_id, UPSTREAM_MAX)
+    async def read_upstream(self, run_id: UUID, max_bytes: int) -> Upstreams:
+        """What ended before it, and its signal. Results that are larger than that together are not among it."""
+        rows = await self._database.fetch(self._queries["read_upstream"], run_id, max_bytes)
         found = [Upstream(row[0], RunState(row[1]), row[2]) for row in rows if row[1] is not None]
-        return found, rows[0][3] if rows else None
+        return Upstreams(found, rows[0][3], int(rows[0][4])) if rows else Upstreams([], None, 0)
+
+    async def mark_followed(self, within: Transaction, run_ids: Sequence[UUID]) -> set[UUID]:
+        """Those that live."""
+        return {row[0] for row in await within.fetch(self._queries["mark_followed"], run_ids)}
+
+    async def count_anew(self, run_id: UUID) -> None:
+        """Lets a run that waits look again at all that it waits for."""
+
+        async def work(within: Transaction) -> None:
+            upstream_ids = await within.fetch_value(self._queries["count_anew"], run_id)
+            if upstream_ids:
+                await self._tie(within, run_id, upstream_ids, await self.mark_followed(within, upstream_ids))
+
+        await self._database.in_transaction("count_anew", work)
 
     async def find_stuck(self) -> list[tuple[str, UUID]]:
         """Kind and id of what should have gone on and did not."""

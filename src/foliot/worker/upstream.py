@@ -18,6 +18,8 @@ from foliot.sdk.context import Context
 from foliot.store.store import Store
 
 REFERENCE = "$result"
+UPSTREAM_MAX_BYTES = 16_777_216
+"""What a step can be handed by all those before it together."""
 
 
 class Refused(Exception):
@@ -30,14 +32,19 @@ class Refused(Exception):
 
 async def provide(store: Store, context: Context, options: RunOptions, payload: dict[str, Any]) -> dict[str, Any]:
     """Fills in the context; the payload with its references resolved. Raises `Refused`."""
-    before, said = await store.workflows.read_upstream(context.run_id)
+    upstreams = await store.workflows.read_upstream(context.run_id, UPSTREAM_MAX_BYTES)
+    context.signal = heard(None if upstreams.signal is None else msgspec.json.decode(upstreams.signal), options)
+    if upstreams.bytes > UPSTREAM_MAX_BYTES:
+        advice = "let steps return where their results are, not the results"
+        raise Refused(
+            "UpstreamTooLarge", f"the results before this step have {upstreams.bytes} bytes, {UPSTREAM_MAX_BYTES} at most; {advice}"
+        )
     context.upstream = {
         found.key: None if found.result is None else msgspec.json.decode(found.result)
-        for found in before
+        for found in upstreams.found
         if found.state is RunState.SUCCEEDED or found.result is not None
     }
-    context.signal = heard(None if said is None else msgspec.json.decode(said), options)
-    return {name: resolved(value, context.upstream) for name, value in payload.items()} if before else payload
+    return {name: resolved(value, context.upstream) for name, value in payload.items()} if upstreams.found else payload
 
 
 def heard(said: Any, options: RunOptions) -> Any:

@@ -187,11 +187,16 @@ update foliot.history h set rerun_as = r.new_id
 from unnest($1::uuid[], $2::uuid[]) as r (old_id, new_id) where h.id = r.old_id and h.finished_at >= $3::timestamptz
 
 -- name: read_upstream
--- What a run may know of those before it: their states and results by step, or by name; and the signal that let it start.
-select coalesce(h.step, h.name, h.id::text), h.state, h.result, r.signal
-from foliot.runs r left join foliot.history h on h.id = any (r.upstream)
-where r.id = $1::uuid
-limit $2::bigint
+-- What a run may know of those before it: their states and results by step, or by name; and the signal that let it start. Results that are
+-- too large together ($2) stay where they are.
+with found as (
+    select coalesce(h.step, h.name, h.id::text) as key, h.state, h.result, r.signal
+    from foliot.runs r left join foliot.history h on h.id = any (r.upstream)
+    where r.id = $1::uuid
+), sized as materialized (
+    select coalesce(sum(octet_length(result::text)), 0) as bytes from found
+)
+select f.key, f.state, case when s.bytes <= $2::bigint then f.result end, f.signal, s.bytes from found f, sized s
 
 -- name: signal_run
 -- held -> ready, or on to its limits. One that comes early is kept for when it is waited for; one that comes twice changes nothing.
@@ -220,6 +225,15 @@ returning queue
 -- Those that ended before retention began, some at a time.
 delete from foliot.parents
 where id = any (array(select id from foliot.parents where finished_at < $2::timestamptz order by finished_at limit $1::bigint))
+
+-- name: count_anew
+-- A run that waits counts what it waits for from the beginning.
+with forgotten as (
+    delete from foliot.dependencies where run_id = $1::uuid
+)
+update foliot.runs set unmet = cardinality(upstream), met_succeeded = 0, met_failed = 0, met_skipped = 0
+where id = $1::uuid and state = 'waiting' and unmet is not null and upstream is not null
+returning upstream
 
 -- name: find_stuck
 -- What should not be there: runs that wait for fewer than they count, or for what has ended, and parents that count children they do not
