@@ -13,6 +13,7 @@ from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.dead_letters import DeadLetterRoutes
+from foliot.api.routes.explain import ExplainRoutes
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
 from foliot.api.routes.jobs import JobRoutes
@@ -52,5 +53,6 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(DeadLetterRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(workers_router(store=store))
     app.include_router(overview_router(store=store))
+    app.include_router(ExplainRoutes(store=store).router)
     app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))
     return app

@@ -36,6 +36,7 @@ COMMANDS = {
     "dead": "Show, list and replay failed runs.",
     "workers": "List the workers; drain one.",
     "queues": "List the queues.",
+    "explain": "Say why something does not run.",
     "migrate": "Bring the database's schema up to date.",
     "cron": "Show what a cron expression means.",
     "check": "Check the configuration and show it.",

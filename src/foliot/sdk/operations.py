@@ -57,6 +57,10 @@ class Operations(Client):
     def drain_worker(self, worker_id: str) -> Answer:
         return self._answer("POST", f"/v1/workers/{quote(worker_id, safe='')}/drain")
 
+    def explain(self, reference: str) -> Answer:
+        """Why it is not running: of a run, a workflow, a recurring job or a queue."""
+        return self._answer("GET", f"/v1/explain/{quote(reference, safe='')}")
+
     def list_queues(self) -> Answer:
         return self._answer("GET", "/v1/queues")
 

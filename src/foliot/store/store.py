@@ -12,6 +12,7 @@ from foliot.events import EventBus
 from foliot.store import migrate, queries
 from foliot.store.calendars import Calendars
 from foliot.store.dead_letters import DeadLetters
+from foliot.store.explain import Explain
 from foliot.store.gates import Gates
 from foliot.store.hints import ALL_QUEUES_TOPIC, HintSender, worker_topic
 from foliot.store.jobs import Jobs
@@ -38,6 +39,7 @@ class Store:
     dead_letters: DeadLetters
     logs: Logs
     overview: Overview
+    explain: Explain
     jobs: Jobs
     calendars: Calendars
     gates: Gates
@@ -87,6 +89,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 dead_letters=DeadLetters(database, aging_seconds=config.aging_seconds),
                 logs=Logs(database, partitions=partitions),
                 overview=Overview(database),
+                explain=Explain(database),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),
