@@ -14,7 +14,7 @@ from foliot.clock import SystemClock, block
 from foliot.errors import FoliotError, NotFound, StoreUnavailable, Unreachable
 from foliot.sdk.client import PATIENCE_SECONDS, Client
 from foliot.sdk.client import Page as ItemPage
-from foliot.sdk.wire import Answer
+from foliot.sdk.wire import Answer, path_of
 
 PAGE = 200
 # The server says at least every ten seconds that it is there.
@@ -59,7 +59,7 @@ class Operations(Client):
 
     def explain(self, reference: str) -> Answer:
         """Why it is not running: of a run, a workflow, a recurring job or a queue."""
-        return self._answer("GET", f"/v1/explain/{quote(reference, safe='')}")
+        return self._answer("GET", path_of(reference, root="/v1/explain"))
 
     def list_queues(self) -> Answer:
         return self._answer("GET", "/v1/queues")

@@ -130,15 +130,15 @@ class Wire:
         return kind(problem.detail, field=problem.field) if issubclass(kind, Invalid) else kind(problem.detail)
 
 
-def path_of(reference: str, rest: str = "") -> str:
-    """The path of a job. Names that no path can hold are in use for no job."""
+def path_of(reference: str, rest: str = "", *, root: str = "/v1/jobs") -> str:
+    """The path of a job, or of what else `root` holds. Names that no path can hold are in use for no job."""
     try:
         segment = quote(reference, safe="")
     except UnicodeEncodeError:
         segment = ""
     if segment in ("", ".", "..") or "/" in reference:
         raise NotFound(f"there is no job {reference!r}")
-    return f"/v1/jobs/{segment}{rest}"
+    return f"{root}/{segment}{rest}"
 
 
 def encode(body: Any) -> bytes:
