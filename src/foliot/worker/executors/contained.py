@@ -165,12 +165,14 @@ class Contained:
         plan, stdin = self._hold(_memory_file(self._plan())), self._hold(_memory_file(self._command.stdin))
         wrapper, passed = self._wrapper(), [control, status, output, plan]
         if wrapper:
-            # A copy: bubblewrap keeps the one that it is told to write to from the command.
-            passed.append(self._hold(os.dup(status)))
-            wrapper = [*wrapper, "--json-status-fd", str(passed[-1]), "--"]
+            # A copy: bubblewrap keeps the one that it is told to write to from the command. It has the other end too, because to be killed
+            # by a pipe that nobody reads, in the middle of starting, would leave its inner process behind.
+            passed += [self._hold(os.dup(status)), self._hold(os.dup(self._told))]
+            wrapper = [*wrapper, "--json-status-fd", str(passed[4]), "--"]
         self._process = await asyncio.create_subprocess_exec(
             *wrapper, sys.executable, "-I", "-S", str(LAUNCHER), *map(str, passed[:4]),
-            stdin=stdin, stdout=DEVNULL, stderr=status, env={}, start_new_session=True, pass_fds=[*passed, *self._command.descriptors],
+            stdin=stdin, stdout=DEVNULL, stderr=status, env=self._containment.mark if wrapper else {}, start_new_session=True,
+            pass_fds=[*passed, *self._command.descriptors],
         )  # fmt: skip
         self._waiting = asyncio.ensure_future(self._process.wait())
         for descriptor in (*passed, stdin):

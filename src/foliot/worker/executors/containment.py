@@ -13,7 +13,8 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -39,6 +40,8 @@ class Containment:
     """The cgroup below which each command gets one of its own, if it may be written to."""
     why_weak: str = ""
     """Why it is no stronger one."""
+    mark: Mapping[str, str] = field(default_factory=dict)
+    """What a worker's guard knows its processes by; see `guard.py`."""
 
     def namespace(self) -> tuple[str, ...]:
         """What makes a process namespace with everything else as it is. A worker that is root lets its commands be."""

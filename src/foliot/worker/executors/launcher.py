@@ -66,7 +66,7 @@ def main() -> None:
     child = os.fork()
     if child == 0:
         become(plan, status, output)
-    os.write(status, b"started %d\n" % child)
+    tell(status, b"started %d\n" % child)
     # Whoever reads the output sees its end when the command and its children have closed it.
     os.close(output)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -146,12 +146,20 @@ def watch(child: int, control: int, status: int) -> None:
             is_over, wait = True, REAP_MILLISECONDS
             if ended >= 0:
                 poll.unregister(ended)
-            os.write(status, verdict)
+            tell(status, verdict)
         if control in ready:
             if not os.read(control, 64):
                 return
             if not is_over:
                 signal_group(child, signal.SIGTERM)
+
+
+def tell(status: int, line: bytes) -> None:
+    try:
+        os.write(status, line)
+    except OSError:
+        # The worker died. That ends the control pipe too, and we are still needed for what comes then.
+        return
 
 
 def reap(child: int) -> bytes | None:
