@@ -29,9 +29,10 @@ class RunState(StrEnum):
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     RunState.WAITING: frozenset({RunState.READY, RunState.SCHEDULED, RunState.HELD, RunState.SKIPPED, RunState.CANCELLED}),
     RunState.SCHEDULED: frozenset({RunState.READY, RunState.HELD, RunState.CANCELLED}),
-    RunState.HELD: frozenset({RunState.READY, RunState.CANCELLED}),
-    # scheduled: one with the same unique key took its place before it had started
-    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.CANCELLED, RunState.SKIPPED}),
+    # scheduled, of what is held or ready: one with the same unique key took its place before it had started
+    RunState.HELD: frozenset({RunState.READY, RunState.SCHEDULED, RunState.CANCELLED}),
+    # held: it stood in a long line of runs that nobody may start, or one that has a limit took its place
+    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.HELD, RunState.CANCELLED, RunState.SKIPPED}),
     # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost
     RunState.RUNNING: frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.SCHEDULED, RunState.READY, RunState.CANCELLED}),
     # Terminal states never change: a rerun is a new run that points back.
