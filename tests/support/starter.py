@@ -1,8 +1,9 @@
-"""A process that starts commands, as a worker does, and never stops; run as `python -m tests.support.starter MARK`. It is there to be killed."""
+"""A process that starts commands, as a worker does, without end: to be killed. Run as `python -m tests.support.starter MARK`."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ async def start_commands(mark: str) -> None:
     guard = Guard(mark)
     await guard.start()
     containment = replace(choose(Config(containment="bubblewrap")), mark=guard.environment)
-    print("ready", flush=True)
+    os.write(sys.stdout.fileno(), b"ready\n")
     while True:
         await asyncio.gather(*(start_one(containment, mark) for _ in range(3)))
 

@@ -294,6 +294,10 @@ class JobShown(msgspec.Struct, frozen=True):
     rerun_as: UUID | None
     progress: Any
     cancel_requested: Any
+    unique_key: str | None
+    """The key that no other run can have while this one is live; null once it has ended."""
+    expires_at: datetime | None
+    """Of a live run: the instant from which on it will not be started."""
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -409,6 +413,8 @@ def shown(run: RunView) -> JobShown:
         rerun_as=run.rerun_as,
         progress=run.progress if run.state is RunState.RUNNING and run.progress and run.progress.get("attempt") == run.attempt else None,
         cancel_requested=run.cancel,
+        unique_key=run.unique_key,
+        expires_at=run.expires_at,
     )
 
 

@@ -99,6 +99,8 @@ def describe(job: dict[str, Any], now: datetime) -> str:
         ("worker", job["worker_id"]),
         ("created", at(job["created_at"], now)),
         ("due", at(job["scheduled_at"], now)),
+        ("expires", at(job["expires_at"], now)),
+        ("unique key", job["unique_key"]),
         ("started", at(job["started_at"], now)),
         ("finished", at(job["finished_at"], now)),
         ("payload", _json(job["payload"])),

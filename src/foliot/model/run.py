@@ -156,3 +156,7 @@ class RunView:
     progress: Any = None
     """`{share, message, attempt}`: what a running attempt said last."""
     cancel: Any = None
+    unique_key: str | None = None
+    """The key that no other run may have while this one is live."""
+    expires_at: datetime | None = None
+    """Of a live run: not to be started from then on."""
