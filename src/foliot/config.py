@@ -110,6 +110,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         bool, Meta(description="Whether the task `http` may connect to private, loopback, link-local and metadata addresses.")
     ] = False
     http_allow_hosts: Annotated[str, Meta(description="Hosts that it may connect to wherever they are, with commas between.")] = ""
+    http_ca_file: Annotated[str, Meta(description="PEM file of authorities that its HTTPS trusts beside the public ones.")] = ""
     http_body_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest part of a response's body that is kept.")] = 65_536
 
     # --- logs

@@ -11,7 +11,7 @@ attempt was asked for. A follower holds one slice of output, and of an ended att
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from uuid import UUID
 
 import msgspec
@@ -46,7 +46,7 @@ class Followers:
                 retry_after=RETRY_SECONDS,
             )
 
-    async def counted(self, stream: LogStream) -> AsyncIterator[bytes]:
+    async def counted(self, stream: LogStream) -> AsyncGenerator[bytes]:
         self._number += 1
         try:
             async for event in stream.events():
