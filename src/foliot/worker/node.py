@@ -108,8 +108,8 @@ class WorkerNode:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
 
     async def start(self) -> None:
-        means, why_weak = self._containment.means, self._containment.why_weak
-        self._events.emit(ContainmentIsWeak(means, why_weak) if why_weak else ContainmentChosen(means))
+        means, why_weak, limits = self._containment.means, self._containment.why_weak, self._containment.tree_limits
+        self._events.emit(ContainmentIsWeak(means, limits, why_weak) if why_weak else ContainmentChosen(means, limits))
         if self._containment.bubblewrap is not None:
             await self._guard.start()
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
