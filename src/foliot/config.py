@@ -104,14 +104,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(
             ge=0,
             le=1_048_576,
-            description="Memory of a command, of each process and of all together, and the most it may ask for. 0: no limit.",
+            description="Memory of all processes of a command, and the most it may ask for. 0: no limit.",
         ),
     ] = 0
     sandbox_cpu_seconds: Annotated[int, Meta(ge=0, le=31_536_000, description="CPU time likewise.")] = 0
     sandbox_file_size_mb: Annotated[int, Meta(ge=0, le=1_048_576, description="Size of a file that it writes likewise.")] = 0
     sandbox_processes: Annotated[
         int,
-        Meta(ge=0, le=1_000_000, description="Number of its processes likewise; without a cgroup that counts them, of those of its user."),
+        Meta(ge=0, le=1_000_000, description="Number of its processes likewise; without cgroups, of its user."),
     ] = 0
     sandbox_network: Annotated[bool, Meta(description="Whether a command in a bubblewrap sandbox may ask for the network.")] = True
     http_allow_private: Annotated[

@@ -237,7 +237,7 @@ async def test_what_is_live_can_not_be_rerun(client: httpx.AsyncClient, store: S
 
 
 async def test_how_often_a_run_was_put_off_does_not_count_for_its_rerun(client: httpx.AsyncClient, store: Store) -> None:
-    for options, expected in (('{"snoozes": 7}', None), ('{"snoozes": 7, "retries": 2}', {"retries": 2})):
-        run_id = await finish(store, RunState.FAILED, error="no", options=options)
+    for queue, options, expected in (("a", '{"snoozes": 7}', None), ("b", '{"snoozes": 7, "retries": 2}', {"retries": 2})):
+        run_id = await finish(store, RunState.FAILED, error="no", options=options, queue=queue)
         made = (await client.post(f"/v1/runs/{run_id}/rerun")).json()
         assert made["options"] == expected

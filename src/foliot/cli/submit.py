@@ -142,8 +142,8 @@ def _sentence(answer: Answer) -> str:
     job, now = answer.document, SystemClock().now()
     if "schedule" in job:
         return f"{clean(job['name'])} is {job['status']}; its first tick is at {at(job['next_at'], now)}"
-    if job["status"] == "scheduled":
-        return f"{clean(job['task'])} starts at {at(job['scheduled_at'], now)} in queue {job['queue']}"
     if not job["created"]:
         return f"there is one already, and it is {clean(job['status'])}"
+    if job["status"] == "scheduled":
+        return f"{clean(job['task'])} starts at {at(job['scheduled_at'], now)} in queue {job['queue']}"
     return f"{clean(job['task'])} waits in queue {job['queue']} for a worker"
