@@ -59,6 +59,8 @@ def test_what_a_job_says_of_limits_keys_and_errors_arrives(shell: Shell) -> None
     }  # fmt: skip
     again = shell.foliot("submit", "simulate", "--at", LATER, "--unique", "limits")
     assert (again.out.strip(), again.err) == (job["id"], "there is one already, and it is scheduled\n")
+    replaced = shell.foliot("submit", "simulate", "--delay", "1h", "--unique", "limits", "--on-conflict", "replace")
+    assert replaced.err == "it took the place of one that had not started, and is scheduled\n"
     assert "has the key 'limits'" in shell.refusal("submit", "simulate", "--unique", "limits", "--on-conflict", "reject", code=1)
 
 

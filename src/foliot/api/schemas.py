@@ -18,7 +18,7 @@ from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.retry import Backoff, Causes
-from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun, SubmittedRun
+from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, HeldBy, NewRun, RunOptions, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
 from foliot.triggers.base import to_instant
@@ -298,6 +298,8 @@ class JobShown(msgspec.Struct, frozen=True):
     """The key that no other run can have while this one is live; null once it has ended."""
     expires_at: datetime | None
     """Of a live run: the instant from which on it will not be started."""
+    held_by: HeldBy | None
+    """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its circuit, a worker."""
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -415,6 +417,7 @@ def shown(run: RunView) -> JobShown:
         cancel_requested=run.cancel,
         unique_key=run.unique_key,
         expires_at=run.expires_at,
+        held_by=run.held_by,
     )
 
 

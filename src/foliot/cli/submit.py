@@ -103,7 +103,7 @@ def command(is_waiting: bool, as_json: bool, **fields: Any) -> None:
         click.echo(answer.content)
         return
     click.echo(answer.document["id"])
-    click.echo(_sentence(answer), err=True)
+    click.echo(_sentence(answer, job), err=True)
 
 
 def _join(job: dict[str, Any], field: str, detail: str) -> None:
@@ -138,11 +138,13 @@ def _wait(client: Client, job_id: str, *, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _sentence(answer: Answer) -> str:
+def _sentence(answer: Answer, asked: dict[str, Any]) -> str:
     job, now = answer.document, SystemClock().now()
     if "schedule" in job:
         return f"{clean(job['name'])} is {job['status']}; its first tick is at {at(job['next_at'], now)}"
     if not job["created"]:
+        if asked.get("unique", {}).get("on_conflict") == "replace" and job["status"] in ("pending", "scheduled"):
+            return f"it took the place of one that had not started, and is {job['status']}"
         return f"there is one already, and it is {clean(job['status'])}"
     if job["status"] == "scheduled":
         return f"{clean(job['task'])} starts at {at(job['scheduled_at'], now)} in queue {job['queue']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,7 @@ from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 
+HeldBy = Literal["limit", "overlap", "pause", "circuit", "no_worker"]
 MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
 MAX_SNOOZES = 1_000_000
@@ -160,3 +161,5 @@ class RunView:
     """The key that no other run may have while this one is live."""
     expires_at: datetime | None = None
     """Of a live run: not to be started from then on."""
+    held_by: HeldBy | None = None
+    """Of a held run: what holds it."""
