@@ -85,9 +85,6 @@ async def test_a_pause_that_ends_by_itself_gives_the_line_back(
     await insert(store, LONG, "t")
     await turn(gatekeeper, fake_clock)
     assert await held(sql) == {"pause": LONG}
-    await store.workers.beat(WORKER, [])
-    await fake_clock.advance(10)
-    await store.workers.beat(WORKER, [])
     await sql.execute("update foliot.workers set expires_at = expires_at + interval '10 minutes'")
     await fake_clock.advance(60)
     await turn(gatekeeper, fake_clock)

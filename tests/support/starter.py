@@ -1,4 +1,4 @@
-"""A process that starts commands, as a worker does, without end: to be killed. Run as `python -m tests.support.starter MARK`."""
+"""A process that starts commands, as a worker does, without end: to be killed. Run as `... -m tests.support.starter MEANS MARK`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import replace
 
+import msgspec
 import uvloop
 
 from foliot.config import Config
@@ -15,20 +16,21 @@ from foliot.worker.executors.containment import Containment, choose
 from foliot.worker.executors.guard import Guard
 
 
-async def start_commands(mark: str) -> None:
+async def start_commands(means: str, mark: str) -> None:
     guard = Guard(mark)
     await guard.start()
-    containment = replace(choose(Config(containment="bubblewrap")), mark=guard.environment)
+    containment = replace(choose(msgspec.convert({"containment": means}, Config)), mark=guard.environment)
     os.write(sys.stdout.fileno(), b"ready\n")
     while True:
         await asyncio.gather(*(start_one(containment, mark) for _ in range(3)))
 
 
 async def start_one(containment: Containment, mark: str) -> None:
-    command = Command(("/bin/sh", "-c", f"exec sleep 0.01 # {mark}"), {"PATH": "/usr/bin:/bin"})
-    async with Contained(command, containment, lambda _: None) as contained:
-        await contained.verdict()
+    """For a moment only, so that there is always one about to start."""
+    command = Command(("/bin/sh", "-c", f"sleep 60; : {mark}"), {"PATH": "/usr/bin:/bin"})
+    async with Contained(command, containment, lambda _: None):
+        await asyncio.sleep(0.03)
 
 
 if __name__ == "__main__":
-    uvloop.run(start_commands(sys.argv[1]))
+    uvloop.run(start_commands(*sys.argv[1:3]))

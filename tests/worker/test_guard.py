@@ -16,7 +16,7 @@ from foliot.worker.executors.sweeper import bearers_of
 from tests.support.containment import gone, require_means
 from tests.support.waiting import until
 
-KILLS = 12
+KILLS = 6
 START_SECONDS = 0.1
 """About what the start of a command takes: each moment of it is a moment to be killed in."""
 
@@ -35,13 +35,14 @@ async def nothing_left(guard: Guard) -> None:
     await until(is_clear, seconds=20)
 
 
-async def test_workers_killed_while_they_start_commands_leave_nothing() -> None:
-    require_means("bubblewrap")
+@pytest.mark.parametrize("means", ["bubblewrap", "cgroup", "launcher"])
+async def test_workers_killed_while_they_start_commands_leave_nothing(means: str) -> None:
+    require_means(means)
     guards = []
     for _ in range(KILLS):
         mark = str(new_id())
         guards.append(Guard(mark))
-        starter = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.starter", mark, stdout=PIPE)
+        starter = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.starter", means, mark, stdout=PIPE)
         assert starter.stdout is not None
         assert await starter.stdout.readline() == b"ready\n"
         await asyncio.sleep(random.uniform(0, START_SECONDS))

@@ -133,8 +133,8 @@ where r.id = given.id and r.state in ('ready', 'scheduled', 'held')
 
 -- name: park_runs
 -- ready -> held, out of the way of the claims, which would step over them one by one: long lines ($3) of runs that nobody may start, because
--- their task is paused, its circuit is open, or no worker of their queue knows it. Looks at the head ($2) of each queue only, because only
--- that is stepped over. What has a place under a limit, or belongs to a recurring job, stays.
+-- their task is paused, its circuit is open, or no worker of their queue knows it. Looks at the head ($2) of a queue only, because only that
+-- is stepped over, and only if there is such a run among its very first. What has a place under a limit, or belongs to a recurring job, stays.
 with recursive clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), lines as (
@@ -152,9 +152,15 @@ with recursive clock as (
     select distinct q.name as queue, t.name as task
     from foliot.workers w cross join jsonb_object_keys(w.queues) as q (name) cross join unnest(w.tasks) as t (name), clock
     where w.expires_at > clock.at
+), suspicious as materialized (
+    select l.queue from lines l where exists (
+        select from (select r.task from foliot.runs r where r.state = 'ready' and r.queue = l.queue order by r.rank limit 100) as first
+        where first.task in (select task from closed)
+            or not exists (select from known k where k.queue = l.queue and k.task = first.task)
+    )
 ), head as materialized (
     select first.id, l.queue, coalesce(c.why, case when k.task is null and l.queue in (select queue from known) then 'no_worker' end) as why
-    from lines l cross join lateral (
+    from suspicious l cross join lateral (
         select r.id, r.task, r.is_probe, r.concurrency_key, r.rate_key, r.job_id, r.cancel
         from foliot.runs r where r.state = 'ready' and r.queue = l.queue order by r.rank limit $2::bigint
     ) as first

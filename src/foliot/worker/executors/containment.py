@@ -22,10 +22,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.errors import ConfigurationError
 
 PROBE_SECONDS = 5.0
+LEFT_BEHIND_SECONDS = 60
 LIMIT_FILES = {"memory": "memory.max", "pids": "pids.max"}
 NAMESPACE = ("--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--proc", "/proc")
 
@@ -118,6 +120,7 @@ def is_delegated(directory: Path) -> bool:
 
 def tried_cgroup(directory: Path) -> tuple[Path | None, frozenset[str], str]:
     enable_limits(directory)
+    remove_left_behind(directory)
     probe = directory / f"foliot-probe-{os.getpid()}"
     try:
         probe.mkdir()
@@ -127,6 +130,15 @@ def tried_cgroup(directory: Path) -> tuple[Path | None, frozenset[str], str]:
     limits = frozenset(name for name, file in LIMIT_FILES.items() if (probe / file).exists())
     probe.rmdir()
     return (directory, limits, "") if can_kill else (None, frozenset(), "cgroups can't be killed as one before Linux 5.14")
+
+
+def remove_left_behind(directory: Path) -> None:
+    """Cgroups of workers that were killed. One that is in use can't be removed; one that is about to be is younger."""
+    before = SystemClock().now().timestamp() - LEFT_BEHIND_SECONDS
+    for path in directory.glob("foliot-*"):
+        with suppress(OSError):
+            if path.stat().st_ctime < before:
+                path.rmdir()
 
 
 def enable_limits(directory: Path) -> None:

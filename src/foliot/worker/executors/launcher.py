@@ -68,9 +68,9 @@ def main() -> None:
     keep_from_the_command(plan.descriptors)
     if plan.adopts:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    child = os.fork()
+    launcher, child = os.getpid(), os.fork()
     if child == 0:
-        become(plan, status, output)
+        become(plan, status, output, launcher)
     tell(status, b"started %d\n" % child)
     # Whoever reads the output sees its end when the command and its children have closed it.
     os.close(output)
@@ -92,13 +92,16 @@ def keep_from_the_command(passed: list[int]) -> None:
                 continue
 
 
-def become(plan: Plan, status: int, output: int) -> None:
+def become(plan: Plan, status: int, output: int, launcher: int) -> None:
     """Turns this process into the command."""
     doing = "can't start it"
     try:
         os.setsid()
         if plan.adopts:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != launcher:
+                # It died before that took effect.
+                os._exit(127)
         if plan.entrance >= 0:
             doing = "can't enter its cgroup"
             os.write(plan.entrance, b"0")
