@@ -210,9 +210,10 @@ class WorkerRegistered(Event):
 
 @dataclass(frozen=True, slots=True)
 class ContainmentChosen(Event):
-    """What holds the processes of a command together on this worker."""
+    """What holds the processes of a command together on this worker, and what limits them together."""
 
     means: str
+    tree_limits: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,7 @@ class ContainmentIsWeak(Event):
     """The same, where a command that tries hard can leave processes behind."""
 
     means: str
+    tree_limits: str
     why: str
 
 

@@ -16,6 +16,7 @@ from foliot.api.routes.dead_letters import DeadLetterRoutes
 from foliot.api.routes.explain import ExplainRoutes
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
+from foliot.api.routes.job_groups import JobGroupRoutes
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.logs import logs_router
 from foliot.api.routes.overview import overview_router
@@ -39,6 +40,7 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     known_tasks = KnownTasks(store=store, clock=clock)
     back_pressure = BackPressure(store=store, clock=clock)
     app.include_router(health_router(store=store))
+    app.include_router(JobGroupRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(RecurringRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
     jobs = JobRoutes(
@@ -49,7 +51,7 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(RunRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(RunListRoutes(store=store).router)
-    app.include_router(logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event()))
+    app.include_router(logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event(), followers_max=config.log_followers_max))
     app.include_router(DeadLetterRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(workers_router(store=store))
     app.include_router(overview_router(store=store))

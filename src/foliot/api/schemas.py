@@ -16,7 +16,7 @@ from foliot.model.calendar import NamedCalendar
 from foliot.model.dedup import Unique
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
-from foliot.model.run import NewRun, RunView, StoredRun, SubmittedRun
+from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
 from foliot.triggers.base import to_instant
@@ -237,6 +237,12 @@ class JobShown(msgspec.Struct, frozen=True):
     rerun_as: UUID | None
     progress: Any
     cancel_requested: Any
+    unique_key: str | None
+    """The key that no other run can have while this one is live; null once it has ended."""
+    expires_at: datetime | None
+    """Of a live run: the instant from which on it will not be started."""
+    held_by: HeldBy | None
+    """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its circuit, a worker."""
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -356,6 +362,9 @@ def shown(run: RunView) -> JobShown:
         rerun_as=run.rerun_as,
         progress=run.progress if run.state is RunState.RUNNING and run.progress and run.progress.get("attempt") == run.attempt else None,
         cancel_requested=run.cancel,
+        unique_key=run.unique_key,
+        expires_at=run.expires_at,
+        held_by=run.held_by,
     )
 
 

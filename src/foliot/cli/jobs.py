@@ -19,6 +19,14 @@ DST_WORDS = {
     "second_of_two": "its time comes twice: the second",
 }
 
+HELD_WORDS = {
+    "limit": "the limit of its key",
+    "overlap": "the run before it",
+    "pause": "the pause of its task",
+    "circuit": "the open circuit of its task",
+    "no_worker": "no worker of its queue knows its task",
+}
+
 
 @click.group(invoke_without_command=True)
 @json_option
@@ -99,6 +107,9 @@ def describe(job: dict[str, Any], now: datetime) -> str:
         ("worker", job["worker_id"]),
         ("created", at(job["created_at"], now)),
         ("due", at(job["scheduled_at"], now)),
+        ("held by", HELD_WORDS.get(job["held_by"] or "", job["held_by"])),
+        ("expires", at(job["expires_at"], now)),
+        ("unique key", job["unique_key"]),
         ("started", at(job["started_at"], now)),
         ("finished", at(job["finished_at"], now)),
         ("payload", _json(job["payload"])),

@@ -15,6 +15,7 @@ from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 
+HeldBy = Literal["limit", "overlap", "signal", "pause", "circuit", "no_worker"]
 MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
 MAX_SNOOZES = 1_000_000
@@ -168,3 +169,9 @@ class RunView:
     progress: Any = None
     """`{share, message, attempt}`: what a running attempt said last."""
     cancel: Any = None
+    unique_key: str | None = None
+    """The key that no other run may have while this one is live."""
+    expires_at: datetime | None = None
+    """Of a live run: not to be started from then on."""
+    held_by: HeldBy | None = None
+    """Of a held run: what holds it."""

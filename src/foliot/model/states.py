@@ -40,9 +40,10 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
         }
     ),
     RunState.SCHEDULED: frozenset({RunState.READY, RunState.HELD, RunState.CANCELLED}),
-    RunState.HELD: frozenset({RunState.READY, RunState.CANCELLED}),
-    # scheduled: one with the same unique key took its place before it had started
-    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.CANCELLED, RunState.SKIPPED}),
+    # scheduled, of what is held or ready: one with the same unique key took its place before it had started
+    RunState.HELD: frozenset({RunState.READY, RunState.SCHEDULED, RunState.CANCELLED}),
+    # held: it stood in a long line of runs that nobody may start, or one that has a limit took its place
+    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.HELD, RunState.CANCELLED, RunState.SKIPPED}),
     # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost; waiting: it is made of others now
     RunState.RUNNING: frozenset(
         {

@@ -82,6 +82,13 @@ class Client:
     def resume_job(self, reference: str) -> Answer:
         return self._answer("POST", path_of(reference, "/resume"))
 
+    def pause_jobs(self, group: Mapping[str, Any]) -> Answer:
+        """Pauses the recurring jobs that fit `name` (a pattern), `task` and `queue`; with `dry_run`, only says which."""
+        return self._answer("POST", "/v1/jobs/pause", group)
+
+    def resume_jobs(self, group: Mapping[str, Any]) -> Answer:
+        return self._answer("POST", "/v1/jobs/resume", group)
+
     def pause_gate(self, gate: str, *, reason: str | None = None, until: str | None = None) -> Answer:
         """Pauses `/queues/NAME`, `/tasks/NAME`, or `/`: everything."""
         given = {"reason": reason, "until": until}

@@ -131,6 +131,13 @@ class Jobs:
     async def list_jobs(self, after_name: str, limit: int) -> list[RecurringJob]:
         return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], after_name, limit)]
 
+    async def match_jobs(
+        self, pattern: str | None, task: str | None, queue: str | None, *, is_paused: bool, limit: int
+    ) -> list[tuple[UUID, str]]:
+        """Id and name. `pattern` is one of SQL's LIKE."""
+        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit)
+        return [(row[0], row[1]) for row in rows]
+
     async def change_job(
         self,
         before: RecurringJob,

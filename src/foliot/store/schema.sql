@@ -539,7 +539,11 @@ begin
                 payload = nullif(asked.payload, '{}'), options = given_options, expires_at = asked.expires_at, due_at = due,
                 rank = (extract(epoch from due) * 1000000)::bigint
                     - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
-                state = case when r.state in ('waiting', 'held') then r.state when due > at then 'scheduled' else 'ready' end
+                state = case
+                    when r.state = 'waiting' then r.state when due > at then 'scheduled'
+                    when given_options ?| '{concurrency,rate}' then 'held' else 'ready'
+                end,
+                held_by = case when r.state <> 'waiting' and due <= at and given_options ?| '{concurrency,rate}' then 'limit' end
             where r.unique_key = unique_key_given and r.state <> 'running' and r.started_at is null and r.cancel is null
             returning r.id into found_id;
             if found then
@@ -828,7 +832,8 @@ CREATE TABLE foliot.workers (
     beat_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     labels jsonb DEFAULT '{}'::jsonb NOT NULL,
-    draining_at timestamp with time zone
+    draining_at timestamp with time zone,
+    left_running bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -932,6 +937,8 @@ CREATE INDEX runs_in_turn ON foliot.runs USING btree (queue, fairness_key, rank)
 CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX runs_of_key ON foliot.runs USING btree (concurrency_key) WHERE ((concurrency_key IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text])));
+
+CREATE INDEX runs_parked ON foliot.runs USING btree (queue, task, rank) WHERE (held_by = ANY (ARRAY['pause'::text, 'circuit'::text, 'no_worker'::text]));
 
 CREATE INDEX runs_ready ON foliot.runs USING btree (queue, rank) WHERE (state = 'ready'::text);
 

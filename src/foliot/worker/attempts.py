@@ -31,6 +31,7 @@ decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.
 writing = threading.Lock()
+LEFT_RUNNING = "; it does not stop: a plain function can't be ended, and goes on in a slot of its worker until it returns"
 NO_LONGER_OURS = Cancel("lost", "the run is no longer this worker's")
 
 
@@ -87,6 +88,8 @@ class Attempts:
         self._on_outcome = on_outcome
         self._on_committed = on_committed
         self._provide = provide
+        self.left_running = 0
+        """Functions that go on in their slots although their attempts have ended."""
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
         self._all_ended = asyncio.Event()
@@ -145,6 +148,7 @@ class Attempts:
             loop.call_soon_threadsafe(self._give_back, queue)
 
     def _give_back(self, queue: str) -> None:
+        self.left_running -= 1
         self._free[queue] += 1
 
     def _stop(self, running: Running, why: Ending) -> None:
@@ -153,23 +157,29 @@ class Attempts:
             running.context.ask_to_stop()
             running.task.cancel()
 
-    async def _attempt(self, running: Running, executor: Executor) -> None:
+    async def _execute(self, running: Running, executor: Executor) -> Attempted:
         claim = running.claim
         try:
             payload = decode_payload(claim.payload) if claim.payload else {}
             if claim.has_upstream and self._provide is not None:
                 payload = await self._provide(running.context, running.options, payload)
-            attempted = await executor(payload, running.context)
+            return await executor(payload, running.context)
         except asyncio.CancelledError:
-            attempted = stopped(running)
+            return stopped(running)
         except Refused as refused:
-            attempted = refused.attempted
+            return refused.attempted
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             # A task that calls sys.exit() fails; the worker and the other attempts go on.
-            attempted = raised(error)
+            return raised(error)
+
+    async def _attempt(self, running: Running, executor: Executor) -> None:
+        claim = running.claim
+        attempted = await self._execute(running, executor)
         if running.stopped_by is Ending.CANCELLED and attempted.ending in (Ending.FAILED, Ending.SNOOZED):
             # What fails while it is cancelled was cancelled. What had finished first stands.
             attempted = stopped(running)
+        if running.context.left_running is not None:
+            attempted = and_goes_on(attempted)
         if running.output is not None:
             attempted = replace(attempted, output=running.output.value())
         running.timer.cancel()
@@ -177,6 +187,7 @@ class Attempts:
         if running.context.left_running is None:
             self._free[claim.queue] += 1
         else:
+            self.left_running += 1
             running.context.left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
         if not self._running:
             self._all_ended.set()
@@ -195,6 +206,12 @@ def refusing(error: msgspec.DecodeError) -> Executor:
         return Attempted(Ending.FAILED, error=error_of("InvalidOptions", str(error)), is_retryable=False)
 
     return execute
+
+
+def and_goes_on(attempted: Attempted) -> Attempted:
+    """Says of an attempt that has ended that its function has not."""
+    why = attempted.error
+    return attempted if why is None else replace(attempted, error=error_of(why.kind, f"{why.message}{LEFT_RUNNING}"))
 
 
 def stopped(running: Running) -> Attempted:

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -41,6 +42,7 @@ from foliot.worker.completer import Completer
 from foliot.worker.declared import declare_jobs
 from foliot.worker.executors.containment import choose
 from foliot.worker.executors.expanding import map_items, wait, workflow
+from foliot.worker.executors.guard import Guard
 from foliot.worker.executors.http import http
 from foliot.worker.executors.processes import ProcessPool, in_a_process
 from foliot.worker.executors.python import in_a_thread, on_the_loop
@@ -82,7 +84,8 @@ class WorkerNode:
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
         """Set when an operator asks this worker to finish what it has and stop."""
-        self._containment = choose(config)
+        self._guard = Guard(str(new_id()))
+        self._containment = replace(choose(config), mark=self._guard.environment)
         self._processes = ProcessPool(self._containment)
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
@@ -114,8 +117,10 @@ class WorkerNode:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
 
     async def start(self) -> None:
-        means, why_weak = self._containment.means, self._containment.why_weak
-        self._events.emit(ContainmentIsWeak(means, why_weak) if why_weak else ContainmentChosen(means))
+        means, why_weak, limits = self._containment.means, self._containment.why_weak, self._containment.tree_limits
+        self._events.emit(ContainmentIsWeak(means, limits, why_weak) if why_weak else ContainmentChosen(means, limits))
+        if self._containment.bubblewrap is not None:
+            await self._guard.start()
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
         await declare_jobs(self._app, store=self._store, events=self._events)
         await self._register()
@@ -139,6 +144,7 @@ class WorkerNode:
         with suppress(StoreUnavailable):
             await self._store.workers.remove_worker(self._worker_id)
         await self._processes.close()
+        await self._guard.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def drained(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from fastapi import APIRouter
@@ -96,6 +96,7 @@ class JobRoutes:
         if run.unique_key is None:
             return answered(created(run, await self._submitter.submit(run)), 201)
         (found,) = await self._store.submissions.submit([run])
+        await self._take_turns([run])
         return self._made(submitted(found)) if found.is_new else self._found(submitted(found))
 
     async def create_batch(self, request: Request) -> Response:
@@ -107,8 +108,7 @@ class JobRoutes:
             return await self._keyed.answer(key, "/v1/jobs/batch", body, lambda: self._prepare_batch(asked), self._announce)
         runs = await self._batch_of(asked)
         found = await self._store.submissions.submit(runs)
-        if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
-            await self._store.gates.rank_fairly(fair)
+        await self._take_turns(runs)
         return self._made(BatchCreated([submitted(run) for run in found], created=True))
 
     async def get_job(self, reference: str) -> Response:
@@ -145,6 +145,7 @@ class JobRoutes:
 
         async def work(within: Transaction) -> JobCreated:
             (found,) = await self._store.submissions.submit_within(within, [run])
+            await self._take_turns([run], within)
             return submitted(found)
 
         return work
@@ -184,9 +185,14 @@ class JobRoutes:
 
         async def work(within: Transaction) -> BatchCreated:
             found = await self._store.submissions.submit_within(within, runs)
+            await self._take_turns(runs, within)
             return BatchCreated([submitted(run) for run in found], created=True)
 
         return work
+
+    async def _take_turns(self, runs: Sequence[NewRun], within: Transaction | None = None) -> None:
+        if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
+            await self._store.gates.rank_fairly(fair, within=within)
 
     async def _batch_of(self, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
         """Raises `Invalid` with the index of the item that is at fault."""

@@ -49,7 +49,7 @@ order by g.count desc, g.last_at desc
 -- New runs that point back at finished ones, which are marked: a dead letter that has been replayed is not replayed again, unless it is
 -- asked for ($5). Sent again after a lost answer, it finds its own marks and what it made, live or finished. What belongs to a recurring job
 -- goes beside its schedule, as a run by hand does; a tick that is being fired ahead of its instant is waited for. $8: how far apart
--- they are, from $11 on.
+-- they are, from $11 on. How often the old one had been put off does not count for the new one.
 with given as (
     select * from unnest($1::uuid[], $2::uuid[]) with ordinality as g (old_id, new_id, ordinal)
 ), marked as (
@@ -57,7 +57,7 @@ with given as (
     from given g
     where h.id = g.old_id and h.finished_at >= $3::timestamptz and ($4::boolean or h.state = 'failed')
         and ($5::boolean or h.rerun_as is null or h.rerun_as = g.new_id)
-    returning h.id, g.new_id, g.ordinal, h.priority, h.queue, h.task, h.name, h.payload, h.options, h.job_id
+    returning h.id, g.new_id, g.ordinal, h.priority, h.queue, h.task, h.name, h.payload, nullif(h.options - 'snoozes', '{}') as options, h.job_id
 ), locked as (
     select id from foliot.jobs where id in (select job_id from marked) order by id for share
 ), timed as (

@@ -55,6 +55,13 @@ select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.optio
 from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
 where j.name > $1::text order by j.name limit $2::bigint
 
+-- name: match_jobs
+-- The first so many by name of those that fit, and are paused or not ($4).
+select id, name from foliot.jobs
+where ($1::text is null or name like $1::text) and ($2::text is null or task = $2::text) and ($3::text is null or queue = $3::text)
+    and (paused_at is not null) = $4::boolean
+order by name limit $5::bigint
+
 -- name: change_job
 -- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
 -- and had not fired is noted. A cursor that was moved meanwhile, or passed, by the new schedule or by the old one ($18): nothing is changed.

@@ -81,6 +81,7 @@ def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox) -> Comman
         directory=asked.cwd or ("/tmp" if has_own_tmp else ""),  # noqa: S108
         stdin=asked.stdin.encode("utf-8", "surrogatepass"),
         limits=sandbox.limits,
+        tree=sandbox.tree,
         wrapper=sandbox.wrapper,
         user=sandbox.user,
     )
@@ -89,6 +90,8 @@ def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox) -> Comman
 def judge(verdict: Verdict) -> Attempted:
     if verdict.refused is not None:
         return Attempted(Ending.FAILED, error=error_of("NotStarted", verdict.refused))
+    if verdict.exceeded is not None:
+        return Attempted(Ending.FAILED, error=error_of("LimitExceeded", f"killed: all its processes together used {verdict.exceeded}"))
     if verdict.signal is not None:
         return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {signal_name(verdict.signal)}"))
     if verdict.code:
