@@ -92,6 +92,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
     unique: Unique | None = None
     expires_at: Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None = None
+    metadata: Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None = None
     idempotency_key: Annotated[str, Meta(description="The same answer for a repeated request; or the header Idempotency-Key.")] | None = (
         None
     )
@@ -231,6 +232,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             retry_on=self.retry_on,
             never_on=self.never_on,
             max_snoozes=self.max_snoozes,
+            metadata=self.metadata or None,
         )
 
 
@@ -285,6 +287,7 @@ class JobShown(msgspec.Struct, frozen=True):
     finished_at: datetime | None
     payload: Any
     options: Any
+    metadata: Any
     result: Any
     error: Any
     output: str | None
@@ -306,6 +309,7 @@ class RecurringShown(msgspec.Struct, frozen=True):
     schedule: Any
     payload: Any
     options: Any
+    metadata: Any
     version: int
     runs_left: int | None
     next_at: datetime | None
@@ -326,7 +330,8 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
         priority=job.priority,
         schedule=msgspec.to_builtins(job.schedule),
         payload=job.payload or {},
-        options=job.options,
+        options=without_metadata(job.options),
+        metadata=metadata_of(job.options),
         version=job.version,
         runs_left=job.runs_left,
         next_at=job.next_at if job.fire_at else None,
@@ -399,7 +404,8 @@ def shown(run: RunView) -> JobShown:
         started_at=run.started_at,
         finished_at=run.finished_at,
         payload=run.payload,
-        options=run.options,
+        options=without_metadata(run.options),
+        metadata=metadata_of(run.options),
         result=run.result,
         error=run.error,
         output=None if run.output is None else run.output.decode("utf-8", "replace"),
@@ -410,6 +416,17 @@ def shown(run: RunView) -> JobShown:
         progress=run.progress if run.state is RunState.RUNNING and run.progress and run.progress.get("attempt") == run.attempt else None,
         cancel_requested=run.cancel,
     )
+
+
+def metadata_of(options: Any) -> Any:
+    """Stored among the options, which go from a job to its runs and into history; shown beside them."""
+    return options.get("metadata", {}) if isinstance(options, dict) else {}
+
+
+def without_metadata(options: Any) -> Any:
+    if not isinstance(options, dict) or "metadata" not in options:
+        return options
+    return {name: value for name, value in options.items() if name != "metadata"} or None
 
 
 def _is_time(text: str) -> bool:

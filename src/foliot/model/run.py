@@ -36,6 +36,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     never_on: Causes | None = None
     """These are not."""
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    metadata: dict[str, Any] | None = None
+    """Carried along with the job and its runs, and of no meaning to Foliot."""
     snoozes: int = 0
     """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
@@ -123,6 +125,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     task: str
     payload: str | None
     options: str | None
+    waited_seconds: float = 0.0
+    """From due to claimed."""
 
 
 @dataclass(frozen=True, slots=True)

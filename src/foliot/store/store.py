@@ -16,6 +16,7 @@ from foliot.store.gates import Gates
 from foliot.store.hints import HintSender
 from foliot.store.jobs import Jobs
 from foliot.store.logs import Logs
+from foliot.store.metrics import Metrics
 from foliot.store.overview import Overview
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database
@@ -35,6 +36,7 @@ class Store:
     dead_letters: DeadLetters
     logs: Logs
     overview: Overview
+    metrics: Metrics
     jobs: Jobs
     calendars: Calendars
     gates: Gates
@@ -72,6 +74,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 dead_letters=DeadLetters(database, aging_seconds=config.aging_seconds),
                 logs=Logs(database, partitions=partitions),
                 overview=Overview(database),
+                metrics=Metrics(database),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),

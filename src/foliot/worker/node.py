@@ -85,7 +85,12 @@ class WorkerNode:
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
         self._attempts = Attempts(
-            tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended, on_committed=self._committed
+            tasks=known,
+            slots=queues,
+            output_max_bytes=config.output_max_bytes,
+            on_outcome=self._ended,
+            on_committed=self._committed,
+            on_lasted=self.completer.lasted,
         )
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
@@ -206,6 +211,7 @@ class WorkerNode:
 
     def _committed(self, claim: Claim) -> None:
         self._events.emit(RunsFinished(1, 0, 0))
+        self.completer.wake()
         if claim.options is not None and "concurrency" in claim.options:
             self._store.hints.send([GATES_TOPIC])
         self.claimer.slot_freed()

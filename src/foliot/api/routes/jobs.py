@@ -66,16 +66,25 @@ class JobRoutes:
         key = idempotency_key_of(request, asked.idempotency_key)
         if key is not None:
             return await self._keyed.answer(key, "/v1/jobs", body, lambda: self._prepare(asked), self._announce)
+        made = await self.create(asked)
+        return answered(made, 201 if made.created else 200)
+
+    async def create(self, asked: JobRequest) -> JobCreated | RecurringShown:
+        """Stores what is asked for; or finds the one whose unique key it has."""
         queue = await self._known_tasks.queue_of(asked.task_name())
+        made: JobCreated | RecurringShown
         if asked.is_recurring:
-            job = await self._new_recurring(asked, queue)
-            return self._made(await self._insert_recurring(job))
-        run = asked.new_run(new_id(), queue=queue)
-        await self._back_pressure.check(run.queue)
-        if run.unique_key is None:
-            return answered(created(run, await self._submitter.submit(run)), 201)
-        (found,) = await self._store.submissions.submit([run])
-        return self._made(submitted(found)) if found.is_new else self._found(submitted(found))
+            made = await self._insert_recurring(await self._new_recurring(asked, queue))
+        else:
+            run = asked.new_run(new_id(), queue=queue)
+            await self._back_pressure.check(run.queue)
+            if run.unique_key is None:
+                return created(run, await self._submitter.submit(run))
+            (found,) = await self._store.submissions.submit([run])
+            made = submitted(found)
+        # Also what was found: it may have been replaced by one that is due now.
+        self._announce(made)
+        return made
 
     async def create_batch(self, request: Request) -> Response:
         """Creates up to 10,000 one-off jobs, all of them or none; what is wrong with one names its index."""
@@ -88,7 +97,9 @@ class JobRoutes:
         found = await self._store.submissions.submit(runs)
         if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
             await self._store.gates.rank_fairly(fair)
-        return self._made(BatchCreated([submitted(run) for run in found], created=True))
+        made = BatchCreated([submitted(run) for run in found], created=True)
+        self._announce(made)
+        return answered(made, 201)
 
     async def get_job(self, reference: str) -> Response:
         """Shows a job by id, or a recurring one by name too: where it stands, and how it ended."""
@@ -157,15 +168,6 @@ class JobRoutes:
         run = job.new_run(new_id(), queue=queue)
         await self._back_pressure.check(run.queue)
         return run
-
-    def _made(self, made: JobCreated | BatchCreated | RecurringShown) -> Response:
-        self._announce(made)
-        return answered(made, 201)
-
-    def _found(self, existing: JobCreated) -> Response:
-        # It may have been replaced by one that is due now.
-        self._announce(existing)
-        return answered(existing)
 
     def _announce(self, made: msgspec.Struct) -> None:
         """After it is stored for good: whoever is woken before finds nothing."""

@@ -15,6 +15,7 @@ from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.schemas import JobShown, shown
 from foliot.errors import Conflict, NotFound
+from foliot.events import RunsCancelled, RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.run import RunView
 from foliot.store.hints import worker_topic
@@ -53,10 +54,7 @@ def runs_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it is."""
         asked = decode(await read(request, body_max_bytes) or b"{}", cancel_decoder)
         run = await find(reference)
-        marked = await store.runs.mark_cancelled([run.id], asked.reason or "cancelled by request", is_forced=asked.force)
-        if marked:
-            closed = await store.runs.close_cancelled(CLOSE_BATCH)
-            store.hints.send(worker_topic(worker_id) for worker_id in {**marked, **closed}.values() if worker_id is not None)
+        await cancel(store, run.id, asked.reason or "cancelled by request", is_forced=asked.force)
         return _answer(shown(await find(reference)))
 
     @router.post(
@@ -73,6 +71,7 @@ def runs_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         if not made:
             raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
         store.hints.send([made[0].queue])
+        store.events.emit(RunsSubmitted(len(made)))
         new = await find(str(made[0].new_id))
         return Response(msgspec.json.encode(shown(new)), 201, {"Location": f"/v1/runs/{new.id}"}, media_type="application/json")
 
@@ -86,6 +85,14 @@ def runs_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         return run
 
     return router
+
+
+async def cancel(store: Store, run_id: UUID, message: str, *, is_forced: bool) -> None:
+    marked = await store.runs.mark_cancelled([run_id], message, is_forced=is_forced)
+    if marked:
+        closed = await store.runs.close_cancelled(CLOSE_BATCH)
+        store.events.emit(RunsCancelled(len(closed)))
+        store.hints.send(worker_topic(worker_id) for worker_id in {**marked, **closed}.values() if worker_id is not None)
 
 
 def _answer(body: object) -> Response:
