@@ -211,7 +211,7 @@ def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:
 
 def _histogram(name: str, measure: str, sums: Mapping[str, float]) -> Metric:
     counts = accumulate(sums.get(tallies.bucket_name(measure, index), 0.0) for index in range(len(BOUNDS) + 1))
-    bounds = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
+    bounds = [*map(str, BOUNDS), "+Inf"]
     family = HistogramMetricFamily(name, BY_NAME[name].text)
     family.add_metric((), list(zip(bounds, counts, strict=True)), sums.get(tallies.sum_name(measure), 0.0))
     return family
