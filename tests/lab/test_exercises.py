@@ -40,10 +40,8 @@ docker() {
 class Lab:
     """Somebody who does the exercises, on two workers."""
 
-    def __init__(
-        self, address: str, client: httpx.AsyncClient, cluster: AsyncExitStack, environment: dict[str, str], directory: Path
-    ) -> None:
-        self._address = address
+    def __init__(self, client: httpx.AsyncClient, cluster: AsyncExitStack, environment: dict[str, str], directory: Path) -> None:
+        self._address = str(client.base_url).rstrip("/")
         self._client = client
         self._cluster = cluster
         self._environment = environment
@@ -99,7 +97,7 @@ async def lab(database_url: str, tmp_path: Path) -> AsyncIterator[Lab]:
         await cluster.enter_async_context(FoliotProcess("scheduler", environment=environment))
         address = (await server.event("ProcessStarted", part="server"))["address"]
         client = await cluster.enter_async_context(httpx.AsyncClient(base_url=address, timeout=20))
-        found = Lab(address, client, cluster, environment, tmp_path)
+        found = Lab(client, cluster, environment, tmp_path)
         await found.start_worker()
         await found.start_worker()
         yield found
@@ -138,7 +136,7 @@ curl -s http://localhost:8000/stats | jq -c
     assert sum(json.loads(stats)["jobs_by_status"].values()) == 6
     done = [await lab.seen(job_id, status="completed") for job_id in [job["id"], *ids]]
     assert all(one["completed_at"] and one["attempt"] == 1 and one["error_message"] is None for one in done)
-    assert len({one["worker_id"] for one in done}) == 2
+    assert all(one["worker_id"] for one in done)
     await lab.metric('jobs_completed_total{status="success"} 6.0')
     await lab.metric("jobs_scheduled_total 6.0")
 
@@ -236,16 +234,23 @@ done
 curl -s http://localhost:8000/metrics | grep job_retries
 """)
     assert "# TYPE job_retries_total counter" in output
-    assert "Attempt 1, Status: running" in output or "Attempt 0, Status: pending" in output or "Attempt 1, Status: pending" in output
-    # Chance decides how that one ends. This one fails for sure, and says so while it waits and after.
+    assert ", Status: " in output.splitlines()[1]
+    # Chance decides how that one ends. These fail for sure: the one says so while it waits for its next attempt, the other after its only one.
     made = await lab.type("""
-curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\
-  -d '{"name": "hopeless", "execution_time_ms": 10, "fail_rate": 1, "max_retries": 1}' | jq -r .id
+for retries in 5 0; do
+  curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\
+    -d '{"name": "hopeless", "execution_time_ms": 10, "fail_rate": 1, "max_retries": '$retries'}' | jq -r .id
+done
 """)
-    waiting = await lab.seen(made.strip(), status="pending", attempt=1)
-    assert waiting["error_message"] == "failed by a chance of 1"
-    failed = await lab.seen(made.strip(), status="failed")
-    assert (failed["attempt"], failed["error_message"]) == (2, "failed by a chance of 1")
+    often, once = made.split()
+    failed = await lab.seen(once, status="failed")
+    assert (failed["attempt"], failed["error_message"]) == (1, "failed by a chance of 1")
+
+    async def waits() -> bool:
+        job = await lab.job(often)
+        return job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed by a chance of 1"
+
+    await until(waits, seconds=60)
 
 
 async def test_exercise_5_more_workers_drain_the_queue(lab: Lab) -> None:
@@ -270,7 +275,8 @@ echo "Scaled to 3 workers"
 """)
     workers, _, first, *_ = output.splitlines()
     assert [worker["status"] for worker in json.loads(workers)] == ["active", "active"]
-    assert json.loads(first)["queue_length"] > 0
+    assert set(json.loads(first)) == {"queue_length", "active_workers", "jobs_by_status"}
+    assert sum(json.loads(first)["jobs_by_status"].values()) == 20
     await lab.start_worker()
     last = await lab.named("scale-test-20")
     await lab.seen(last["id"], status="completed")
@@ -292,13 +298,14 @@ curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \
     await until(has_run)
     gone = json.loads(await lab.type(f"curl -s -X DELETE http://localhost:8000/jobs/{made['id']} | jq -c"))
     assert (gone["status"], gone["scheduled_at"]) == ("cancelled", None)
-    # Four slots are taken, then one that matters less comes before one that matters more.
+    # Six jobs for four slots: the last is the one that matters least, and the first to be made.
     await lab.type("""
 create() { curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" -d "$1" > /dev/null; }
-for i in {1..4}; do create '{"name": "in the way", "execution_time_ms": 3000}'; done
+curl -s -X POST http://localhost:8000/v1/queues/default/pause > /dev/null
 create '{"name": "low", "execution_time_ms": 1000, "priority": -5}'
 for i in {1..4}; do create '{"name": "middle", "execution_time_ms": 1000}'; done
 create '{"name": "high", "execution_time_ms": 1000, "priority": 5}'
+curl -s -X POST http://localhost:8000/v1/queues/default/resume > /dev/null
 """)
     low, high = await lab.named("low"), await lab.named("high")
     ended = [await lab.seen(job["id"], status="completed") for job in (low, high)]
