@@ -235,7 +235,7 @@ curl -s http://localhost:8000/metrics | grep job_retries
 """)
     assert "# TYPE job_retries_total counter" in output
     assert ", Status: " in output.splitlines()[1]
-    # Chance decides how that one ends. These fail for sure: the one says so while it waits for its next attempt, the other after its only one.
+    # Chance decides how that one ends. These fail for sure: the one says so while it waits for its next attempt, the other at its end.
     made = await lab.type("""
 for retries in 5 0; do
   curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\
@@ -248,7 +248,7 @@ done
 
     async def waits() -> bool:
         job = await lab.job(often)
-        return job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed by a chance of 1"
+        return bool(job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed by a chance of 1")
 
     await until(waits, seconds=60)
 
