@@ -288,9 +288,9 @@ async def test_recurring_jobs_and_priorities(lab: Lab) -> None:
     """Not in the exercises, but in what the lab says it has, and in what every queue should do."""
     made = json.loads(await lab.type("""
 curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\
-  -d '{"name": "every second", "job_type": "recurring", "cron": "* * * * * *", "execution_time_ms": 10}' | jq -c
+  -d '{"name": "every second", "job_type": "recurring", "cron": "* * * * * *", "execution_time_ms": 10, "payload": {"a": 1}}' | jq -c
 """))  # fmt: skip
-    assert (made["job_type"], made["status"]) == ("recurring", "pending")
+    assert (made["job_type"], made["status"], made["payload"]) == ("recurring", "pending", {"a": 1})
 
     async def has_run() -> bool:
         return bool((await lab.job(made["id"]))["completed_at"])

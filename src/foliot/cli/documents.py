@@ -21,7 +21,7 @@ from foliot.api.bodies import decode
 from foliot.api.schemas import JobRequest
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
-from foliot.errors import FoliotError, Invalid
+from foliot.errors import Invalid
 from foliot.model.ids import new_id
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -46,10 +46,8 @@ class Fault:
         return f"{self.file}:{self.line}: {self.detail}"
 
 
-class Faulty(FoliotError):
+class Faulty(Exception):
     """Files that can't be applied; nothing was done."""
-
-    code = "invalid"
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("\n".join(map(str, faults)))

@@ -258,6 +258,8 @@ async def last_message(store: Store, run: RunView) -> str | None:
 
 
 def lab_payload(payload: Any) -> Any:
+    if isinstance(payload, msgspec.Raw):
+        payload = msgspec.json.decode(payload)
     return payload.get("payload", {}) if isinstance(payload, dict) and "execution_time_ms" in payload else payload or {}
 
 
