@@ -65,6 +65,7 @@ retries: 5
     assert job["schedule"] == {"cron": "0 3 * * *", "timezone": "Europe/Berlin", "overlap": "buffer_one"}
     assert (job["payload"], job["options"]) == ({"command": "make report"}, {"retries": 5})
     assert job["metadata"] == {"applied_by": str(file)}
+    assert '"team":"web"' in shell.done("jobs", "show", tidy)
     assert job_of(shell, tidy)["metadata"] == {"applied_by": str(file), "team": "web"}
     assert actions(shell.foliot("apply", "--json", str(file))) == dict.fromkeys([report, tidy, gone], "unchanged")
     assert job_of(shell, report)["version"] == job["version"]

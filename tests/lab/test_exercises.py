@@ -129,7 +129,7 @@ curl -s http://localhost:8000/stats | jq -c
     first, _, rest = output.partition("\n}\n")
     job = json.loads(first + "}")
     assert (job["name"], job["job_type"], job["payload"]) == ("my-first-job", "immediate", {"action": "compute", "value": 42})
-    assert job["status"] in ("pending", "running")
+    assert (job["status"], job["attempt"], job["worker_id"]) == ("pending", 0, None)
     *ids, stats = rest.splitlines()
     assert len(ids) == 5
     assert json.loads(stats)["active_workers"] == 2

@@ -24,7 +24,7 @@ from foliot.api.routes.overview import FINISHED_WITHIN
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.run_lists import FIRST_ID, LAST_ID, LOOK_BACK
 from foliot.api.routes.runs import cancel
-from foliot.api.schemas import EARLIEST, LATEST, JobRequest, Retries, metadata_of
+from foliot.api.schemas import EARLIEST, LATEST, JobCreated, JobRequest, Retries, metadata_of
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.ids import first_id_of, not_finished_before
 from foliot.model.job import RecurringJob
@@ -137,7 +137,8 @@ class LabRoutes:
         """Creates a job that takes `execution_time_ms` and fails with a chance of `fail_rate`: now, after a delay, or by cron."""
         asked = await read_json(request, decoder, max_bytes=self._body_max_bytes)
         made = await self._jobs.create(asked.as_job())
-        return _answer(await self._find(str(made.id)), 201)
+        # As it was made: by now a worker may have it.
+        return _answer(made_view(asked, made) if isinstance(made, JobCreated) else await self._find(str(made.id)), 201)
 
     async def list_jobs(self, status: str = "", limit: int = 50) -> Response:
         """The recurring jobs, then the latest of the others."""
@@ -202,6 +203,20 @@ async def latest_ids(store: Store, status: str, limit: int) -> list[UUID]:
     span = Span(LAST_ID, FIRST_ID, first, not_finished_before(first))
     page = await store.run_lists.list_runs("all", span, RunFilter(states), limit=PAGE_MAX, scan=PAGE_MAX * 10)
     return [item.id for item in page.items if item.job_id is None][:limit]
+
+
+def made_view(asked: LabRequest, made: JobCreated) -> LabJob:
+    return LabJob(
+        id=made.id,
+        name=made.name,
+        job_type=asked.job_type,
+        status="pending",
+        priority=made.priority,
+        payload=asked.payload,
+        max_retries=asked.max_retries,
+        created_at=made.created_at,
+        scheduled_at=made.scheduled_at,
+    )
 
 
 async def run_view(store: Store, run: RunView) -> LabJob:
