@@ -1,12 +1,13 @@
 """Foliot: a distributed job scheduler on PostgreSQL."""
 
-from foliot.errors import FoliotError, JobFailed
+from foliot.errors import FoliotError, InvalidScheduleError, JobFailed
 from foliot.model.gates import Circuit
 from foliot.model.retry import Backoff
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
 from foliot.sdk.control import Fail, RetryIn, Snooze
 from foliot.sdk.handle import Handle
+from foliot.sdk.job_scheduler import JobDefinition, JobScheduler, add_job
 
 __version__ = "0.1.0"
 __all__ = [
@@ -17,9 +18,13 @@ __all__ = [
     "Fail",
     "FoliotError",
     "Handle",
+    "InvalidScheduleError",
+    "JobDefinition",
     "JobFailed",
+    "JobScheduler",
     "RetryIn",
     "Snooze",
     "Task",
     "__version__",
+    "add_job",
 ]

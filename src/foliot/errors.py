@@ -38,6 +38,12 @@ class UnknownTask(Invalid):
     code = "unknown_task"
 
 
+class InvalidScheduleError(Invalid):
+    """Of a `JobDefinition`: neither a cron expression nor an ISO 8601 time."""
+
+    code = "invalid_schedule"
+
+
 class TooLarge(Invalid):
     """The request is bigger than the limit for such requests."""
 

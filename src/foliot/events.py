@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+from foliot.model.spread import NO_SPREAD, Spread
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -150,6 +152,16 @@ class RunsExpired(Event):
 @dataclass(frozen=True, slots=True)
 class RunsClaimed(Event):
     count: int
+    waited: Spread = NO_SPREAD
+    """From the instant each was due to the one at which it was claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptsEnded(Event):
+    """However they ended."""
+
+    count: int
+    lasted: Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +183,10 @@ class RunFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunsRetried(Event):
+    """Attempts failed and will be followed by another; or were put off by their tasks, which is no retry."""
+
     count: int
+    snoozed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

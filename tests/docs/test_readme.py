@@ -28,11 +28,13 @@ ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
 class Reader:
     """Somebody who follows the README: one terminal for `make up`, another for the rest."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, works_in: Path = ROOT) -> None:
         self._directory = directory
+        self._works_in = works_in
         self._port = _free_port()
         self._up: asyncio.subprocess.Process | None = None
-        self._environment = os.environ | {"PYTHONPATH": str(directory)}
+        path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
+        self._environment = os.environ | {"PYTHONPATH": str(directory), "PATH": path}
 
     async def follow(self, language: str, text: str) -> str:
         if language == "python":
@@ -74,7 +76,7 @@ class Reader:
     async def _type(self, text: str) -> str:
         script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
         shell = await asyncio.create_subprocess_exec(
-            "bash", "-euo", "pipefail", "-c", script, cwd=ROOT, env=self._environment, stdin=DEVNULL, stdout=PIPE
+            "bash", "-euo", "pipefail", "-c", script, cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE
         )
         output, _ = await shell.communicate()
         assert shell.returncode == 0, script
@@ -117,7 +119,7 @@ def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]:
+    for page in [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

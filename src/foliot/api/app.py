@@ -18,7 +18,9 @@ from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
 from foliot.api.routes.job_groups import JobGroupRoutes
 from foliot.api.routes.jobs import JobRoutes
+from foliot.api.routes.lab import LabRoutes
 from foliot.api.routes.logs import logs_router
+from foliot.api.routes.metrics import metrics_router
 from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
 from foliot.api.routes.run_lists import RunListRoutes
@@ -56,5 +58,7 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(workers_router(store=store))
     app.include_router(overview_router(store=store))
     app.include_router(ExplainRoutes(store=store).router)
+    app.include_router(metrics_router(store=store, clock=clock))
+    app.include_router(LabRoutes(store=store, jobs=jobs, body_max_bytes=config.body_max_bytes).router)
     app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))
     return app

@@ -228,6 +228,7 @@ class JobShown(msgspec.Struct, frozen=True):
     finished_at: datetime | None
     payload: Any
     options: Any
+    metadata: Any
     result: Any
     error: Any
     output: str | None
@@ -255,6 +256,7 @@ class RecurringShown(msgspec.Struct, frozen=True):
     schedule: Any
     payload: Any
     options: Any
+    metadata: Any
     version: int
     runs_left: int | None
     next_at: datetime | None
@@ -275,7 +277,8 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
         priority=job.priority,
         schedule=msgspec.to_builtins(job.schedule),
         payload=job.payload or {},
-        options=job.options,
+        options=without_metadata(job.options),
+        metadata=metadata_of(job.options),
         version=job.version,
         runs_left=job.runs_left,
         next_at=job.next_at if job.fire_at else None,
@@ -352,7 +355,8 @@ def shown(run: RunView) -> JobShown:
         started_at=run.started_at,
         finished_at=run.finished_at,
         payload=run.payload,
-        options=run.options,
+        options=without_metadata(run.options),
+        metadata=metadata_of(run.options),
         result=run.result,
         error=run.error,
         output=None if run.output is None else run.output.decode("utf-8", "replace"),
@@ -366,6 +370,17 @@ def shown(run: RunView) -> JobShown:
         expires_at=run.expires_at,
         held_by=run.held_by,
     )
+
+
+def metadata_of(options: Any) -> Any:
+    """Stored among the options, which go from a job to its runs and into history; shown beside them."""
+    return options.get("metadata", {}) if isinstance(options, dict) else {}
+
+
+def without_metadata(options: Any) -> Any:
+    if not isinstance(options, dict) or "metadata" not in options:
+        return options
+    return {name: value for name, value in options.items() if name != "metadata"} or None
 
 
 def _is_time(text: str) -> bool:

@@ -114,6 +114,7 @@ def describe(job: dict[str, Any], now: datetime) -> str:
         ("finished", at(job["finished_at"], now)),
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
+        ("metadata", _json(job["metadata"])),
         ("result", _json(job["result"])),
         ("error", _error(job["error"])),
     ])  # fmt: skip
@@ -150,6 +151,7 @@ def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
         ("priority", str(job["priority"])),
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
+        ("metadata", _json(job["metadata"])),
         ("created", at(job["created_at"], now)),
         ("changed", at(job["updated_at"], now)),
     ])  # fmt: skip

@@ -44,6 +44,7 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
     never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    metadata: Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None = None
 
     def task_name(self) -> str:
         named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
@@ -89,4 +90,5 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             never_on=self.never_on,
             max_snoozes=self.max_snoozes,
             signal=self.signal,
+            metadata=self.metadata or None,
         )

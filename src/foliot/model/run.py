@@ -45,6 +45,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """These are not."""
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
     signal: Signal | None = None
+    metadata: dict[str, Any] | None = None
+    """Carried along with the job and its runs, and of no meaning to Foliot."""
     snoozes: int = 0
     """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
@@ -132,6 +134,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     task: str
     payload: str | None
     options: str | None
+    waited_seconds: float = 0.0
+    """From due to claimed."""
     has_upstream: bool = False
     """There are results of other runs, or a signal, for it to read."""
     concerns_others: bool | None = False

@@ -72,6 +72,10 @@ class Client:
         items = [item for page in self._pages() for item in page.items]
         return self._wire.understood(msgspec.json.encode(Page(items)))
 
+    def change_job(self, reference: str, fields: Mapping[str, Any]) -> Answer:
+        """Changes these fields of a recurring job, and no others."""
+        return self._answer("PATCH", path_of(reference), fields)
+
     def delete_job(self, reference: str) -> None:
         self._send("DELETE", path_of(reference))
 

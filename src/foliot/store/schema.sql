@@ -805,6 +805,13 @@ CREATE TABLE foliot.shards (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE foliot.tallies (
+    slot bigint NOT NULL,
+    name text NOT NULL,
+    value double precision NOT NULL
+)
+WITH (fillfactor='50');
+
 CREATE TABLE foliot.tasks (
     name text NOT NULL,
     queue text NOT NULL,
@@ -881,6 +888,9 @@ ALTER TABLE ONLY foliot.schedulers
 
 ALTER TABLE ONLY foliot.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.tallies
+    ADD CONSTRAINT tallies_pkey PRIMARY KEY (slot, name);
 
 ALTER TABLE ONLY foliot.tasks
     ADD CONSTRAINT tasks_pkey PRIMARY KEY (name);

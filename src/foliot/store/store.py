@@ -17,6 +17,7 @@ from foliot.store.gates import Gates
 from foliot.store.hints import ALL_QUEUES_TOPIC, HintSender, worker_topic
 from foliot.store.jobs import Jobs
 from foliot.store.logs import Logs
+from foliot.store.metrics import Metrics
 from foliot.store.overview import Overview
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database
@@ -40,6 +41,7 @@ class Store:
     logs: Logs
     overview: Overview
     explain: Explain
+    metrics: Metrics
     jobs: Jobs
     calendars: Calendars
     gates: Gates
@@ -90,6 +92,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 logs=Logs(database, partitions=partitions),
                 overview=Overview(database),
                 explain=Explain(database),
+                metrics=Metrics(database),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),

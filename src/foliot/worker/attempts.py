@@ -46,7 +46,7 @@ class KnownTask:
 class Running:
     """One attempt under way."""
 
-    __slots__ = ("cancel", "claim", "context", "live", "options", "output", "output_max_bytes", "stopped_by", "task", "timer")
+    __slots__ = ("cancel", "claim", "context", "live", "options", "output", "output_max_bytes", "started_at", "stopped_by", "task", "timer")
 
     def __init__(self, claim: Claim, options: RunOptions, output_max_bytes: int) -> None:
         self.claim = claim
@@ -59,6 +59,8 @@ class Running:
         self.context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=self.write)
         self.task: asyncio.Task[None]
         self.timer: asyncio.TimerHandle
+        self.started_at: float
+        """On the loop's clock."""
 
     def write(self, chunk: bytes) -> None:
         with writing:
@@ -79,6 +81,7 @@ class Attempts:
         output_max_bytes: int,
         on_outcome: Callable[[Outcome, Claim], None],
         on_committed: Callable[[Claim, Ending], None] = lambda _claim, _ending: None,
+        on_lasted: Callable[[float], None] = lambda _: None,
         provide: Callable[[Context, RunOptions, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None,
     ) -> None:
         self._tasks = tasks
@@ -90,6 +93,7 @@ class Attempts:
         self._provide = provide
         self.left_running = 0
         """Functions that go on in their slots although their attempts have ended."""
+        self._on_lasted = on_lasted
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
         self._all_ended = asyncio.Event()
@@ -122,6 +126,7 @@ class Attempts:
         self._free[claim.queue] -= 1
         self._all_ended.clear()
         loop = asyncio.get_running_loop()
+        running.started_at = loop.time()
         running.task = loop.create_task(self._attempt(running, executor))
         running.timer = loop.call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
 
@@ -183,6 +188,7 @@ class Attempts:
         if running.output is not None:
             attempted = replace(attempted, output=running.output.value())
         running.timer.cancel()
+        self._on_lasted(asyncio.get_running_loop().time() - running.started_at)
         del self._running[claim.run_id, claim.token]
         if running.context.left_running is None:
             self._free[claim.queue] += 1

@@ -97,6 +97,7 @@ class WorkerNode:
             on_outcome=self._ended,
             on_committed=self._committed,
             provide=partial(provide, store),
+            on_lasted=self.completer.lasted,
         )
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
@@ -225,6 +226,7 @@ class WorkerNode:
     def _committed(self, claim: Claim, ending: Ending) -> None:
         if ending is Ending.COMMITTED:
             self._events.emit(RunsFinished(1, 0, 0))
+            self.completer.wake()
         if claim.concerns_others:
             self._store.hints.send([ALL_QUEUES_TOPIC])
             self.claimer.wake()

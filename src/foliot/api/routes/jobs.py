@@ -77,27 +77,35 @@ class JobRoutes:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
         body = await read(request, self._config.body_max_bytes)
         asked = decode(body, job_decoder)
-        return await self.create(asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
+        return await self.answer(asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
 
-    async def create(self, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
+    async def answer(self, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
         """Whatever path the request took to become a job."""
         if key is not None:
             return await self._keyed.answer(key, path, body, lambda: self._prepare(asked), self._announce)
+        made = await self.create(asked)
+        return answered(made, 201 if made.created else 200)
+
+    async def create(self, asked: JobRequest) -> JobCreated | RecurringShown:
+        """Stores what is asked for; or finds the one whose unique key it has."""
         asked = await self._complete(asked)
-        if asked.dependencies is not None:
-            work = await self._prepare_dependent(asked)
-            return self._made(await self._store.database.in_transaction("create_dependent", work))
         queue = await self._known_tasks.queue_of(asked.task_name())
-        if asked.is_recurring:
-            job = await self._new_recurring(asked, queue)
-            return self._made(await self._insert_recurring(job))
-        run = asked.new_run(new_id(), queue=queue)
-        await self._back_pressure.check(run.queue)
-        if run.unique_key is None:
-            return answered(created(run, await self._submitter.submit(run)), 201)
-        (found,) = await self._store.submissions.submit([run])
-        await self._take_turns([run])
-        return self._made(submitted(found)) if found.is_new else self._found(submitted(found))
+        made: JobCreated | RecurringShown
+        if asked.dependencies is not None:
+            made = await self._store.database.in_transaction("create_dependent", await self._prepare_dependent(asked))
+        elif asked.is_recurring:
+            made = await self._insert_recurring(await self._new_recurring(asked, queue))
+        else:
+            run = asked.new_run(new_id(), queue=queue)
+            await self._back_pressure.check(run.queue)
+            if run.unique_key is None:
+                return created(run, await self._submitter.submit(run))
+            (found,) = await self._store.submissions.submit([run])
+            await self._take_turns([run])
+            made = submitted(found)
+        # Also what was found: it may have been replaced by one that is due now.
+        self._announce(made)
+        return made
 
     async def create_batch(self, request: Request) -> Response:
         """Creates up to 10,000 one-off jobs, all of them or none; what is wrong with one names its index."""
@@ -109,7 +117,9 @@ class JobRoutes:
         runs = await self._batch_of(asked)
         found = await self._store.submissions.submit(runs)
         await self._take_turns(runs)
-        return self._made(BatchCreated([submitted(run) for run in found], created=True))
+        made = BatchCreated([submitted(run) for run in found], created=True)
+        self._announce(made)
+        return answered(made, 201)
 
     async def get_job(self, reference: str) -> Response:
         """Shows a job by id, or a recurring one by name too: where it stands, and how it ended."""
@@ -226,15 +236,6 @@ class JobRoutes:
         run = job.new_run(new_id(), queue=queue)
         await self._back_pressure.check(run.queue)
         return run
-
-    def _made(self, made: JobCreated | BatchCreated | RecurringShown) -> Response:
-        self._announce(made)
-        return answered(made, 201)
-
-    def _found(self, existing: JobCreated) -> Response:
-        # It may have been replaced by one that is due now.
-        self._announce(existing)
-        return answered(existing)
 
     def _announce(self, made: msgspec.Struct) -> None:
         """After it is stored for good: whoever is woken before finds nothing."""

@@ -15,6 +15,7 @@ from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.schemas import JobShown, shown
 from foliot.errors import Conflict, NotFound
+from foliot.events import RunsCancelled, RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.run import RunView
 from foliot.model.states import RunState
@@ -72,10 +73,7 @@ class RunRoutes:
         """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it is."""
         asked = await self._read(request, cancel_decoder)
         run = await self._find(reference)
-        marked = await self._store.runs.mark_cancelled([run.id], asked.reason or "cancelled by request", is_forced=asked.force)
-        if marked:
-            self._store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
-            await self._store.end_cancelled()
+        await cancel(self._store, run.id, asked.reason or "cancelled by request", is_forced=asked.force)
         return _answer(shown(await self._find(reference)))
 
     async def signal_run(self, reference: str, request: Request) -> Response:
@@ -98,6 +96,7 @@ class RunRoutes:
         if not made:
             raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
         self._store.hints.send([made[0].queue])
+        self._store.events.emit(RunsSubmitted(len(made)))
         new = await self._find(str(made[0].new_id))
         return Response(msgspec.json.encode(shown(new)), 201, {"Location": f"/v1/runs/{new.id}"}, media_type="application/json")
 
@@ -113,6 +112,13 @@ class RunRoutes:
         if run is None:
             raise NotFound(f"there is no run {reference!r}")
         return run
+
+
+async def cancel(store: Store, run_id: UUID, message: str, *, is_forced: bool) -> None:
+    marked = await store.runs.mark_cancelled([run_id], message, is_forced=is_forced)
+    if marked:
+        store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
+        store.events.emit(RunsCancelled(await store.end_cancelled()))
 
 
 def _answer(body: object) -> Response:

@@ -128,7 +128,7 @@ class WorkflowRoutes:
         asked = decode(body, request_decoder)
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
-            return await self._jobs.create(asked.as_job(asked.definition()), key, "/v1/workflows", body)
+            return await self._jobs.answer(asked.as_job(asked.definition()), key, "/v1/workflows", body)
         if key is not None:
             return await self._keyed.answer(key, "/v1/workflows", body, lambda: self._prepare(asked), self._announce)
         work = await self._prepare(asked)

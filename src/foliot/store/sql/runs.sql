@@ -73,7 +73,8 @@ where id = any (array(
         for update skip locked
     ) as picked
 ))
-returning id, token, attempt, lost, queue, task, payload, options, upstream is not null or signal is not null, parent_id is not null or has_dependents
+returning id, token, attempt, lost, queue, task, payload, options, extract(epoch from started_at - due_at)::float8,
+    upstream is not null or signal is not null, parent_id is not null or has_dependents
 
 -- name: take_queue
 -- One claim at a time from a queue that has a limit; let go of with the transaction.
@@ -81,7 +82,8 @@ select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: recover_claims
 -- What this worker owns but does not hold: claims whose answer got lost on the way.
-select id, token, attempt, lost, queue, task, payload, options, upstream is not null or signal is not null, parent_id is not null or has_dependents
+select id, token, attempt, lost, queue, task, payload, options, extract(epoch from started_at - due_at)::float8,
+    upstream is not null or signal is not null, parent_id is not null or has_dependents
 from foliot.runs r
 where state = 'running' and worker_id = $1::uuid
     and not exists (select from unnest($2::uuid[], $3::bigint[]) as held (id, token) where held.id = r.id and held.token = r.token)
