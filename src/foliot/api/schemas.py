@@ -106,6 +106,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             calendar=calendar.days if calendar else None,
             calendar_version=calendar.version if calendar else None,
         )
+        self._check_no_signal()
         planned = planned_from(job, now, field="cron" if self.schedule is None else "schedule")
         if planned.timetable.fires.next_after(to_instant(now)) is None:
             field = self._why_never(now)
@@ -144,6 +145,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) not in (None, UNSET)]:
             raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0])
+        self._check_no_signal()
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
@@ -164,6 +166,10 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             on_conflict=self.unique.on_conflict if self.unique else "return_existing",
             expires_at=self.expires_at,
         )
+
+    def _check_no_signal(self) -> None:
+        if self.signal is not None:
+            raise Invalid("signal: only a step waits for one; make it a workflow of one step", field="signal")
 
 
 def planned_from(job: RecurringJob, now: datetime, *, field: str = "cron") -> RecurringJob:

@@ -7,6 +7,10 @@
 -- Whatever ends a run, and however, does so by an insert into `history`. A trigger on that insert settles what follows from it in the same
 -- transaction: counters go down, dependents are let go or skipped, the next items of a map are made, parents end. No statement can forget
 -- it, and asking "are all my upstreams done?", which strands dependents when two end at once, is never needed.
+--
+-- Locks are taken in one order, so that nobody waits in a circle: runs that are running, by whoever ends them; then the roots, the outermost
+-- parents of what ends, by id: one transaction at a time settles a workflow with all that is nested in it; then everything else. Whoever
+-- holds a root never waits for a run that is running, nor does whoever ends other runs lock them before their roots.
 
 alter table foliot.runs
     add column parent_id uuid,
@@ -39,14 +43,16 @@ create table foliot.dependencies (
 create index dependencies_upstream on foliot.dependencies (upstream_id);
 create index dependencies_run on foliot.dependencies (run_id);
 
+-- `root_id`: the outermost parent around it, or itself. `run_id`: its latest run. `stop`: what its children are told when they are to end.
 create table foliot.parents (
     id uuid primary key,
+    root_id uuid not null,
     run_id uuid not null,
     kind text not null,
     created_at timestamptz not null,
     finished_at timestamptz,
     on_failure text not null,
-    is_stopping boolean not null default false,
+    stop jsonb,
     blame text,
     total bigint not null,
     next_index bigint not null,
@@ -64,6 +70,7 @@ create table foliot.parents (
 ) with (fillfactor = 50);
 create unique index parents_run on foliot.parents (run_id);
 create index parents_finished on foliot.parents (finished_at) where finished_at is not null;
+create index parents_stopping on foliot.parents (id) where stop is not null and finished_at is null;
 
 create type foliot.ending as (id uuid, state text, parent_id uuid, blame text, has_dependents boolean);
 
@@ -86,6 +93,10 @@ return case rule
     else case when unmet = 0 then 'run' end
 end;
 
+-- How long a run waits for its signal: ten years, if it does not say.
+create function foliot.signal_wait(options jsonb) returns interval language sql immutable parallel safe
+return coalesce((options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second';
+
 -- Why it is skipped, as an error that names the step which is to blame.
 create function foliot.skip_error(rule text, blame text, skipped bigint) returns jsonb language sql immutable parallel safe
 return case
@@ -96,7 +107,8 @@ return case
 end;
 
 -- Counts what ended for those that wait for it: lets them go, or skips them. Returns those it skipped. Where one skipped run dooms the next
--- (all_success and all_failed), the whole chain goes at once, however long; other rules take one more turn.
+-- whatever else it waits for, the whole chain goes at once, however long; where it takes several to doom one, that takes another turn. Who
+-- is to blame: of all_failed, nobody who failed.
 create function foliot.settle_dependents(ended foliot.ending[], at timestamptz) returns foliot.ending[] language plpgsql as $$
 declare
     skipped foliot.ending[];
@@ -108,7 +120,7 @@ begin
     ), counted as materialized (
         select run_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
             count(*) filter (where state in ('failed', 'cancelled')) as failed, count(*) filter (where state = 'skipped') as skipped,
-            min(blame) as blame
+            min(blame) as blame, min(blame) filter (where state = 'skipped') as blame_of_skipped
         from met group by run_id
     ), locked as materialized (
         -- Without a counter, it waits for its own children.
@@ -119,7 +131,7 @@ begin
         select l.id, l.rule, l.options, l.signal, l.due_at, greatest(l.due_at, at + l.delay_seconds * interval '1 second', at) as due, l.rank,
             l.unmet - c.number as unmet, coalesce(l.met_succeeded, 0) + c.succeeded as met_succeeded,
             coalesce(l.met_failed, 0) + c.failed as met_failed, coalesce(l.met_skipped, 0) + c.skipped as met_skipped,
-            coalesce(l.blame, c.blame) as blame
+            coalesce(l.blame, case l.rule when 'all_failed' then c.blame_of_skipped else c.blame end) as blame
         from locked l join counted c on c.run_id = l.id
     ), decided as materialized (
         select *, foliot.rule_verdict(rule, unmet, met_succeeded, met_failed, met_skipped) as verdict from tallied
@@ -141,7 +153,7 @@ begin
             due_at = case
                 when d.verdict is null then d.due_at
                 when d.due <= at and d.options ? 'signal' and d.signal is null
-                    then at + coalesce((d.options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second'
+                    then at + foliot.signal_wait(d.options)
                 else d.due
             end,
             rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
@@ -152,7 +164,8 @@ begin
         union
         select r.id, r.rule, doomed.blame, 1::bigint
         from doomed join foliot.dependencies e on e.upstream_id = doomed.id join foliot.runs r on r.id = e.run_id
-        where r.state = 'waiting' and r.rule in ('all_success', 'all_failed') and not exists (select from decided d where d.id = r.id)
+        where r.state = 'waiting' and not exists (select from decided d where d.id = r.id)
+            and foliot.rule_verdict(r.rule, r.unmet - 1, r.met_succeeded, r.met_failed, r.met_skipped + 1) = 'skip'
     ), reasons as (
         select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed order by id, blame
     ), closed as (
@@ -182,7 +195,7 @@ declare
 begin
     select * into map from foliot.parents where id = map_id for update;
     number := least(map.capacity - map.unfinished, map.total - map.next_index);
-    if number <= 0 or map.is_stopping then
+    if number <= 0 or map.stop is not null then
         return;
     end if;
     chunk := (map.template ->> 'chunk_size')::bigint;
@@ -215,20 +228,27 @@ begin
 end
 $$;
 
--- Ends the children of a parent that stops, but for those that run: they are asked to end. What is to run always does so.
+-- Ends the children of a parent that stops, but for those that run: they are asked to end. What is to run always does so. What somebody
+-- else has in hand is not waited for, but left to spread_cancels.
 create function foliot.stop_children(stopped_id uuid, why jsonb, at timestamptz) returns foliot.ending[] language plpgsql as $$
 declare
     ended foliot.ending[];
 begin
-    update foliot.parents set is_stopping = true where id = stopped_id;
-    update foliot.runs r set cancel = why
-    where r.parent_id = stopped_id and r.cancel is null and r.rule is distinct from 'always'
-        and (r.state = 'running' or exists (select from foliot.parents p where p.run_id = r.id));
+    update foliot.parents set stop = why where id = stopped_id;
+    update foliot.runs set cancel = why
+    where id = any (array(
+        select r.id from foliot.runs r
+        where r.parent_id = stopped_id and r.cancel is null and r.rule is distinct from 'always'
+            and (r.state = 'running' or exists (select from foliot.parents p where p.run_id = r.id))
+        for update of r skip locked
+    ));
     with closed as (
         delete from foliot.runs
         where id = any (array(
             select id from foliot.runs
-            where parent_id = stopped_id and state <> 'running' and cancel is null and rule is distinct from 'always' order by id for update
+            where parent_id = stopped_id and state <> 'running' and cancel is null and rule is distinct from 'always'
+                and not exists (select from foliot.parents p where p.run_id = runs.id)
+            for update skip locked
         ))
         returning *
     ), kept as (
@@ -290,8 +310,8 @@ begin
             cancelled = u.cancelled + c.cancelled, skipped = u.skipped + c.skipped, blame = coalesce(u.blame, c.blame)
         from counted c join locked on locked.id = c.parent_id
         where u.id = c.parent_id
-        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.is_stopping, u.blame,
-            u.on_failure = 'fail_fast' and u.failed > 0 and u.failed = c.failed and not u.is_stopping as begins_to_stop
+        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.stop is not null as is_stopping, u.blame,
+            u.on_failure = 'fail_fast' and u.failed > 0 and u.stop is null as begins_to_stop
     loop
         if p.begins_to_stop then
             found := foliot.stop_children(
@@ -338,7 +358,10 @@ begin
             case verdict when 'failed' then md5(task || ': ' || coalesce(name, step, '') || ': ' || coalesce(culprit, '')) end
         from closed
     )
-    select more || array_agg(row(id, verdict, parent_id, coalesce(step, name, id::text), has_dependents)::foliot.ending) into more from closed;
+    select more || array_agg(row(
+        id, verdict, parent_id, case when verdict <> 'succeeded' then coalesce(step, name, id::text) end, has_dependents
+    )::foliot.ending)
+    into more from closed;
     return more;
 end
 $$;
@@ -363,8 +386,9 @@ begin
     if ended is null then
         return null;
     end if;
-    -- One at a time in each workflow: whatever is locked below is locked in the order of its arrows.
-    perform from foliot.parents where id in (select parent_id from unnest(ended)) order by id for update;
+    perform from foliot.parents
+    where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from unnest(ended))))
+    order by id for update;
     while ended is not null loop
         counted := ended;
         while exists (select from unnest(ended) as e where e.has_dependents) loop
