@@ -24,6 +24,10 @@ async def nothing_left(sql: Any) -> bool:
     return not await sql.fetchval("select exists (select from foliot.runs)")
 
 
+async def at_most(sql: Any, number: int) -> bool:
+    return bool(await sql.fetchval("select count(*) <= $1 from foliot.parents where finished_at is null", number))
+
+
 async def deadlocks(sql: Any) -> int:
     """Of this database. The statistics of other sessions arrive when these are idle."""
     await sql.execute("select pg_stat_clear_snapshot()")
@@ -38,6 +42,7 @@ async def test_random_workflows_end_as_the_oracle_says(store: Store, sql: Any) -
     drawn: dict[UUID, Drawn] = {}
     async with Claimers(store, chance) as claimers:
         for start in range(0, WORKFLOWS, AT_ONCE):
+            await until(lambda: at_most(sql, 200), seconds=60)
             batch = [draw(chance) for _ in range(min(AT_ONCE, WORKFLOWS - start))]
             ids = await asyncio.gather(*(insert(store, one.definition) for one in batch))
             drawn |= dict(zip(ids, batch, strict=True))

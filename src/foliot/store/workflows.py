@@ -80,6 +80,15 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What a run may know of those before it."""
+
+    upstream: Sequence[Upstream] = ()
+    signal: str | None = None
+    """JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """The children that a run is to have."""
 
@@ -245,11 +254,16 @@ class Workflows:
         arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
         return [_child(row) for row in await self._database.fetch(self._queries["list_children"], *arguments)]
 
-    async def read_upstream(self, run_id: UUID) -> tuple[list[Upstream], str | None]:
-        """What ended before it, and its signal as JSON text."""
-        rows = await self._database.fetch(self._queries["read_upstream"], run_id, UPSTREAM_MAX)
-        found = [Upstream(row[0], RunState(row[1]), row[2]) for row in rows if row[1] is not None]
-        return found, rows[0][3] if rows else None
+    async def read_upstream(self, run_ids: Sequence[UUID]) -> dict[UUID, Before]:
+        """For each of these live runs: what ended before it, and its signal."""
+        found: dict[UUID, list[Upstream]] = {}
+        signals: dict[UUID, str | None] = {}
+        for row in await self._database.fetch(self._queries["read_upstream"], run_ids, UPSTREAM_MAX):
+            before = found.setdefault(row[0], [])
+            signals[row[0]] = row[1]
+            if row[2] is not None:
+                before.append(Upstream(row[2], RunState(row[3]), row[4]))
+        return {run_id: Before(before, signals[run_id]) for run_id, before in found.items()}
 
     async def find_stuck(self) -> list[tuple[str, UUID]]:
         """Kind and id of what should have gone on and did not."""

@@ -193,11 +193,16 @@ update foliot.history h set rerun_as = r.new_id
 from unnest($1::uuid[], $2::uuid[]) as r (old_id, new_id) where h.id = r.old_id and h.finished_at >= $3::timestamptz
 
 -- name: read_upstream
--- What a run may know of those before it: their states and results by step, or by name; and the signal that let it start.
-select coalesce(h.step, h.name, h.id::text), h.state, h.result, r.signal
-from foliot.runs r left join foliot.history h on h.id = any (r.upstream)
-where r.id = $1::uuid
-limit $2::bigint
+-- What runs may know of those before them: their states and results by step, or by name; and the signal that let it start. No step has ended
+-- before its workflow was made, which leaves out the days before.
+select r.id, r.signal, h.key, h.state, h.result
+from foliot.runs r left join foliot.parents p on p.id = r.parent_id
+left join lateral (
+    select coalesce(h.step, h.name, h.id::text) as key, h.state, h.result from foliot.history h
+    where h.id = any (r.upstream) and h.finished_at >= coalesce(p.created_at - interval '1 day', '-infinity')
+    limit $2::bigint
+) as h on true
+where r.id = any ($1::uuid[])
 
 -- name: signal_run
 -- held -> ready, or on to its limits. One that comes early is kept for when it is waited for; one that comes twice changes nothing.
