@@ -158,7 +158,7 @@ begin
             end,
             rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
         from decided d
-        where r.id = d.id and d.verdict is distinct from 'skip'
+        where r.id = any (array(select id from decided where verdict is distinct from 'skip')) and r.id = d.id
     ), doomed as (
         select id, rule, blame, met_skipped from decided where verdict = 'skip'
         union
@@ -166,10 +166,11 @@ begin
         from doomed join foliot.dependencies e on e.upstream_id = doomed.id join foliot.runs r on r.id = e.run_id
         where r.state = 'waiting' and not exists (select from decided d where d.id = r.id)
             and foliot.rule_verdict(r.rule, r.unmet - 1, r.met_succeeded, r.met_failed, r.met_skipped + 1) = 'skip'
-    ), reasons as (
+    ), reasons as materialized (
         select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed order by id, blame
     ), closed as (
-        delete from foliot.runs r using reasons d where r.id = d.id and r.state = 'waiting'
+        delete from foliot.runs r using reasons d
+        where r.id = any (array(select id from reasons)) and r.id = d.id and r.state = 'waiting'
         returning r.*, d.error, d.blame as culprit
     ), kept as (
         insert into foliot.history (
@@ -366,8 +367,9 @@ begin
 end
 $$;
 
--- Those that nobody waits for and that belong to nothing cost a look at the new rows.
-create function foliot.settle() returns trigger language plpgsql as $$
+-- Those that nobody waits for and that belong to nothing cost a look at the new rows. The planner can't know how few rows are meant, or made
+-- its plan when the tables were small and keeps it: left alone, it reads them whole once in a while. And to plan anew takes longer than to act.
+create function foliot.settle() returns trigger language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
     at timestamptz;
     ended foliot.ending[];
