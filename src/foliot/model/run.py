@@ -60,6 +60,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
             retry_on=other.retry_on if self.retry_on is None else self.retry_on,
             never_on=other.never_on if self.never_on is None else self.never_on,
             max_snoozes=other.max_snoozes if self.max_snoozes is None else self.max_snoozes,
+            signal=self.signal,
             snoozes=self.snoozes,
         )
 

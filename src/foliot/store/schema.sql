@@ -136,12 +136,13 @@ PARTITION BY RANGE (finished_at);
 
 CREATE TABLE foliot.parents (
     id uuid NOT NULL,
+    root_id uuid NOT NULL,
     run_id uuid NOT NULL,
     kind text NOT NULL,
     created_at timestamp with time zone NOT NULL,
     finished_at timestamp with time zone,
     on_failure text NOT NULL,
-    is_stopping boolean DEFAULT false NOT NULL,
+    stop jsonb,
     blame text,
     total bigint NOT NULL,
     next_index bigint NOT NULL,
@@ -173,7 +174,7 @@ declare
 begin
     select * into map from foliot.parents where id = map_id for update;
     number := least(map.capacity - map.unfinished, map.total - map.next_index);
-    if number <= 0 or map.is_stopping then
+    if number <= 0 or map.stop is not null then
         return;
     end if;
     chunk := (map.template ->> 'chunk_size')::bigint;
@@ -256,7 +257,7 @@ begin
     ), counted as materialized (
         select run_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
             count(*) filter (where state in ('failed', 'cancelled')) as failed, count(*) filter (where state = 'skipped') as skipped,
-            min(blame) as blame
+            min(blame) as blame, min(blame) filter (where state = 'skipped') as blame_of_skipped
         from met group by run_id
     ), locked as materialized (
         -- Without a counter, it waits for its own children.
@@ -267,7 +268,7 @@ begin
         select l.id, l.rule, l.options, l.signal, l.due_at, greatest(l.due_at, at + l.delay_seconds * interval '1 second', at) as due, l.rank,
             l.unmet - c.number as unmet, coalesce(l.met_succeeded, 0) + c.succeeded as met_succeeded,
             coalesce(l.met_failed, 0) + c.failed as met_failed, coalesce(l.met_skipped, 0) + c.skipped as met_skipped,
-            coalesce(l.blame, c.blame) as blame
+            coalesce(l.blame, case l.rule when 'all_failed' then c.blame_of_skipped else c.blame end) as blame
         from locked l join counted c on c.run_id = l.id
     ), decided as materialized (
         select *, foliot.rule_verdict(rule, unmet, met_succeeded, met_failed, met_skipped) as verdict from tallied
@@ -289,22 +290,24 @@ begin
             due_at = case
                 when d.verdict is null then d.due_at
                 when d.due <= at and d.options ? 'signal' and d.signal is null
-                    then at + coalesce((d.options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second'
+                    then at + foliot.signal_wait(d.options)
                 else d.due
             end,
             rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
         from decided d
-        where r.id = d.id and d.verdict is distinct from 'skip'
+        where r.id = any (array(select id from decided where verdict is distinct from 'skip')) and r.id = d.id
     ), doomed as (
         select id, rule, blame, met_skipped from decided where verdict = 'skip'
         union
         select r.id, r.rule, doomed.blame, 1::bigint
         from doomed join foliot.dependencies e on e.upstream_id = doomed.id join foliot.runs r on r.id = e.run_id
-        where r.state = 'waiting' and r.rule in ('all_success', 'all_failed') and not exists (select from decided d where d.id = r.id)
-    ), reasons as (
+        where r.state = 'waiting' and not exists (select from decided d where d.id = r.id)
+            and foliot.rule_verdict(r.rule, r.unmet - 1, r.met_succeeded, r.met_failed, r.met_skipped + 1) = 'skip'
+    ), reasons as materialized (
         select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed order by id, blame
     ), closed as (
-        delete from foliot.runs r using reasons d where r.id = d.id and r.state = 'waiting'
+        delete from foliot.runs r using reasons d
+        where r.id = any (array(select id from reasons)) and r.id = d.id and r.state = 'waiting'
         returning r.*, d.error, d.blame as culprit
     ), kept as (
         insert into foliot.history (
@@ -323,13 +326,16 @@ $$;
 
 CREATE FUNCTION foliot.settle_endings(ended foliot.ending[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     counted foliot.ending[];
 begin
     perform set_config('foliot.is_settling', 'yes', true);
-    -- One at a time in each workflow: whatever is locked below is locked in the order of its arrows.
-    perform from foliot.parents where id in (select parent_id from unnest(ended)) order by id for update;
+    perform from foliot.parents
+    where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from unnest(ended))))
+    order by id for update;
     while ended is not null loop
         counted := ended;
         while exists (select from unnest(ended) as e where e.has_dependents) loop
@@ -365,8 +371,8 @@ begin
             cancelled = u.cancelled + c.cancelled, skipped = u.skipped + c.skipped, blame = coalesce(u.blame, c.blame)
         from counted c join locked on locked.id = c.parent_id
         where u.id = c.parent_id
-        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.is_stopping, u.blame,
-            u.on_failure = 'fail_fast' and u.failed > 0 and u.failed = c.failed and not u.is_stopping as begins_to_stop
+        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.stop is not null as is_stopping, u.blame,
+            u.on_failure = 'fail_fast' and u.failed > 0 and u.stop is null as begins_to_stop
     loop
         if p.begins_to_stop then
             found := foliot.stop_children(
@@ -413,10 +419,17 @@ begin
             case verdict when 'failed' then md5(task || ': ' || coalesce(name, step, '') || ': ' || coalesce(culprit, '')) end
         from closed
     )
-    select more || array_agg(row(id, verdict, parent_id, coalesce(step, name, id::text), has_dependents)::foliot.ending) into more from closed;
+    select more || array_agg(row(
+        id, verdict, parent_id, case when verdict <> 'succeeded' then coalesce(step, name, id::text) end, has_dependents
+    )::foliot.ending)
+    into more from closed;
     return more;
 end
 $$;
+
+CREATE FUNCTION foliot.signal_wait(options jsonb) RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (COALESCE(((options #>> '{signal,timeout_seconds}'::text[]))::double precision, (315360000)::double precision) * '00:00:01'::interval);
 
 CREATE FUNCTION foliot.skip_error(rule text, blame text, skipped bigint) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -428,15 +441,21 @@ CREATE FUNCTION foliot.stop_children(stopped_id uuid, why jsonb, at timestamp wi
 declare
     ended foliot.ending[];
 begin
-    update foliot.parents set is_stopping = true where id = stopped_id;
-    update foliot.runs r set cancel = why
-    where r.parent_id = stopped_id and r.cancel is null and r.rule is distinct from 'always'
-        and (r.state = 'running' or exists (select from foliot.parents p where p.run_id = r.id));
+    update foliot.parents set stop = why where id = stopped_id;
+    update foliot.runs set cancel = why
+    where id = any (array(
+        select r.id from foliot.runs r
+        where r.parent_id = stopped_id and r.cancel is null and r.rule is distinct from 'always'
+            and (r.state = 'running' or exists (select from foliot.parents p where p.run_id = r.id))
+        for update of r skip locked
+    ));
     with closed as (
         delete from foliot.runs
         where id = any (array(
             select id from foliot.runs
-            where parent_id = stopped_id and state <> 'running' and cancel is null and rule is distinct from 'always' order by id for update
+            where parent_id = stopped_id and state <> 'running' and cancel is null and rule is distinct from 'always'
+                and not exists (select from foliot.parents p where p.run_id = runs.id)
+            for update skip locked
         ))
         returning *
     ), kept as (
@@ -929,6 +948,8 @@ CREATE INDEX logs_run ON ONLY foliot.logs USING btree (run_id, token, part);
 CREATE INDEX parents_finished ON foliot.parents USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
 CREATE UNIQUE INDEX parents_run ON foliot.parents USING btree (run_id);
+
+CREATE INDEX parents_stopping ON foliot.parents USING btree (id) WHERE ((stop IS NOT NULL) AND (finished_at IS NULL));
 
 CREATE INDEX rate_starts_key ON foliot.rate_starts USING btree (rate_key, started_at);
 

@@ -79,11 +79,13 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True)
-class Upstreams:
-    found: list[Upstream]
-    signal: str | None
+class Before:
+    """What a run may know of those before it."""
+
+    upstream: Sequence[Upstream] = ()
+    signal: str | None = None
     """JSON text."""
-    bytes: int
+    bytes: int = 0
     """Of all results together."""
 
 
@@ -146,8 +148,8 @@ class Workflows:
         async def work(within: Transaction) -> bool:
             if not await self.expand_run(within, run_id, token, worker_id):
                 return False
-            adoptable = await self.find_adoptable(within, run_id)
-            if adoptable is not None and await self.adopt_items(within, adoptable, run_id):
+            adoptable = await self.find_adoptable(within, run_id, family)
+            if adoptable is not None and await self.adopt_items(within, adoptable, run_id, family):
                 await self.repeat_items(within, adoptable)
                 await self.refill(within, adoptable)
                 return True
@@ -196,12 +198,13 @@ class Workflows:
     async def refill(self, within: Transaction, map_id: UUID) -> None:
         await within.execute(self._queries["refill"], map_id, self._now())
 
-    async def find_adoptable(self, within: Transaction, run_id: UUID) -> UUID | None:
-        row = await within.fetch_row(self._queries["find_adoptable"], run_id)
+    async def find_adoptable(self, within: Transaction, run_id: UUID, family: Family) -> UUID | None:
+        row = await within.fetch_row(self._queries["find_adoptable"], run_id, family.template, family.items)
         return row[0] if row and row[1] <= ADOPTED_MAX else None
 
-    async def adopt_items(self, within: Transaction, map_id: UUID, run_id: UUID) -> bool:
-        return await within.fetch_value(self._queries["adopt_items"], map_id, run_id) is not None
+    async def adopt_items(self, within: Transaction, map_id: UUID, run_id: UUID, family: Family) -> bool:
+        arguments = (map_id, run_id, family.on_failure, family.capacity)
+        return await within.fetch_value(self._queries["adopt_items"], *arguments) is not None
 
     async def repeat_items(self, within: Transaction, map_id: UUID) -> None:
         await within.execute(self._queries["repeat_items"], map_id, self._aging, self._now())
@@ -258,7 +261,9 @@ class Workflows:
             replaced = [(step.rerun_of, step.id) for step in steps if step.rerun_of is not None] + [(parent.run_id, run.id)]
             since = parent.created_at - CLOCK_TOLERANCE
             await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)
-            return await self.insert_steps(within, parent.id, steps)
+            queues = await self.insert_steps(within, parent.id, steps)
+            await within.execute(self._queries["skip_hopeless"], parent.id, self._now())
+            return queues
 
         return await self._database.in_transaction("redrive", work)
 
@@ -285,11 +290,16 @@ class Workflows:
         arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
         return [_child(row) for row in await self._database.fetch(self._queries["list_children"], *arguments)]
 
-    async def read_upstream(self, run_id: UUID, max_bytes: int) -> Upstreams:
-        """What ended before it, and its signal. Results that are larger than that together are not among it."""
-        rows = await self._database.fetch(self._queries["read_upstream"], run_id, max_bytes)
-        found = [Upstream(row[0], RunState(row[1]), row[2]) for row in rows if row[1] is not None]
-        return Upstreams(found, rows[0][3], int(rows[0][4])) if rows else Upstreams([], None, 0)
+    async def read_upstream(self, run_ids: Sequence[UUID], max_bytes: int) -> dict[UUID, Before]:
+        """For each of these live runs: what ended before it, and its signal. Results that are larger together are not among it."""
+        found: dict[UUID, list[Upstream]] = {}
+        signals: dict[UUID, tuple[str | None, int]] = {}
+        for row in await self._database.fetch(self._queries["read_upstream"], run_ids, max_bytes):
+            before = found.setdefault(row[0], [])
+            signals[row[0]] = row[1], int(row[5] or 0)
+            if row[2] is not None:
+                before.append(Upstream(row[2], RunState(row[3]), row[4]))
+        return {run_id: Before(before, *signals[run_id]) for run_id, before in found.items()}
 
     async def mark_followed(self, within: Transaction, run_ids: Sequence[UUID]) -> set[UUID]:
         """Those that live."""
@@ -307,7 +317,7 @@ class Workflows:
 
     async def find_stuck(self) -> list[tuple[str, UUID]]:
         """Kind and id of what should have gone on and did not."""
-        return [(row[0], row[1]) for row in await self._database.fetch(self._queries["find_stuck"], self._now())]
+        return [(row[0], row[1]) for row in await self._database.fetch(self._queries["find_stuck"])]
 
     def _now(self) -> datetime | None:
         return self._database.clock.sql_now()

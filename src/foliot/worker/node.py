@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -51,7 +50,7 @@ from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.log_writer import LogWriter
-from foliot.worker.upstream import provide
+from foliot.worker.upstream import UpstreamReader
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
 LAST_WORDS_SECONDS = 10.0
@@ -90,13 +89,14 @@ class WorkerNode:
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
+        self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self._attempts = Attempts(
             tasks=known,
             slots=queues,
             output_max_bytes=config.output_max_bytes,
             on_outcome=self._ended,
             on_committed=self._committed,
-            provide=partial(provide, store),
+            provide=self._upstream_reader.provide,
             on_lasted=self.completer.lasted,
         )
         self.claimer = Claimer(
@@ -158,7 +158,7 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self.completer, self._log_writer, self.claimer]
+        found: list[Service] = [self.completer, self._log_writer, self._upstream_reader, self.claimer]
         return [*found, self._listener] if self._listener else found
 
     def _known_tasks(self, app: App) -> dict[str, KnownTask]:

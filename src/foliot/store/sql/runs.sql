@@ -179,10 +179,18 @@ where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and
 returning id
 
 -- name: close_runs
--- A run that no worker holds ends unrun: cancelled or skipped.
-with closed as (
+-- A run that no worker holds ends unrun: cancelled or skipped. Roots first, as whoever settles what follows from it wants them.
+with roots as materialized (
+    select id from foliot.parents
+    where id = any (array(select p.root_id from foliot.runs r join foliot.parents p on p.id = r.parent_id where r.id = any ($1::uuid[])))
+    order by id for update
+), closed as (
     delete from foliot.runs
-    where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($4::text[]) order by id for update))
+    where id = any (array(
+        select id from foliot.runs
+        where id = any ($1::uuid[]) and state = any ($4::text[]) and (select count(*) from roots) >= 0
+        order by id for update
+    ))
     returning *
 )
 insert into foliot.history (
@@ -197,12 +205,22 @@ returning id
 
 -- name: expire_runs
 -- ready | waiting -> skipped, scheduled | held -> cancelled: runs that have not been started by the instant after which they must not be.
-with closed as (
+-- Roots first, as whoever settles what follows from it wants them.
+with expired as materialized (
+    select id, parent_id from foliot.runs
+    where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
+    order by expires_at limit $1::bigint
+), roots as materialized (
+    select id from foliot.parents
+    where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from expired)))
+    order by id for update
+), closed as (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
-        where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
-        order by expires_at limit $1::bigint for update skip locked
+        where id = any (array(select id from expired)) and state <> 'running' and started_at is null
+            and expires_at <= coalesce($2::timestamptz, clock_timestamp()) and (select count(*) from roots) >= 0
+        for update skip locked
     ))
     returning *
 )
@@ -225,14 +243,23 @@ returning id, worker_id
 
 -- name: close_cancelled
 -- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it gone. One that is made
--- of others ends with the last of them.
-with closed as (
+-- of others ends with the last of them. Roots first, as whoever settles what follows from it wants them.
+with asked as materialized (
+    select id, parent_id from foliot.runs
+    where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+        and not exists (select from foliot.parents p where p.run_id = runs.id and p.finished_at is null)
+    order by id limit $1::bigint
+), roots as materialized (
+    select id from foliot.parents
+    where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from asked)))
+    order by id for update
+), closed as (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
-        where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
-            and not exists (select from foliot.parents p where p.run_id = runs.id and p.finished_at is null)
-        order by id limit $1::bigint for update skip locked
+        where id = any (array(select id from asked)) and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+            and (select count(*) from roots) >= 0
+        for update skip locked
     ))
     returning *
 ), kept as (

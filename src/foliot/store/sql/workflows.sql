@@ -3,8 +3,9 @@
 
 -- name: insert_parent
 -- First in its transaction: sent again after a lost answer, it finds its own row, and nothing is stored twice.
-insert into foliot.parents (id, run_id, kind, created_at, on_failure, total, next_index, capacity, unfinished, template, items)
-select $1::uuid, $1::uuid, $2::text, coalesce($9::timestamptz, clock_timestamp()), $3::text, $4::bigint, $5::bigint, $6::bigint, $5::bigint,
+insert into foliot.parents (id, root_id, run_id, kind, created_at, on_failure, total, next_index, capacity, unfinished, template, items)
+select $1::uuid,
+    coalesce((select p.root_id from foliot.runs r join foliot.parents p on p.id = r.parent_id where r.id = $1::uuid), $1::uuid), $1::uuid, $2::text, coalesce($9::timestamptz, clock_timestamp()), $3::text, $4::bigint, $5::bigint, $6::bigint, $5::bigint,
     $7::jsonb, $8::jsonb
 on conflict (id) do nothing
 returning true
@@ -52,7 +53,7 @@ insert into foliot.runs (
 )
 select id, at,
     case
-        when is_free and awaits_signal then at + coalesce((options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second'
+        when is_free and awaits_signal then at + foliot.signal_wait(options)
         else due
     end,
     (extract(epoch from due) * 1000000)::bigint - priority * $19::bigint + ordinal, priority,
@@ -72,19 +73,22 @@ insert into foliot.dependencies (upstream_id, run_id) select * from unnest($1::t
 -- The first items of a map; the next ones are made when these have ended.
 select foliot.refill($1::uuid, coalesce($2::timestamptz, clock_timestamp()))
 
+-- name: find_adoptable
+-- The map whose items a run of it may take over: one that is made from the same, and of which some did not succeed. A list that was made
+-- anew and became another is begun anew.
+select p.id, p.failed + p.cancelled + p.skipped from foliot.runs r join foliot.parents p on p.run_id = r.rerun_of and p.kind = 'map'
+where r.id = $1::uuid and p.finished_at is not null and p.template = $2::jsonb and p.items is not distinct from $3::jsonb
+    and (p.succeeded < p.next_index or p.next_index < p.total)
+
 -- name: adopt_items
 -- A map that is run again takes over from its last run: what was counted as failed is open again, and what was never made will be.
 update foliot.parents p
-set run_id = $2::uuid, finished_at = null, is_stopping = false, blame = null, failed = 0, cancelled = 0, skipped = 0,
-    unfinished = p.failed + p.cancelled + p.skipped
+set run_id = $2::uuid, finished_at = null, stop = null, blame = null, failed = 0, cancelled = 0, skipped = 0,
+    unfinished = p.failed + p.cancelled + p.skipped, on_failure = $3::text, capacity = $4::bigint,
+    root_id = coalesce((select o.root_id from foliot.parents o where o.id = r.parent_id), p.id)
 from foliot.runs r
 where r.id = $2::uuid and p.run_id = r.rerun_of and p.kind = 'map' and p.finished_at is not null and p.id = $1::uuid
 returning p.unfinished
-
--- name: find_adoptable
--- The map whose items a run of it may take over: one that ended with some of them failed.
-select p.id, p.failed + p.cancelled + p.skipped from foliot.runs r join foliot.parents p on p.run_id = r.rerun_of and p.kind = 'map'
-where r.id = $1::uuid and p.finished_at is not null
 
 -- name: repeat_items
 -- A new run for each item that did not succeed, with what it had.
@@ -134,16 +138,34 @@ select array(select id from found), (select count(*) from settled)
 
 -- name: spread_cancels
 -- A run that is made of others and is asked to end asks its children to, but for those that always run, unless it is to be ended by force.
-with stopping as (
-    update foliot.parents p set is_stopping = true from foliot.runs r
-    where r.id = p.run_id and r.cancel is not null and p.finished_at is null
-        and (not p.is_stopping or r.cancel ->> 'is_forced' = 'true')
-    returning p.id, r.cancel
+-- Children that somebody has in hand are stepped over, and found the next time; so are those that were, when a failure stopped the others.
+with asked as materialized (
+    select p.id, p.root_id, coalesce(r.cancel, p.stop) as stop from foliot.runs r join foliot.parents p on p.run_id = r.id
+    where r.cancel is not null and p.finished_at is null
+    union
+    select p.id, p.root_id, coalesce(r.cancel, p.stop) from foliot.parents p join foliot.runs r on r.id = p.run_id
+    where p.stop is not null and p.finished_at is null
+), stopping as materialized (
+    select a.* from asked a
+    where exists (select from foliot.parents p where p.id = a.id and p.stop is distinct from a.stop)
+        or exists (
+            select from foliot.runs c where c.parent_id = a.id
+            and case a.stop ->> 'is_forced' when 'true' then c.cancel ->> 'is_forced' is distinct from 'true'
+                else c.cancel is null and c.rule is distinct from 'always' end
+        )
+), roots as materialized (
+    select id from foliot.parents where id = any (array(select root_id from stopping)) order by id for update
+), noted as (
+    update foliot.parents p set stop = s.stop from stopping s
+    where p.id = s.id and p.stop is distinct from s.stop and p.finished_at is null and (select count(*) from roots) > 0
+), children as materialized (
+    select c.id, s.stop from stopping s join foliot.runs c on c.parent_id = s.id
+    where (select count(*) from roots) > 0
+        and case s.stop ->> 'is_forced' when 'true' then c.cancel ->> 'is_forced' is distinct from 'true'
+            else c.cancel is null and c.rule is distinct from 'always' end
+    for update of c skip locked
 )
-update foliot.runs c set cancel = stopping.cancel
-from stopping
-where c.parent_id = stopping.id and c.cancel is null
-    and (c.rule is distinct from 'always' or stopping.cancel ->> 'is_forced' = 'true')
+update foliot.runs c set cancel = children.stop from children where c.id = children.id
 returning c.worker_id
 
 -- name: get_parent
@@ -176,10 +198,26 @@ order by l.id limit $3::bigint
 -- name: reopen_parent
 -- A workflow that has ended is under way again under a new run; its steps that are not run again keep what they came to.
 update foliot.parents
-set run_id = $2::uuid, finished_at = null, is_stopping = false, blame = null, unfinished = $3::bigint,
+set root_id = id, run_id = $2::uuid, finished_at = null, stop = null, blame = null, unfinished = $3::bigint,
     succeeded = $4::bigint, failed = 0, cancelled = 0, skipped = $5::bigint
 where id = $1::uuid and run_id = $6::uuid and finished_at is not null
 returning true
+
+-- name: skip_hopeless
+-- waiting -> skipped: steps that are run again although what they wait for has ended, and not as their rule wants it.
+with closed as (
+    delete from foliot.runs
+    where parent_id = $1::uuid and state = 'waiting' and foliot.rule_verdict(rule, unmet, met_succeeded, met_failed, met_skipped) = 'skip'
+    returning *
+)
+insert into foliot.history (
+    id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options, error, rerun_of,
+    parent_id, step, upstream, has_dependents
+)
+select id, created_at, due_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority, 'skipped', queue, task, name,
+    case when met_skipped > 0 then 'dependency_skipped' else 'rule_unmet' end, payload, options, foliot.skip_error(rule, null, met_skipped),
+    rerun_of, parent_id, step, upstream, has_dependents
+from closed
 
 -- name: point_to_rerun
 -- From the run that ended to the one that takes its place.
@@ -187,16 +225,16 @@ update foliot.history h set rerun_as = r.new_id
 from unnest($1::uuid[], $2::uuid[]) as r (old_id, new_id) where h.id = r.old_id and h.finished_at >= $3::timestamptz
 
 -- name: read_upstream
--- What a run may know of those before it: their states and results by step, or by name; and the signal that let it start. Results that are
--- too large together ($2) stay where they are.
-with found as (
-    select coalesce(h.step, h.name, h.id::text) as key, h.state, h.result, r.signal
-    from foliot.runs r left join foliot.history h on h.id = any (r.upstream)
-    where r.id = $1::uuid
-), sized as materialized (
-    select coalesce(sum(octet_length(result::text)), 0) as bytes from found
-)
-select f.key, f.state, case when s.bytes <= $2::bigint then f.result end, f.signal, s.bytes from found f, sized s
+-- What runs may know of those before them: their states and results by step, or by name; and the signal that let it start. No step has ended
+-- before its workflow was made, which leaves out the days before. Results that are too large together ($2) stay where they are.
+select r.id, r.signal, h.key, h.state, case when h.bytes <= $2::bigint then h.result end, h.bytes
+from foliot.runs r left join foliot.parents p on p.id = r.parent_id
+left join lateral (
+    select coalesce(h.step, h.name, h.id::text) as key, h.state, h.result, coalesce(sum(octet_length(h.result::text)) over (), 0) as bytes
+    from foliot.history h
+    where h.id = any (r.upstream) and h.finished_at >= coalesce(p.created_at - interval '1 day', '-infinity')
+) as h on true
+where r.id = any ($1::uuid[])
 
 -- name: signal_run
 -- held -> ready, or on to its limits. One that comes early is kept for when it is waited for; one that comes twice changes nothing.
@@ -207,7 +245,7 @@ set signal = $2::jsonb, due_at = case when held_by = 'signal' then at else due_a
     end,
     held_by = case when held_by is distinct from 'signal' then held_by when concurrency_key is not null or rate_key is not null then 'limit' end
 from (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
-where id = $1::uuid and options ? 'signal' and signal is null and state in ('waiting', 'held') and cancel is null
+where id = $1::uuid and options ? 'signal' and signal is null and state in ('waiting', 'scheduled', 'held') and cancel is null
 returning queue, state
 
 -- name: time_out_signals
@@ -236,16 +274,26 @@ where id = $1::uuid and state = 'waiting' and unmet is not null and upstream is 
 returning upstream
 
 -- name: find_stuck
--- What should not be there: runs that wait for fewer than they count, or for what has ended, and parents that count children they do not
--- have. Looked for now and then; anything found is a fault of ours.
+-- What should not be there at any instant: dependents that count other upstreams than they have, or whose rule has been decided; runs that
+-- wait for nothing; parents that count other children than they have, or none and have not ended, or whose run is gone; children of a
+-- parent that has ended. Looked for now and then; anything found is a fault of ours.
 select 'dependent', r.id from foliot.runs r
-where r.state = 'waiting' and r.unmet is not null and r.created_at < coalesce($1::timestamptz, clock_timestamp()) - interval '10 seconds'
-    and r.unmet <> (
-        select count(*) from foliot.dependencies d join foliot.runs u on u.id = d.upstream_id
-        where d.run_id = r.id
-    )
+where r.state = 'waiting' and r.unmet is not null and (
+    r.unmet <> (select count(*) from foliot.dependencies d join foliot.runs u on u.id = d.upstream_id where d.run_id = r.id)
+        + (select count(*) from foliot.links l where l.run_id = r.id)
+    or foliot.rule_verdict(r.rule, r.unmet, r.met_succeeded, r.met_failed, r.met_skipped) is not null
+)
+union all
+select 'waiting', r.id from foliot.runs r
+where r.state = 'waiting' and r.unmet is null and not exists (select from foliot.parents p where p.run_id = r.id and p.finished_at is null)
 union all
 select 'parent', p.id from foliot.parents p
-where p.finished_at is null and p.created_at < coalesce($1::timestamptz, clock_timestamp()) - interval '10 seconds'
-    and p.unfinished <> (select count(*) from foliot.runs c where c.parent_id = p.id)
+where p.finished_at is null and (
+    p.unfinished <> (select count(*) from foliot.runs c where c.parent_id = p.id)
+    or p.unfinished = 0
+    or not exists (select from foliot.runs r where r.id = p.run_id and r.state = 'waiting')
+)
+union all
+select 'child', c.id from foliot.runs c
+where c.parent_id is not null and not exists (select from foliot.parents p where p.id = c.parent_id and p.finished_at is null)
 limit 100

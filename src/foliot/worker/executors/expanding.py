@@ -23,6 +23,8 @@ from foliot.store.store import Store
 from foliot.store.workflows import Family
 from foliot.worker.executors.base import Executor
 
+# It was asked to end meanwhile; or is not ours any more, and then this is refused like everything else that we say of it.
+NOT_EXPANDED = Attempted(Ending.CANCELLED, reason="cancelled", error=error_of("Cancelled", "asked to end before it was made of others"))
 NO_ITEMS = '{"succeeded":0,"failed":0,"cancelled":0,"skipped":0,"results":[]}'
 
 
@@ -34,7 +36,9 @@ def workflow(store: Store, worker_id: Callable[[], UUID]) -> Executor:
         except (Invalid, msgspec.ValidationError) as error:
             return refused(error)
         queues = await store.workflows.expand_workflow(context.run_id, context.token, worker_id(), plan(steps), asked.on_failure)
-        store.hints.send(queues or ())
+        if queues is None:
+            return NOT_EXPANDED
+        store.hints.send(queues)
         return Attempted(Ending.EXPANDED)
 
     return execute
@@ -52,7 +56,8 @@ def map_items(store: Store, worker_id: Callable[[], UUID], *, aging_seconds: flo
             return refused(error)
         if family.total == 0:
             return Attempted(Ending.SUCCEEDED, result=NO_ITEMS)
-        await store.workflows.expand_map(context.run_id, context.token, worker_id(), family)
+        if not await store.workflows.expand_map(context.run_id, context.token, worker_id(), family):
+            return NOT_EXPANDED
         store.hints.send([queue])
         return Attempted(Ending.EXPANDED)
 
