@@ -13,6 +13,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import LIVE, TERMINAL, TRANSITIONS, RunState
+from foliot.model.workflow import Step, plan
 from foliot.store.store import Store
 
 WORKER, TOKEN = new_id(), 7
@@ -76,13 +77,13 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
         return runs.release_runs(WORKER, outcome(run_id))
 
     ways: dict[RunState, list[Callable[[UUID], Awaitable[object]]]] = {
-        RunState.WAITING: [move],
+        RunState.WAITING: [move, partial(expand, store)],
         RunState.SCHEDULED: [move, retry],
         RunState.HELD: [move],
         RunState.READY: [move, promote, release, lose],
         RunState.RUNNING: [claim],
-        RunState.SUCCEEDED: [finish],
-        RunState.FAILED: [finish, lose],
+        RunState.SUCCEEDED: [finish, partial(end_last_child, store, sql, target)],
+        RunState.FAILED: [finish, lose, partial(end_last_child, store, sql, target)],
         RunState.CANCELLED: [finish, close],
         RunState.SKIPPED: [close],
     }
@@ -93,6 +94,25 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
 async def expire(store: Store, sql: Any, run_id: UUID) -> None:
     await sql.execute("update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id)
     await store.runs.expire_runs(1000)
+
+
+async def expand(store: Store, run_id: UUID) -> None:
+    """The run of an attempt becomes a workflow."""
+    await store.workflows.expand_workflow(run_id, TOKEN, WORKER, plan([Step(key="step", task="t", queue="q")]), "continue")
+
+
+async def end_last_child(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:
+    """The run is made of another one, which ends."""
+    await sql.execute(
+        """
+        insert into foliot.parents (id, root_id, run_id, kind, created_at, on_failure, total, next_index, capacity, unfinished)
+        values ($1, $1, $1, 'workflow', now(), 'continue', 1, 1, 1, 1)
+        """,
+        run_id,
+    )
+    child = await place(store, sql, RunState.RUNNING)
+    await sql.execute("update foliot.runs set parent_id = $2 where id = $1", child, run_id)
+    await store.runs.finish_runs(WORKER, [Outcome(child, TOKEN, target, "error")])
 
 
 @pytest.mark.parametrize("source", RunState)
