@@ -7,6 +7,8 @@ from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
 from foliot.sdk.control import Fail, RetryIn, Snooze
 from foliot.sdk.handle import Handle
+from foliot.sdk.workflow import Workflow
+from foliot.sdk.workflow_handle import WorkflowHandle
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,5 +23,7 @@ __all__ = [
     "RetryIn",
     "Snooze",
     "Task",
+    "Workflow",
+    "WorkflowHandle",
     "__version__",
 ]

@@ -177,7 +177,7 @@ async def test_the_workflow_routes_answer_as_they_are_described(client: httpx.As
     described = paths["/v1/workflows"]["post"]
     assert {"200", "201", "422", "429"} <= set(described["responses"])
     kinds = described["responses"]["201"]["content"]["application/json"]["schema"]["anyOf"]
-    bodies = [{}, {"delay_seconds": 3600}, {"every": "1h", "name": "hourly"}]
+    bodies: list[dict[str, Any]] = [{}, {"delay_seconds": 3600}, {"every": "1h", "name": "hourly"}]
     for kind, fields in zip(kinds, bodies, strict=True):
         answer = await create(client, WAITS, **fields)
         assert set(kind["required"]) <= set(answer) <= set(kind["properties"])
