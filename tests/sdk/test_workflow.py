@@ -20,6 +20,7 @@ from tests.support.workers import worker_node
 
 T = TypeVar("T")
 SECONDS = 30
+HANDS_ON = 'cat "$FOLIOT_UPSTREAM" > "$FOLIOT_RESULT"'
 
 
 class Tasks:
@@ -79,7 +80,7 @@ def nightly(tasks: Tasks) -> foliot.Workflow:
     numbers = flow.map("numbers", tasks.double, over=range(2, 12, 3), item="number", chunk_size=1, max_concurrency=2, after=[load])
     approve = flow.approval("approve", timeout=timedelta(hours=1), after=numbers)
     flow.sleep("nap", 0.05, after="approve")
-    flow.shell("publish", 'cat "$FOLIOT_UPSTREAM" > "$FOLIOT_RESULT"', after=[approve, "nap"])
+    flow.shell("publish", HANDS_ON, after=[approve, "nap"])
     flow.teardown("cleanup", "simulate", execution_time_ms=1)
     return flow
 
@@ -106,7 +107,7 @@ def test_a_workflow_becomes_what_the_api_takes() -> None:
             },
             {"key": "approve", "task": "wait", "signal": {"on_timeout": "fail", "timeout_seconds": 3600.0}, "after": ["numbers"]},
             {"key": "nap", "task": "wait", "delay_seconds": 0.05, "after": ["approve"]},
-            {"key": "publish", "task": "shell", "payload": {"command": 'cat "$FOLIOT_UPSTREAM" > "$FOLIOT_RESULT"'}, "after": ["approve", "nap"]},
+            {"key": "publish", "task": "shell", "payload": {"command": HANDS_ON}, "after": ["approve", "nap"]},
             {"key": "cleanup", "task": "simulate", "payload": {"execution_time_ms": 1}, "teardown": True},
         ],
     }  # fmt: skip
@@ -239,7 +240,7 @@ async def test_an_approval_may_be_refused_come_early_or_be_cancelled(tasks: Task
         await refused.result_async("ask")
     with pytest.raises(NotFound, match="no step 'aks'; it has 'extract', 'ask', 'end'"):
         await refused.signal_async("aks")
-    with pytest.raises(Conflict, match="has had its signal|failed"):
+    with pytest.raises(Conflict, match=r"has had its signal"):
         await plainly(lambda: refused.signal("ask"))
     stopped = await plainly(flow().submit)
     await stopped.result_async("extract", timeout=SECONDS)

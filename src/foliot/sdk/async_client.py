@@ -9,7 +9,7 @@ import httpx
 
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
-from foliot.sdk.client import Patience
+from foliot.sdk.client import ENDED, Patience
 from foliot.sdk.server import Server
 from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, given, path_of, pauses_for
 
@@ -69,6 +69,11 @@ class AsyncClient:
     async def signal_run(self, run_id: str, payload: Any = None, *, approved: bool = True, message: str = "") -> Answer:
         body = {"payload": payload, "approved": approved, "message": message}
         return await self._answer("POST", path_of(run_id, "/signal", kind="run"), body)
+
+    async def wait_for_workflow(self, workflow_id: str, timeout: float | None = None) -> str:
+        while (now := (await self.get_workflow(workflow_id)).document)["status"] not in ENDED:
+            await self.wait_for_job(now["run_id"], timeout)
+        return str(now["status"])
 
     async def wait_for_steps(self, workflow_id: str, timeout: float | None = None) -> Answer:
         patience = Patience(workflow_id, timeout, what="workflow", done="begun")

@@ -123,6 +123,13 @@ class Client:
         body = {"payload": payload, "approved": approved, "message": message}
         return self._answer("POST", path_of(run_id, "/signal", kind="run"), body)
 
+    def wait_for_workflow(self, workflow_id: str, timeout: float | None = None) -> str:
+        """Its status once it has ended, well or not."""
+        while (now := self.get_workflow(workflow_id).document)["status"] not in ENDED:
+            # Its run is less to look at than all its steps; a redrive that comes in between gives it another one.
+            self.wait_for_job(now["run_id"], timeout)
+        return str(now["status"])
+
     def wait_for_steps(self, workflow_id: str, timeout: float | None = None) -> Answer:
         """The workflow once it has begun, and its steps are runs; or ended without."""
         patience = Patience(workflow_id, timeout, what="workflow", done="begun")

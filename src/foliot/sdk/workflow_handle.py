@@ -47,11 +47,7 @@ class WorkflowHandle:
 
     def wait(self, timeout: float | None = None) -> str:
         """Its status once it has ended, well or not. Raises `TimeoutError` when it has not so many seconds later."""
-        client = self._server.client()
-        while (now := client.get_workflow(self.id).document)["status"] not in ENDED:
-            # Its run is less to look at than all its steps; a redrive that comes in between gives it another one.
-            client.wait_for_job(now["run_id"], timeout)
-        return str(now["status"])
+        return self._server.client().wait_for_workflow(self.id, timeout)
 
     def result(self, step: str, timeout: float | None = None) -> Any:
         """Waits for a step, and returns what it returned. Raises `foliot.JobFailed` when it did not come to that."""
@@ -87,9 +83,7 @@ class WorkflowHandle:
 
     async def wait_async(self, timeout: float | None = None) -> str:
         async with self._server.async_client() as client:
-            while (now := (await client.get_workflow(self.id)).document)["status"] not in ENDED:
-                await client.wait_for_job(now["run_id"], timeout)
-            return str(now["status"])
+            return await client.wait_for_workflow(self.id, timeout)
 
     async def result_async(self, step: str, timeout: float | None = None) -> Any:
         async with self._server.async_client() as client:
