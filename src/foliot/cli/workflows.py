@@ -21,6 +21,8 @@ DEEPEST_SHOWN = 8
 AFTER_SHOWN = 3
 RECURRING = {"cron", "every", "times"}
 
+wait_option = click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1.")
+
 
 @click.group(invoke_without_command=True)
 @click.option("--state", metavar="WORD", help="running, completed, failed or cancelled; several with commas.")
@@ -54,17 +56,21 @@ def command(context: click.Context, /, limit: int, as_json: bool, **filters: str
 
 @command.command("show")
 @click.argument("workflow_id", metavar="ID")
+@wait_option
 @json_option
-def show_command(workflow_id: str, as_json: bool) -> None:
+def show_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:
     """Show a workflow, and where each of its steps stands."""
     with Client.from_environment() as client:
+        if is_waiting:
+            _wait(client, workflow_id, as_json=as_json)
+            return
         answer = client.get_workflow(workflow_id)
     click.echo(answer.content if as_json else describe(answer.document, SystemClock().now()))
 
 
 @command.command("submit")
 @click.argument("file", metavar="FILE")
-@click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1.")
+@wait_option
 @json_option
 def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
     """Submit the workflow in a JSON file, or - for standard input, and print its id.
@@ -108,7 +114,7 @@ def cancel_command(workflow_id: str, reason: str | None, force: bool, as_json: b
 
 @command.command("redrive")
 @click.argument("workflow_id", metavar="ID")
-@click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1.")
+@wait_option
 @json_option
 def redrive_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:
     """Run again what failed or was cancelled, and what follows from it."""
@@ -207,7 +213,7 @@ def took(started: str | None, finished: str | None, now: datetime) -> str:
 
 def _wait(client: Client, workflow_id: str, *, as_json: bool) -> None:
     try:
-        click.echo(f"{workflow_id} is submitted; waiting for its end", err=True)
+        click.echo(f"waiting for the end of {clean(workflow_id)}", err=True)
         client.wait_for_workflow(workflow_id)
     except KeyboardInterrupt:
         click.echo(f"\nThe workflow goes on. Look at it with: foliot workflows show {workflow_id}", err=True)
