@@ -8,6 +8,8 @@ from foliot.sdk.context import Context
 from foliot.sdk.control import Fail, RetryIn, Snooze
 from foliot.sdk.handle import Handle
 from foliot.sdk.job_scheduler import JobDefinition, JobScheduler, add_job
+from foliot.sdk.workflow import Workflow
+from foliot.sdk.workflow_handle import WorkflowHandle
 
 __version__ = "0.1.0"
 __all__ = [
@@ -25,6 +27,8 @@ __all__ = [
     "RetryIn",
     "Snooze",
     "Task",
+    "Workflow",
+    "WorkflowHandle",
     "__version__",
     "add_job",
 ]

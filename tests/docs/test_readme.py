@@ -83,20 +83,26 @@ class Reader:
         return output.decode()
 
 
-def blocks() -> Iterator[tuple[str, str]]:
-    for found in BLOCK.finditer(README):
+def blocks(page: str) -> Iterator[tuple[str, str]]:
+    for found in BLOCK.finditer(page):
         # This very test is part of it.
         if found[2] != "make test\n":
             yield found[1], found[2]
 
 
-async def test_following_the_readme_works(tmp_path: Path) -> None:
-    reader, outputs = Reader(tmp_path), []
+async def followed(page: str, directory: Path) -> list[str]:
+    """What each block of it printed."""
+    reader, outputs = Reader(directory), []
     try:
-        for language, text in blocks():
+        for language, text in blocks(page):
             outputs.append(await reader.follow(language, text))
     finally:
         await reader.stop()
+    return outputs
+
+
+async def test_following_the_readme_works(tmp_path: Path) -> None:
+    outputs = await followed(README, tmp_path)
     assert "hello from" in outputs[1]
     assert '"status":"completed"' in outputs[1]
     everything = "".join(outputs)

@@ -236,6 +236,9 @@ class JobShown(msgspec.Struct, frozen=True):
     tick_at: datetime | None
     rerun_of: UUID | None
     rerun_as: UUID | None
+    parent_id: UUID | None
+    step: str | None
+    upstream: list[UUID]
     progress: Any
     cancel_requested: Any
     unique_key: str | None
@@ -342,7 +345,7 @@ def shown(run: RunView) -> JobShown:
     return JobShown(
         id=run.id,
         name=run.name,
-        status=status_of(run.state, run.attempt),
+        status=status_of(run.state, run.attempt) if run.total is None else "running",
         state=run.state,
         reason=run.reason,
         task=run.task,
@@ -364,7 +367,10 @@ def shown(run: RunView) -> JobShown:
         tick_at=run.tick_at,
         rerun_of=run.rerun_of,
         rerun_as=run.rerun_as,
-        progress=run.progress if run.state is RunState.RUNNING and run.progress and run.progress.get("attempt") == run.attempt else None,
+        parent_id=run.parent_id,
+        step=run.step,
+        upstream=run.upstream or [],
+        progress=progress_of(run),
         cancel_requested=run.cancel,
         unique_key=run.unique_key,
         expires_at=run.expires_at,
@@ -381,6 +387,15 @@ def without_metadata(options: Any) -> Any:
     if not isinstance(options, dict) or "metadata" not in options:
         return options
     return {name: value for name, value in options.items() if name != "metadata"} or None
+
+
+def progress_of(run: RunView) -> Any:
+    """What its attempt said last; or, of one that is made of others, how many of them have ended."""
+    if run.total is not None and run.unfinished is not None:
+        done = run.total - run.unfinished
+        return {"share": done / max(1, run.total), "message": f"{done} of {run.total}", "total": run.total, "done": done}
+    said = run.progress if run.state is RunState.RUNNING else None
+    return said if said and said.get("attempt") == run.attempt else None
 
 
 def _is_time(text: str) -> bool:

@@ -36,6 +36,8 @@ COMMANDS = {
     "cancel": "Cancel a run.",
     "rerun": "Run once more what has ended.",
     "dead": "Show, list and replay failed runs.",
+    "workflows": "List workflows; show, submit, cancel or redrive one.",
+    "signal": "Let a run start that waits for a signal.",
     "workers": "List the workers; drain one.",
     "queues": "List the queues.",
     "explain": "Say why something does not run.",

@@ -180,3 +180,12 @@ class RunView:
     """Of a live run: not to be started from then on."""
     held_by: HeldBy | None = None
     """Of a held run: what holds it."""
+    parent_id: UUID | None = None
+    """The workflow or map that it is a part of."""
+    step: str | None = None
+    """Its key in the workflow, or the number of its item."""
+    upstream: list[UUID] | None = None
+    """The runs that it waits for, or waited for."""
+    total: int | None = None
+    """Of one that is made of others, and under way: how many they are."""
+    unfinished: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -18,6 +18,7 @@ from foliot.model.states import RunState
 from foliot.model.workflow import MapPayload, OnFailure, PlannedStep, Step
 from foliot.store import queries
 from foliot.store.postgres import Database, Record, Transaction, array_text, columns
+from foliot.store.run_lists import Page, page_of
 
 ParentKind = Literal["workflow", "map"]
 ADOPTED_MAX = 100_000
@@ -42,6 +43,22 @@ class Parent:
     skipped: int
     created_at: datetime
     finished_at: datetime | None
+
+
+PARENT_FIELDS = len(fields(Parent))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowItem:
+    """A workflow as lists show it."""
+
+    parent: Parent
+    name: str | None
+    state: RunState
+    reason: str | None
+    error: Any
+    job_id: UUID | None
+    tick_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +303,13 @@ class Workflows:
         row = await self._database.fetch_row(self._queries["get_parent"], run_id)
         return Parent(*row) if row else None
 
+    async def list_workflows(
+        self, before: UUID, states: Sequence[str] | None, name: str | None, *, limit: int, scan: int
+    ) -> Page[WorkflowItem, UUID]:
+        rows = await self._database.fetch(self._queries["list_workflows"], before, scan, states, name, limit + 1)
+        items = [_workflow(row) for row in rows if row[2] is not None]
+        return page_of(items, limit, lambda item: item.parent.id, rows[0][1] if rows[0][0] >= scan else None)
+
     async def list_children(self, parent: Parent, limit: int) -> list[Child]:
         arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
         return [_child(row) for row in await self._database.fetch(self._queries["list_children"], *arguments)]
@@ -349,9 +373,16 @@ def _run_of(step: Step) -> tuple[str, str | None, str | None]:
     return "map", msgspec.json.encode(payload).decode(), options
 
 
+def _workflow(row: Record) -> WorkflowItem:
+    values = list(row)[2:]
+    name, state, reason, error, job_id, tick_at = values[PARENT_FIELDS:]
+    error = None if error is None else msgspec.Raw(error)
+    return WorkflowItem(Parent(*values[:PARENT_FIELDS]), name, RunState(state), reason, error, job_id, tick_at)
+
+
 def _child(row: Record) -> Child:
-    fields = dict(row)
-    fields["state"] = RunState(fields["state"])
+    values = dict(row)
+    values["state"] = RunState(values["state"])
     for name in ("result", "error", "children"):
-        fields[name] = None if fields[name] is None else msgspec.Raw(fields[name])
-    return Child(**fields)
+        values[name] = None if values[name] is None else msgspec.Raw(values[name])
+    return Child(**values)

@@ -55,9 +55,9 @@ class RunRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["runs"])
         shows = described(200, JobShown, problems=(404, 503))
-        cancels = described(200, JobShown, body=CancelRequest, problems=(404, 422, 503))
-        signals = described(200, JobShown, body=SignalRequest, problems=(404, 409, 422, 503))
-        reruns = described(201, JobShown, body=RerunRequest, problems=(404, 409, 422, 503))
+        cancels = described(200, JobShown, body=CancelRequest, problems=(400, 404, 413, 415, 422, 503))
+        signals = described(200, JobShown, body=SignalRequest, problems=(400, 404, 409, 413, 415, 422, 503))
+        reruns = described(201, JobShown, body=RerunRequest, problems=(400, 404, 409, 413, 415, 422, 503))
         add = self.router.add_api_route
         add("/v1/runs/{reference}", self.get_run, methods=["GET"], openapi_extra=shows)
         add("/v1/runs/{reference}/cancel", self.cancel_run, methods=["POST"], openapi_extra=cancels)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
@@ -15,23 +14,40 @@ from starlette.responses import Response
 from foliot.api.bodies import decode, read
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.openapi import described
+from foliot.api.parameters import id_of, text_of
 from foliot.api.routes.jobs import JobRoutes
+from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import CancelRequest, cancel_decoder
-from foliot.api.schemas import JobRequest, status_of
+from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, status_of
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
+from foliot.api.workflow_views import (
+    WorkflowCreated,
+    WorkflowPage,
+    WorkflowShown,
+    listed,
+    not_begun,
+    planned_shown,
+    progress_of,
+    states_of,
+    step_shown,
+    steps_of,
+)
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun, RunView
 from foliot.model.states import TERMINAL, RunState
-from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, check, plan, plan_redrive
-from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
+from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive
+from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
-from foliot.store.workflows import Child, Parent
+from foliot.store.workflows import Parent
 
 JOB_FIELDS = ("task", "job_type", "command", "payload", "signal")
+# How many parents a page looks at: each costs a look at its run.
+SCAN_MAX = 2_000
+LAST_ID = UUID(int=(1 << 128) - 1)
 DELAYED_BY = ("delay_seconds", "schedule_time", "schedule", "unique", "expires_at")
 
 
@@ -51,56 +67,6 @@ class WorkflowRequest(JobRequest, frozen=True, forbid_unknown_fields=True, kw_on
         return JobRequest(**fields | {"task": WORKFLOW_TASK, "payload": msgspec.to_builtins(definition)})
 
 
-class StepShown(msgspec.Struct, frozen=True):
-    key: str
-    id: UUID | None
-    task: str
-    queue: str | None
-    status: str
-    state: str
-    reason: str | None
-    after: list[str]
-    rule: str
-    attempt: int
-    scheduled_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    result: Any
-    error: Any
-    children: Any
-
-
-class WorkflowShown(msgspec.Struct, frozen=True):
-    id: UUID
-    run_id: UUID
-    name: str | None
-    status: str
-    state: str
-    reason: str | None
-    on_failure: str
-    progress: dict[str, Any]
-    created_at: datetime
-    finished_at: datetime | None
-    error: Any
-    job_id: UUID | None
-    tick_at: datetime | None
-    steps: list[StepShown]
-    created: bool = False
-
-
-class WorkflowCreated(msgspec.Struct, frozen=True):
-    id: UUID
-    name: str | None
-    status: str
-    state: str
-    task: str
-    queue: str
-    priority: int
-    steps: dict[str, UUID]
-    """The run of each step."""
-    created: bool
-
-
 request_decoder = msgspec.json.Decoder(WorkflowRequest)
 
 
@@ -112,12 +78,17 @@ class WorkflowRoutes:
         self._config = config
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["workflows"])
-        creates = described(201, WorkflowCreated, body=WorkflowRequest, problems=(400, 409, 413, 415, 422, 429, 503))
+        creates = described(
+            201, WorkflowCreated, JobCreated, RecurringShown, body=WorkflowRequest, problems=(400, 409, 413, 415, 422, 429, 503),
+            repeated=True,
+        )  # fmt: skip
+        lists = described(200, WorkflowPage, problems=(422, 503))
         shows = described(200, WorkflowShown, problems=(404, 503))
-        cancels = described(200, WorkflowShown, body=CancelRequest, problems=(404, 422, 503))
+        cancels = described(200, WorkflowShown, body=CancelRequest, problems=(400, 404, 413, 415, 422, 503))
         redrives = described(201, WorkflowShown, problems=(404, 409, 503))
         add = self.router.add_api_route
         add("/v1/workflows", self.create_workflow, methods=["POST"], status_code=201, openapi_extra=creates)
+        add("/v1/workflows", self.list_workflows, methods=["GET"], openapi_extra=lists)
         add("/v1/workflows/{reference}", self.get_workflow, methods=["GET"], openapi_extra=shows)
         add("/v1/workflows/{reference}/cancel", self.cancel_workflow, methods=["POST"], openapi_extra=cancels)
         add("/v1/workflows/{reference}/redrive", self.redrive, methods=["POST"], status_code=201, openapi_extra=redrives)
@@ -136,6 +107,17 @@ class WorkflowRoutes:
         self._announce(made)
         return answered(made, 201, where="/v1/workflows")
 
+    async def list_workflows(self, state: str = "", name: str = "", after: str = "", limit: int = 50) -> Response:
+        """Workflows that have begun, the latest first, and how far they are. Those to come are jobs and runs of the task `workflow`.
+
+        `state`: running, completed, failed or cancelled; several with commas.
+        """
+        wanted = None if not state else sorted({found for word in state.split(",") for found in states_of(word.strip())})
+        before = id_of(after, "after") if after else LAST_ID
+        limit = within(limit, PAGE_MAX, "limit")
+        page = await self._store.workflows.list_workflows(before, wanted, text_of(name, "name"), limit=limit, scan=max(SCAN_MAX, limit + 1))
+        return answered(WorkflowPage([listed(item) for item in page.items], str(page.following) if page.following else None))
+
     async def get_workflow(self, reference: str) -> Response:
         """Shows a workflow: where it stands, and each of its steps with the latest run of it."""
         parent, run = await self._find(reference)
@@ -145,7 +127,9 @@ class WorkflowRoutes:
         """Cancels all steps but those that always run, such as teardown; with `force` those too."""
         asked = decode(await read(request, self._config.body_max_bytes) or b"{}", cancel_decoder)
         parent, _ = await self._find(reference)
-        await self._store.runs.mark_cancelled([parent.run_id], asked.reason or "the workflow was cancelled", is_forced=asked.force)
+        why = asked.reason or "the workflow was cancelled"
+        marked = await self._store.runs.mark_cancelled([parent.run_id], why, is_forced=asked.force)
+        self._store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
         while await self._store.end_cancelled():
             pass
         return await self.get_workflow(reference)
@@ -155,6 +139,8 @@ class WorkflowRoutes:
         parent, run = await self._find(reference)
         if run.state not in TERMINAL:
             raise Conflict(f"the workflow {reference!r} has not ended; cancel it first, or wait")
+        if not parent.next_index:
+            raise Conflict(f"the workflow {reference!r} ended before it began; POST /v1/runs/{parent.run_id}/rerun runs all of it")
         children = await self._store.workflows.list_children(parent, STEPS_MAX)
         steps = plan_redrive(steps_of(run), {child.step: (child.id, child.state) for child in children})
         if not steps:
@@ -190,57 +176,39 @@ class WorkflowRoutes:
             self._store.events.emit(RunsSubmitted(len(made.steps)))
 
     async def _find(self, reference: str) -> tuple[Parent, RunView]:
+        """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""
         try:
-            parent = await self._store.workflows.get_parent(UUID(reference))
+            run_id: UUID | None = UUID(reference)
         except ValueError:
-            parent = None
-        run = await self._store.runs.get_run(parent.run_id) if parent is not None and parent.kind == "workflow" else None
-        if parent is None or run is None:
-            raise NotFound(f"there is no workflow {reference!r}")
-        return parent, run
+            run_id = None
+        while run_id is not None:
+            parent = await self._store.workflows.get_parent(run_id)
+            run = await self._store.runs.get_run(parent.run_id if parent else run_id)
+            if run is None or run.task != WORKFLOW_TASK:
+                break
+            if parent is not None:
+                return parent, run
+            if run.rerun_as is None:
+                return not_begun(run), run
+            run_id = run.rerun_as
+        raise NotFound(f"there is no workflow {reference!r}")
 
     async def _shown(self, parent: Parent, run: RunView, *, is_new: bool = False) -> WorkflowShown:
         children = {child.step: child for child in await self._store.workflows.list_children(parent, STEPS_MAX)}
-        counts = {name: getattr(parent, name) for name in ("total", "unfinished", "succeeded", "failed", "cancelled", "skipped")}
         return WorkflowShown(
             id=parent.id,
             run_id=parent.run_id,
             name=run.name,
-            status=status_of(run.state, run.attempt) if run.state in TERMINAL else "running",
+            status=status_of(run.state, run.attempt) if run.state in TERMINAL or not parent.next_index else "running",
             state=run.state,
             reason=run.reason,
             on_failure=parent.on_failure,
-            progress={"share": (parent.total - parent.unfinished) / max(1, parent.total), **counts},
+            progress=progress_of(parent),
             created_at=parent.created_at,
             finished_at=parent.finished_at,
             error=run.error,
             job_id=run.job_id,
             tick_at=run.tick_at,
-            steps=[_step(step, children[step.key]) for step in steps_of(run) if step.key in children],
+            steps=[step_shown(step, children[step.key]) if step.key in children else planned_shown(step, run) for step in steps_of(run)],
             created=is_new,
         )
-
-
-def steps_of(run: RunView) -> tuple[Step, ...]:
-    return check(msgspec.convert(run.payload, Workflow))
-
-
-def _step(step: Step, child: Child) -> StepShown:
-    return StepShown(
-        key=step.key,
-        id=child.id,
-        task=step.task_name(),
-        queue=child.queue,
-        status="running" if child.children is not None and child.state not in TERMINAL else status_of(child.state, child.attempt),
-        state=child.state,
-        reason=child.reason,
-        after=list(step.after),
-        rule=step.needs,
-        attempt=child.attempt,
-        scheduled_at=child.due_at if child.state is RunState.SCHEDULED else None,
-        started_at=child.started_at,
-        finished_at=child.finished_at,
-        result=child.result,
-        error=child.error,
-        children=child.children,
-    )

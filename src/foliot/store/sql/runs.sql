@@ -326,13 +326,14 @@ with recursive claiming as (
 select (select count(*) from requeued), (select count(*) from buried), array(select distinct queue from requeued)
 
 -- name: get_run
--- One run, wherever it is. A single statement sees it in exactly one of the two places.
+-- One run, wherever it is. A single statement sees it in exactly one of the two places. One that is made of others says how far they are.
 select
     r.id, r.name, r.task, r.queue, r.state, null as reason, r.priority, r.attempt, r.lost, r.worker_id, r.payload, r.options,
     null::json as result, a.error, a.output, r.due_at, r.created_at, r.started_at, null::timestamptz as finished_at,
-    r.job_id, r.tick_at, r.rerun_of, null::uuid as rerun_as, r.progress, r.cancel,
-    r.unique_key, r.expires_at, r.held_by
+    r.job_id, r.tick_at, r.rerun_of, null::uuid as rerun_as, r.progress, r.cancel, r.unique_key, r.expires_at, r.held_by, r.parent_id, r.step,
+    r.upstream, p.total, p.total - p.next_index + p.unfinished as unfinished
 from foliot.runs r
+left join foliot.parents p on p.run_id = r.id
 left join lateral (
     select error, output from foliot.attempts where run_id = r.id and finished_at >= $2::timestamptz order by token desc limit 1
 ) a on true
@@ -341,5 +342,5 @@ union all
 select
     id, name, task, queue, state, reason, priority, attempt, lost, worker_id, payload, options,
     result, error, output, due_at, created_at, started_at, finished_at,
-    job_id, tick_at, rerun_of, rerun_as, null, null, null, null, null
+    job_id, tick_at, rerun_of, rerun_as, null, null, null, null, null, parent_id, step, upstream, null, null
 from foliot.history where id = $1::uuid and finished_at >= $2::timestamptz

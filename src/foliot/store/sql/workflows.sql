@@ -175,6 +175,28 @@ select p.id, p.run_id, p.kind, p.on_failure, p.total, p.next_index, p.unfinished
 from foliot.parents p where p.id = $1::uuid or p.run_id = $1::uuid
 order by p.id = $1::uuid desc limit 1
 
+-- name: list_workflows
+-- Those that have begun and are no steps of others, latest first, each with its latest run. Looks at $2 parents below its cursor and says how
+-- far it got.
+with scanned as materialized (
+    select id, run_id, kind, on_failure, total, next_index, unfinished, succeeded, failed, cancelled, skipped, created_at, finished_at
+    from foliot.parents where id < $1::uuid order by id desc limit $2::bigint
+)
+select s.count, s.last_id, w.*
+from (select count(*) as count, (array_agg(id order by id))[1] as last_id from scanned) as s left join (
+    select p.*, r.name, r.state, r.reason, r.error, r.job_id, r.tick_at
+    from scanned p cross join lateral (
+        select name, state, null::text as reason, null::jsonb as error, job_id, tick_at
+        from foliot.runs where id = p.run_id and parent_id is null
+        union all
+        select name, state, reason, error - 'traceback', job_id, tick_at
+        from foliot.history where id = p.run_id and parent_id is null and finished_at >= p.created_at - interval '1 day'
+    ) as r
+    where p.kind = 'workflow' and ($3::text[] is null or r.state = any ($3::text[])) and ($4::text is null or r.name = $4::text)
+    order by p.id desc limit $5::bigint
+) as w on true
+order by w.id desc
+
 -- name: list_children
 -- The latest run of each child, live or finished, in the order in which they were made.
 with found as (
