@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.back_pressure import BackPressure
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import BODY, decode, read
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
@@ -27,7 +27,7 @@ from foliot.api.schemas import (
 )
 from foliot.api.submitter import Submitter
 from foliot.config import Config
-from foliot.errors import Conflict, Invalid, NotFound
+from foliot.errors import Conflict, Invalid, Malformed, NotFound
 from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
@@ -71,6 +71,13 @@ class JobRoutes:
 
     async def create(self, asked: JobRequest) -> JobCreated | RecurringShown:
         """Stores what is asked for; or finds the one whose unique key it has."""
+        try:
+            return await self._create(asked)
+        except RecursionError:
+            # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
+            raise Malformed("the body is nested too deeply", field=BODY) from None
+
+    async def _create(self, asked: JobRequest) -> JobCreated | RecurringShown:
         queue = await self._known_tasks.queue_of(asked.task_name())
         made: JobCreated | RecurringShown
         if asked.is_recurring:
