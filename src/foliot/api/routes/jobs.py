@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.back_pressure import BackPressure
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
@@ -31,7 +31,7 @@ from foliot.api.schemas import (
 from foliot.api.submitter import Submitter
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import Config
-from foliot.errors import Conflict, Invalid, NotFound
+from foliot.errors import Conflict, Invalid, Malformed, NotFound
 from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
@@ -88,7 +88,13 @@ class JobRoutes:
 
     async def create(self, asked: JobRequest) -> JobCreated | RecurringShown:
         """Stores what is asked for; or finds the one whose unique key it has."""
-        asked = await self._complete(asked)
+        try:
+            return await self._create(await self._complete(asked))
+        except RecursionError:
+            # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
+            raise Malformed("the body is nested too deeply", field=BODY) from None
+
+    async def _create(self, asked: JobRequest) -> JobCreated | RecurringShown:
         queue = await self._known_tasks.queue_of(asked.task_name())
         made: JobCreated | RecurringShown
         if asked.dependencies is not None:

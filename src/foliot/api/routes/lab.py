@@ -275,7 +275,11 @@ async def last_message(store: Store, run: RunView) -> str | None:
 
 def lab_payload(payload: Any) -> Any:
     if isinstance(payload, msgspec.Raw):
-        payload = msgspec.json.decode(payload)
+        try:
+            payload = msgspec.json.decode(payload)
+        except (msgspec.DecodeError, RecursionError):
+            # Deeper than we are: it is handed on as it is.
+            return payload
     return payload.get("payload", {}) if isinstance(payload, dict) and "execution_time_ms" in payload else payload or {}
 
 
