@@ -121,6 +121,7 @@ def test_options_rules_and_awkward_names_of_arguments() -> None:
         "again", tasks.extract, after=first, rule="one_failed", options={"timeout_seconds": 9}, payload={"after": 1, "rule": first.result}
     )
     flow.map("over", tasks.double, over=first, item="number", on_failure="fail_fast")
+    flow.map("mixed", tasks.double, over=[1, first.result["rows"][0]], item="number")
     flow.shell("argv", ["ls", "-l"], cwd="/")
     request = flow.request()
     assert (request["queue"], request["priority"], "name" in request) == ("q", 3, False)
@@ -129,6 +130,7 @@ def test_options_rules_and_awkward_names_of_arguments() -> None:
     assert (steps["again"]["timeout_seconds"], steps["again"]["rule"]) == (9, "one_failed")
     assert steps["again"]["payload"] == {"after": 1, "rule": {"$result": "extract"}}
     assert (steps["over"]["map"]["result_of"], steps["over"]["after"]) == ("extract", ["extract"])
+    assert (steps["mixed"]["map"]["items"], steps["mixed"]["after"]) == ([1, {"$result": "extract", "path": ["rows", 0]}], ["extract"])
     assert steps["argv"]["payload"] == {"argv": ["ls", "-l"], "cwd": "/"}
 
 
@@ -255,10 +257,13 @@ async def test_a_workflow_may_be_a_step_start_later_and_be_keyed(tasks: Tasks) -
     part = foliot.Workflow("part")
     part.step(tasks.double, number=3)
     whole = foliot.Workflow("whole")
+    rows = whole.step(tasks.extract)
+    whole.map("mixed", tasks.double, over=[7, rows.result["rows"][2]], item="number")
     whole.step("after", tasks.extract, after=whole.step(part))
     later = await plainly(lambda: whole.submit_at(timedelta(seconds=0.2)))
     assert await plainly(lambda: later.result("after", timeout=SECONDS)) == {"day": "", "rows": [1, 2, 3]}
     assert (await later.steps_async())["part"]["children"]["succeeded"] == 1
+    assert (await later.result_async("mixed", timeout=SECONDS))["results"] == [14, 6]
     first = await whole.submit_async(idempotency_key="whole 1")
     second = await plainly(lambda: whole.submit(idempotency_key="whole 1"))
     assert (first, first.is_new, second.is_new) == (second, True, False)

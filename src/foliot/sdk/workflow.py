@@ -112,6 +112,7 @@ class Workflow:
         self._steps: dict[str, Fields] = {}
         self.servers: list[Server] = []
         """Those of the apps whose tasks it has."""
+        self._default_server = Server()
 
     def step(
         self,
@@ -126,7 +127,7 @@ class Workflow:
         **arguments: Any,
     ) -> Step:
         """Adds a step, `step(task)` or `step(key, task)`. `options` are fields of the API, such as `{"retries": 5, "queue": "mail"}`;
-        `payload` is for arguments that have the name of something here."""
+        `payload` is for arguments that have the name of something here. Another workflow is taken as it is at this moment."""
         return self._add(key, task, after, {"rule": rule, **(options or {})}, {**(payload or {}), **arguments})
 
     def teardown(
@@ -162,7 +163,8 @@ class Workflow:
     ) -> Step:
         """Adds a step that is a run for each item of a range, a list, or the list that a step before it returns; or for each `chunk_size`
         of them. The task gets it as the argument that `item` names, beside the payload."""
-        source = self._source(over)
+        used: dict[str, None] = {}
+        source = _source(over, used)
         asked = {
             **source,
             "item_name": item,
@@ -170,9 +172,8 @@ class Workflow:
             "max_concurrency": max_concurrency,
             "on_failure": on_failure,
         }
-        first = [source["result_of"]] if "result_of" in source else []
         fields = {"rule": rule, "map": {name: value for name, value in asked.items() if value is not None}, **(options or {})}
-        return self._add(key, task, [*first, *_keys(after)], fields, {**(payload or {}), **arguments})
+        return self._add(key, task, [*used, *_keys(after)], fields, {**(payload or {}), **arguments})
 
     def shell(
         self,
@@ -292,17 +293,6 @@ class Workflow:
             raise Invalid(f"{known_as!r} is no key of a step: step(key, task) takes a text first", field="key")
         return known_as, fields
 
-    def _source(self, over: Iterable[Any] | Reference | Step) -> Fields:
-        if isinstance(over, range):
-            return {"range": {"start": over.start, "stop": over.stop, "step": over.step}}
-        if isinstance(over, Step):
-            over = over.result
-        if isinstance(over, Reference):
-            if over.path:
-                raise Invalid(f"over: {over!r} is a part; a map goes over the whole result of a step", field="over")
-            return {"result_of": over.key}
-        return {"items": list(over)}
-
     def _recurring(self, schedule: ScheduleFields) -> Fields:
         if ("cron" in schedule) == ("every" in schedule):
             raise Invalid("schedule: give either cron or every", field="cron")
@@ -312,7 +302,7 @@ class Workflow:
         if to is not None:
             server: Server = to.server
             return server
-        return self.servers[0] if self.servers else Server()
+        return self.servers[0] if self.servers else self._default_server
 
     def _named(self, message: str) -> str:
         """With the key of the step that it is about, in place of its number."""
@@ -329,6 +319,20 @@ DEFAULTS: tuple[tuple[str, Any], ...] = (("rule", "all_success"), ("after", []))
 def _keys(after: After) -> list[str]:
     given = [after] if isinstance(after, Step | str) else after
     return [step.key if isinstance(step, Step) else step for step in given]
+
+
+def _source(over: Iterable[Any] | Reference | Step, used: dict[str, None]) -> Fields:
+    """What a map goes over; the steps that it needs for that are noted."""
+    if isinstance(over, range):
+        return {"range": {"start": over.start, "stop": over.stop, "step": over.step}}
+    if isinstance(over, Step):
+        over = over.result
+    if isinstance(over, Reference):
+        if over.path:
+            raise Invalid(f"over: {over!r} is a part; a map goes over the whole result of a step", field="over")
+        used[over.key] = None
+        return {"result_of": over.key}
+    return {"items": _written(list(over), used)}
 
 
 def _written(value: Any, used: dict[str, None]) -> Any:
