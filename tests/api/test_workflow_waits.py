@@ -78,7 +78,8 @@ async def test_only_a_step_that_waits_for_a_signal_takes_one(bench: WorkflowBenc
     await bench.is_under_way("a")
     run_id = await run_of(bench, workflow_id, "a")
     assert "does not wait for one" in (await bench.post(f"/v1/runs/{run_id}/signal", 409))["detail"]
-    assert "only a step" in (await bench.post("/v1/jobs", 422, task="act", signal={}))["detail"]
+    for fields in ({"every": "1h"}, {"delay_seconds": 60}, {"schedule_time": "2040-01-01T00:00:00Z"}):
+        assert "signal" in (await bench.post("/v1/jobs", 422, task="act", signal={}, **fields))["detail"]
 
 
 async def test_what_waits_for_a_signal_can_be_cancelled_and_a_rerun_waits_again(bench: WorkflowBench) -> None:
