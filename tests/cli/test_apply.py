@@ -215,3 +215,41 @@ def test_faults_are_there_for_programs_too(shell: Shell, tmp_path: Path) -> None
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "there is no file in it" in shell.refusal("apply", str(empty), code=2)
+
+
+def test_declared_workflows_recur_or_are_run_once(shell: Shell, tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "workflows.yaml"
+    text = f"""\
+- kind: workflow
+  name: {prefix} nightly
+  every: 1h
+  steps:
+    - {{key: extract, command: "true"}}
+    - {{key: load, command: "true", after: [extract]}}
+    - {{key: tidy, command: "true", teardown: true}}
+- kind: workflow
+  name: {prefix} once
+  steps: [{{key: only, command: "true"}}]
+"""
+    nightly, once = f"{prefix} nightly", f"{prefix} once"
+    file.write_text(text)
+    assert actions(shell.foliot("apply", str(file), "--json")) == {nightly: "create", once: "run"}
+    assert actions(shell.foliot("apply", str(file), "--json")) == {nightly: "unchanged", once: "unchanged"}
+    assert job_of(shell, nightly)["payload"]["steps"][2]["after"] == ["extract", "load"]
+    file.write_text(text.replace('command: "true", after', 'command: "echo", after'))
+    assert actions(shell.foliot("apply", str(file), "--json")) == {nightly: "change", once: "unchanged"}
+    assert job_of(shell, nightly)["payload"]["steps"][1]["command"] == "echo"
+    file.write_text(text.replace("[extract]", "[nothing]"))
+    refused = shell.foliot("apply", str(file))
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert f"{file}:6: steps[1].after" in refused.err
+
+
+def test_a_changed_workflow_is_checked_by_the_server_too(shell: Shell, tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "workflow.json"
+    file.write_text(json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "simulate"}]}))
+    assert actions(shell.foliot("apply", str(file), "--json")) == {prefix: "create"}
+    file.write_text(json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "unheard_of"}]}))
+    refused = shell.foliot("apply", str(file))
+    assert refused.code == 1
+    assert "no worker knows a task named 'unheard_of'" in refused.out

@@ -43,8 +43,8 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     back_pressure = BackPressure(store=store, clock=clock)
     app.include_router(health_router(store=store))
     app.include_router(JobGroupRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
-    app.include_router(RecurringRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
+    app.include_router(RecurringRoutes(store=store, definitions=definitions, body_max_bytes=config.body_max_bytes).router)
     jobs = JobRoutes(
         store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, definitions=definitions, config=config
     )

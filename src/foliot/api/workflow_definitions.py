@@ -23,7 +23,8 @@ class WorkflowDefinitions:
         steps = []
         for index, step in enumerate(check(workflow)):
             try:
-                queue = step.queue or await self._known_tasks.queue_of(step.task_name())
+                declared = await self._known_tasks.queue_of(step.task_name())
+                queue = step.queue or declared
                 if step.task_name() == WORKFLOW_TASK and step.map is None:
                     step = msgspec.structs.replace(step, payload=await self.of_payload(step.payload, depth=depth + 1))
             except Invalid as error:

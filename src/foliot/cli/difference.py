@@ -6,6 +6,7 @@ same set is ever removed, and one with the mark of another set is left to that o
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ import click
 import msgspec
 
 from foliot.api.schemas import recurring
+from foliot.api.workflow_definitions import WORKFLOW_TASK
 from foliot.cli.documents import Declared
 from foliot.cli.tables import Cell, clean, table
 from foliot.clock import SystemClock
@@ -24,8 +26,10 @@ from foliot.model.schedule import Schedule
 from foliot.sdk.client import Client
 
 MARK = "applied_by"
-Action = Literal["create", "change", "replace", "unchanged", "remove", "refuse"]
-COLOURS: Mapping[Action, str] = {"create": "green", "change": "yellow", "replace": "yellow", "remove": "red", "refuse": "red"}
+Action = Literal["create", "change", "replace", "run", "unchanged", "remove", "refuse"]
+COLOURS: Mapping[Action, str] = {
+    "create": "green", "run": "green", "change": "yellow", "replace": "yellow", "remove": "red", "refuse": "red",
+}  # fmt: skip
 DEFAULTS = dict(zip(Schedule.__struct_fields__, Schedule.__struct_defaults__, strict=True))
 Changes = dict[str, tuple[Any, Any]]
 
@@ -69,11 +73,9 @@ def carry_out(client: Client, steps: Sequence[Step]) -> list[Step]:
     done = []
     for step in steps:
         try:
-            _do(client, step)
+            done.append(_do(client, step))
         except FoliotError as error:
             done.append(replace(step, action="refuse", why=error.detail))
-        else:
-            done.append(step)
     return done
 
 
@@ -107,6 +109,8 @@ def _existing(client: Client, name: str) -> Mapping[str, Any] | None:
 
 
 def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy) -> Step:
+    if job.runs_once:
+        return Step(job.name, "run", job, job.fields)
     marked = dict(job.fields) | {"metadata": {**(job.fields.get("metadata") or {}), MARK: policy.set_name}}
     if existing is None:
         return Step(job.name, "create", job, marked)
@@ -123,6 +127,8 @@ def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy) -> 
 def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, Any]) -> Changes:
     made = job.request.new_job(new_id(), queue=existing["queue"], now=SystemClock().now(), calendar=None)
     wanted = msgspec.json.decode(msgspec.json.encode(recurring(made)))
+    if job.request.task == WORKFLOW_TASK == existing["task"]:
+        wanted["payload"] = _with_queues(wanted["payload"], existing["payload"])
     pairs: Changes = {name: (existing[name], wanted[name]) for name in ("task", "priority", "queue", "payload")}
     pairs["metadata"] = (existing["metadata"], metadata)
     # What is not said is the default; and a default that is said is no change.
@@ -130,6 +136,13 @@ def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, 
         before, after = defaults | (existing[group] or {}), defaults | (wanted[group] or {})
         pairs |= {name: (before.get(name), after.get(name)) for name in sorted({*before, *after})}
     return {name: (before, after) for name, (before, after) in pairs.items() if before != after}
+
+
+def _with_queues(wanted: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
+    """Steps that name no queue have the one that the server gave them."""
+    known = {step["key"]: step.get("queue") for step in existing["steps"]}
+    steps = [step if known.get(step["key"]) is None else {"queue": known[step["key"]], **step} for step in wanted["steps"]]
+    return {**wanted, "steps": steps}
 
 
 def _patch(changes: Changes) -> dict[str, Any]:
@@ -140,8 +153,12 @@ def _patch(changes: Changes) -> dict[str, Any]:
     return fields
 
 
-def _do(client: Client, step: Step) -> None:
+def _do(client: Client, step: Step) -> Step:
     match step.action:
+        case "run":
+            # The same workflow is not run twice, unless it is changed, or a day has passed.
+            made = client.create_workflow({**step.fields, "idempotency_key": _key(step.fields)}).document
+            return step if made["created"] else replace(step, action="unchanged", why=f"it was run as {made['id']}")
         case "create":
             client.create_job(step.fields)
         case "change":
@@ -153,6 +170,11 @@ def _do(client: Client, step: Step) -> None:
             client.delete_job(step.name)
         case "unchanged" | "refuse":
             pass
+    return step
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    return f"apply:{hashlib.sha256(msgspec.json.encode(fields, order='deterministic')).hexdigest()}"
 
 
 def _place(step: Step) -> str:
@@ -162,6 +184,8 @@ def _place(step: Step) -> str:
 def _said(step: Step) -> str:
     if step.why:
         return step.why
+    if step.action == "run":
+        return f"once: a workflow of {len(step.fields['steps'])} steps"
     if step.action == "create":
         return _summary(step.fields)
     shown = {name: pair for name, pair in step.changes.items() if name != "metadata" or not _is_mark_alone(pair)}

@@ -1,6 +1,7 @@
 """Files that declare jobs: YAML or JSON, one or many documents each, and for whatever is wrong with one the file, the line and the field.
 
-A document is an object, or a list of objects. Each has a `kind`; without one it is a `job`: the fields of `POST /v1/jobs`.
+A document is an object, or a list of objects. Each has a `kind`; without one it is a `job`: the fields of `POST /v1/jobs`. A `workflow` has
+those of `POST /v1/workflows`; without a schedule it is run once.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import msgspec
 import yaml
 
 from foliot.api.bodies import decode
+from foliot.api.routes.workflows import WorkflowRequest
 from foliot.api.schemas import JobRequest
+from foliot.api.workflow_definitions import WORKFLOW_TASK
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
 from foliot.model.ids import new_id
+from foliot.model.workflow import check
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"
@@ -31,6 +35,7 @@ NOT_DECLARABLE = {"max_runs": "counts down while the job runs; use end_at", "ide
 STEPS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 MERGE = "tag:yaml.org,2002:merge"
 job_decoder = msgspec.json.Decoder(JobRequest)
+workflow_decoder = msgspec.json.Decoder(WorkflowRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class Declared:
     fields: Mapping[str, Any]
     """Those of the API."""
     request: JobRequest
+    runs_once: bool = False
+    """It is no recurring job, but a workflow that is run when it is applied."""
 
 
 def read_files(paths: Sequence[str]) -> list[Declared]:
@@ -92,7 +99,19 @@ def declared_job(fields: Mapping[str, Any], file: str, line: int) -> Declared:
     return Declared(request.name, file, line, dict(fields), request)
 
 
-KINDS: Mapping[str, Callable[[Mapping[str, Any], str, int], Declared]] = {DEFAULT_KIND: declared_job}
+def declared_workflow(fields: Mapping[str, Any], file: str, line: int) -> Declared:
+    """Raises `Invalid`, as the server would, for fields that make no workflow."""
+    asked = decode(msgspec.json.encode(fields), workflow_decoder)
+    definition = msgspec.structs.replace(asked.definition(), steps=check(asked.definition()))
+    if asked.name is None:
+        raise Invalid("name: a declared workflow needs one: it is how it is found again", field="name")
+    if not asked.is_recurring:
+        return Declared(asked.name, file, line, dict(fields), asked, runs_once=True)
+    rest = {name: value for name, value in fields.items() if name not in ("steps", "on_failure")}
+    return declared_job(rest | {"task": WORKFLOW_TASK, "payload": msgspec.to_builtins(definition)}, file, line)
+
+
+KINDS: Mapping[str, Callable[[Mapping[str, Any], str, int], Declared]] = {DEFAULT_KIND: declared_job, "workflow": declared_workflow}
 """What reads a document of each kind."""
 
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
+from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
@@ -42,8 +43,9 @@ backfill_decoder = msgspec.json.Decoder(BackfillRequest)
 
 
 class RecurringRoutes:
-    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+    def __init__(self, *, store: Store, definitions: WorkflowDefinitions, body_max_bytes: int) -> None:
         self._store = store
+        self._definitions = definitions
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["recurring jobs"])
@@ -80,6 +82,8 @@ class RecurringRoutes:
         asked = decode(body, request_decoder)
         for _ in range(CHANGE_ATTEMPTS):
             job = await self._find(reference)
+            if job.task == WORKFLOW_TASK and "payload" in given:
+                asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(asked.payload))
             now = await self._jobs.database_now()
             unchanged, first_missed, last_missed = resumed(job, now)
             calendar = await calendar_named(self._store, asked.calendar) if "calendar" in given else None
