@@ -58,7 +58,9 @@ class Meddler:
                 continue
             rows = await self._sql("select id from foliot.runs where parent_id = $1 order by random() limit 1", workflow_id)
             if rows and what == "expire":
-                await self._sql("update foliot.runs set expires_at = now() - interval '1 second' where id = $1 and started_at is null", rows[0][0])
+                await self._sql(
+                    "update foliot.runs set expires_at = now() - interval '1 second' where id = $1 and started_at is null", rows[0][0]
+                )
                 await self._store.runs.expire_runs(100)
             elif rows:
                 answer = await self._client.post(f"/v1/runs/{rows[0][0]}/{'signal' if what == 'signal' else 'cancel'}")
@@ -66,9 +68,7 @@ class Meddler:
 
 
 @pytest.mark.timeout(60 + WORKFLOWS)
-async def test_meddling_leaves_nothing_stuck_and_nothing_doubled(
-    store: Store, sql: Any, client: httpx.AsyncClient, app: Any
-) -> None:
+async def test_meddling_leaves_nothing_stuck_and_nothing_doubled(store: Store, sql: Any, client: httpx.AsyncClient, app: Any) -> None:
     print(f"RACE_SEED={SEED}")  # noqa: T201
     chance = random.Random(SEED)
     drawn = [draw(chance, most=30) for _ in range(WORKFLOWS)]

@@ -185,7 +185,9 @@ async def test_a_workflow_inside_a_workflow_ends_it_as_a_step_does(bench: Workfl
 async def test_a_cancel_reaches_what_is_nested_however_deep(bench: WorkflowBench) -> None:
     bench.holding = {"deep", "m0", "m1"}
     inner = nested("middle", act("deep"), act("never", "deep"), act("clean", teardown=True))
-    workflow_id = await bench.create(nested("outer", inner), act("m", map={"range": {"stop": 5}, "max_concurrency": 2}), act("after", "outer", "m"))
+    workflow_id = await bench.create(
+        nested("outer", inner), act("m", map={"range": {"stop": 5}, "max_concurrency": 2}), act("after", "outer", "m")
+    )
     await bench.is_under_way("deep", "m0", "m1")
     await bench.post(f"/v1/workflows/{workflow_id}/cancel")
     shown = await bench.ended(workflow_id)
@@ -206,7 +208,9 @@ async def test_a_single_step_that_is_cancelled_counts_as_failed(bench: WorkflowB
 async def test_a_large_workflow_is_accepted_within_seconds(bench: WorkflowBench, client: httpx.AsyncClient, sql: Any) -> None:
     """Ten thousand in less than two seconds is what is promised; a machine that is busy with other tests may take its time."""
     loop = asyncio.get_running_loop()
-    steps = [{"key": f"s{n}", "task": "shell", "queue": "nobody", "command": "true", "after": [f"s{n - 1}"] if n else []} for n in range(10_000)]
+    steps = [
+        {"key": f"s{n}", "task": "shell", "queue": "nobody", "command": "true", "after": [f"s{n - 1}"] if n else []} for n in range(10_000)
+    ]
     began = loop.time()
     answer = await client.post("/v1/workflows", json={"steps": steps})
     took = loop.time() - began

@@ -103,7 +103,9 @@ async def test_a_map_may_wait_for_a_signal(bench: WorkflowBench) -> None:
 async def test_a_delay_counts_from_when_the_step_is_let_go(bench: WorkflowBench, sql: Any) -> None:
     workflow_id = await bench.create(act("first", delay_seconds=0.3), act("second", "first", delay_seconds=0.4))
     assert (await bench.ended(workflow_id))["state"] == "succeeded"
-    rows = await sql.fetch("select step, created_at, started_at, finished_at from foliot.history where parent_id = $1 order by step", workflow_id)
+    rows = await sql.fetch(
+        "select step, created_at, started_at, finished_at from foliot.history where parent_id = $1 order by step", workflow_id
+    )
     first, second = rows
     assert (first["started_at"] - first["created_at"]).total_seconds() >= 0.3
     assert (second["started_at"] - first["finished_at"]).total_seconds() >= 0.4

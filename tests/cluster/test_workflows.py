@@ -73,7 +73,9 @@ async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_say
 
 async def is_busy(sql: Any, worker_id: str) -> bool:
     running = await sql.fetchval("select count(*) from foliot.runs where state = 'running' and worker_id = $1", worker_id)
-    return running >= BUSY or not await sql.fetchval("select exists (select from foliot.runs where state in ('ready', 'waiting', 'scheduled'))")
+    return running >= BUSY or not await sql.fetchval(
+        "select exists (select from foliot.runs where state in ('ready', 'waiting', 'scheduled'))"
+    )
 
 
 async def nothing_left(store: Store, sql: Any) -> bool:

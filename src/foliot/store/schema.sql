@@ -131,6 +131,8 @@ CREATE FUNCTION foliot.rule_verdict(rule text, unmet bigint, succeeded bigint, f
 
 CREATE FUNCTION foliot.settle() RETURNS trigger
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     at timestamptz;
@@ -216,18 +218,26 @@ begin
             end,
             rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
         from decided d
-        where r.id = d.id and d.verdict is distinct from 'skip'
+        where r.id = any (array(select id from decided where verdict is distinct from 'skip')) and r.id = d.id
     ), doomed as (
         select id, rule, blame, met_skipped from decided where verdict = 'skip'
         union
+        -- From one to the next by its index, and in no other order, or a long chain takes its length to the square.
         select r.id, r.rule, doomed.blame, 1::bigint
-        from doomed join foliot.dependencies e on e.upstream_id = doomed.id join foliot.runs r on r.id = e.run_id
-        where r.state = 'waiting' and not exists (select from decided d where d.id = r.id)
-            and foliot.rule_verdict(r.rule, r.unmet - 1, r.met_succeeded, r.met_failed, r.met_skipped + 1) = 'skip'
-    ), reasons as (
+        from doomed
+        cross join lateral (select e.run_id from foliot.dependencies e where e.upstream_id = doomed.id offset 0) as e
+        cross join lateral (
+            select r.id, r.rule from foliot.runs r
+            where r.id = e.run_id and r.state = 'waiting'
+                and foliot.rule_verdict(r.rule, r.unmet - 1, r.met_succeeded, r.met_failed, r.met_skipped + 1) = 'skip'
+            offset 0
+        ) as r
+        where not exists (select from decided d where d.id = r.id)
+    ), reasons as materialized (
         select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed order by id, blame
     ), closed as (
-        delete from foliot.runs r using reasons d where r.id = d.id and r.state = 'waiting'
+        delete from foliot.runs r using reasons d
+        where r.id = any (array(select id from reasons)) and r.id = d.id and r.state = 'waiting'
         returning r.*, d.error, d.blame as culprit
     ), kept as (
         insert into foliot.history (
