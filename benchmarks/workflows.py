@@ -25,8 +25,8 @@ from foliot.model.run import NewRun
 from foliot.model.workflow import Workflow, check, plan
 from foliot.store.store import Store, open_store
 
-WINDOW = 500
-"""A step waits for two of so many before it."""
+LAYER = 1000
+"""So many steps wait for two of as many before them: what is measured is what a step costs, not how long a chain takes."""
 SPAN = "select count(*), extract(epoch from max(finished_at) - min(started_at))::float8 from foliot.history where task = 'noop'"
 CHECKSUM = """
 select count(*), count(distinct step), coalesce(sum((payload ->> 'item')::bigint), 0)::bigint
@@ -78,7 +78,7 @@ async def drain_steps(url: str, *, jobs: int, slots: int) -> dict[str, float]:
             "task": "noop",
             "queue": "default",
             "payload": payload,
-            "after": [f"s{before}" for before in chance.sample(range(max(0, number - WINDOW), number), min(2, number))],
+            "after": [f"s{number - number % LAYER - before}" for before in chance.sample(range(1, LAYER + 1), 2 * (number >= LAYER))],
         }
         for number in range(jobs)
     ]
@@ -104,8 +104,7 @@ async def _drained(url: str, session: Any, jobs: int, slots: int) -> float:
     """Runs a second of one worker process, from the first start to the last end."""
     await session.execute("vacuum analyze foliot.runs")
     async with foliot(url, ["worker", "benchmarks.tasks:app", "--queue", f"default={slots}"]):
-        while await session.fetchval("select exists (select from foliot.runs)"):
-            await asyncio.sleep(0.05)
+        await _until(session, "select not exists (select from foliot.runs)")
         done, seconds = await session.fetchrow(SPAN)
     if done != jobs:
         raise RuntimeError(f"{done} runs in history of {jobs} jobs")
@@ -153,14 +152,15 @@ async def _watched(session: Any, workflow_id: UUID, processes: list[psutil.Proce
 
 async def _cancelled(store: Store, session: Any, definition: dict[str, Any]) -> float:
     workflow_id, _ = await insert(store, definition)
-    while not await session.fetchval(
-        "select exists (select from foliot.parents where kind = 'map' and succeeded > 5000 and finished_at is null)"
-    ):
-        await asyncio.sleep(0.02)
+    await _until(session, "select exists (select from foliot.parents where kind = 'map' and succeeded > 5000 and finished_at is null)")
     began = SystemClock().monotonic()
     await store.runs.mark_cancelled([workflow_id], "enough", is_forced=False)
     while await store.end_cancelled():
         pass
-    while not await session.fetchval("select exists (select from foliot.history where id = $1)", workflow_id):
-        await asyncio.sleep(0.02)
+    await _until(session, "select exists (select from foliot.history where id = $1)", workflow_id)
     return SystemClock().monotonic() - began
+
+
+async def _until(session: Any, question: str, *arguments: object) -> None:
+    while not await session.fetchval(question, *arguments):  # noqa: ASYNC110
+        await asyncio.sleep(0.02)

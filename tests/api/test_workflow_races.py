@@ -1,5 +1,7 @@
-"""Everything at once: steps that end, are cancelled, expire and are signalled, workflows that are cancelled and run again. Nothing is stuck,
-nothing is doubled, what has ended stays as it is, and nobody waits in a circle."""
+"""Everything at once: steps that end, are cancelled, expire and are signalled, workflows that are cancelled and run again.
+
+Nothing is stuck, nothing is doubled, what has ended stays as it is, and nobody waits in a circle.
+"""
 
 from __future__ import annotations
 

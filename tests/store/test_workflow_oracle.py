@@ -37,7 +37,7 @@ async def deadlocks(sql: Any) -> int:
 
 @pytest.mark.timeout(60 + WORKFLOWS // 5)
 async def test_random_workflows_end_as_the_oracle_says(store: Store, sql: Any) -> None:
-    print(f"ORACLE_SEED={SEED}")
+    print(f"ORACLE_SEED={SEED}")  # noqa: T201
     chance = random.Random(SEED)
     drawn: dict[UUID, Drawn] = {}
     async with Claimers(store, chance) as claimers:

@@ -1,4 +1,4 @@
-"""Random workflows, and claimers that take them through the store without worker processes: late, out of order, in batches, some of them lost."""
+"""Random workflows, and claimers that take them through the store without worker processes: late, out of order, in batches, some lost."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Seen:
 
 def may_run(rule: str, ends: Sequence[str]) -> bool:
     """Whether a step runs, once all that it waits for has ended."""
-    failed, skipped = any(end in FAILING for end in ends), "skipped" in ends
+    failed = any(end in FAILING for end in ends)
     match rule:
         case "all_success":
             return all(end == "succeeded" for end in ends)
@@ -53,7 +53,7 @@ def may_run(rule: str, ends: Sequence[str]) -> bool:
             return not ends or (not failed and "succeeded" in ends)
         case "all_done" | "always":
             return True
-    raise ValueError(f"no such rule: {rule}, {skipped}")
+    raise ValueError(f"no such rule: {rule}")
 
 
 def foretell(steps: Iterable[Given]) -> dict[str, str]:
@@ -82,22 +82,26 @@ def complaints(steps: Sequence[Given], seen: Mapping[str, Seen], *, fails_fast: 
     if not was_meddled_with and not (fails_fast and "failed" in foretold.values()):
         yield from (f"{key}: {seen[key].state} and not {end}" for key, end in foretold.items() if seen[key].state != end)
     first_failure = min((end.finished_at for end in seen.values() if end.state == "failed"), default=None)
-    for key, step in given.items():
-        found, before = seen[key], {name: seen[name] for name in step.after}
+    for step in steps:
+        found, before = seen[step.key], {name: seen[name] for name in step.after}
         is_cut_short = found.state == "cancelled" and step.outcome != "cancelled"
         if found.state not in (step.outcome, "skipped", "cancelled"):
-            yield f"{key}: {found.state}, and if it runs it is {step.outcome}"
+            yield f"{step.key}: {found.state}, and if it runs it is {step.outcome}"
         if not is_cut_short and may_run(step.rule, [end.state for end in before.values()]) != (found.state != "skipped"):
-            yield f"{key}: {found.state} by {step.rule} after {[(name, end.state) for name, end in before.items()]}"
+            yield f"{step.key}: {found.state} by {step.rule} after {[(name, end.state) for name, end in before.items()]}"
         if is_cut_short and not was_meddled_with:
-            if step.rule == "always" or not fails_fast:
-                yield f"{key}: cancelled, and nobody may have done that"
-            elif first_failure is None or first_failure > found.finished_at:
-                yield f"{key}: cancelled before anything had failed"
+            yield from _wrong_cut(step, found, first_failure if fails_fast else None)
         if found.state in ("succeeded", "failed") and not _is_in_order(step.rule, found, list(before.values())):
-            yield f"{key}: started at {found.started_at}, before what {step.rule} needs of {before}"
+            yield f"{step.key}: started at {found.started_at}, before what {step.rule} needs of {before}"
         if found.state == "skipped":
-            yield from _wrong_reason(key, given, seen)
+            yield from _wrong_reason(step.key, given, seen)
+
+
+def _wrong_cut(step: Given, found: Seen, first_failure: datetime | None) -> Iterator[str]:
+    if step.rule == "always":
+        yield f"{step.key}: cancelled, and it always runs"
+    elif first_failure is None or first_failure > found.finished_at:
+        yield f"{step.key}: cancelled before anything had failed, or although it does not matter"
 
 
 def _is_in_order(rule: str, found: Seen, before: Sequence[Seen]) -> bool:

@@ -25,7 +25,7 @@ from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.raised import raised
 from foliot.worker.live_output import LiveOutput
-from foliot.worker.upstream import Refused
+from foliot.worker.upstream import REFERENCE, Refused
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
@@ -41,6 +41,8 @@ class KnownTask:
 
     executor: Executor
     options: RunOptions
+    asks_for_context: bool = True
+    """Otherwise it can't see what came before it, and that is read only if its payload points at it."""
 
 
 class Running:
@@ -156,6 +158,12 @@ class Attempts:
         self.left_running -= 1
         self._free[queue] += 1
 
+    def _is_told(self, running: Running) -> bool:
+        """Whether the attempt may use what came before it; a signal may also say that it must not begin."""
+        claim = running.claim
+        is_asked_for = self._tasks[claim.task].asks_for_context or running.options.signal is not None
+        return is_asked_for or (claim.payload is not None and REFERENCE in claim.payload)
+
     def _stop(self, running: Running, why: Ending) -> None:
         if running.stopped_by is None:
             running.stopped_by = why
@@ -166,7 +174,7 @@ class Attempts:
         claim = running.claim
         try:
             payload = decode_payload(claim.payload) if claim.payload else {}
-            if claim.has_upstream and self._provide is not None:
+            if claim.has_upstream and self._provide is not None and self._is_told(running):
                 payload = await self._provide(running.context, running.options, payload)
             return await executor(payload, running.context)
         except asyncio.CancelledError:

@@ -44,7 +44,7 @@ from foliot.worker.executors.expanding import map_items, wait, workflow
 from foliot.worker.executors.guard import Guard
 from foliot.worker.executors.http import http
 from foliot.worker.executors.processes import ProcessPool, in_a_process
-from foliot.worker.executors.python import in_a_thread, on_the_loop
+from foliot.worker.executors.python import asks_for_context, in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
@@ -187,7 +187,7 @@ class WorkerNode:
                 executor = on_the_loop(task.function, result_max_bytes=limit)
             else:
                 executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)
-            known[task.name] = KnownTask(executor, task.options.or_else(defaults))
+            known[task.name] = KnownTask(executor, task.options.or_else(defaults), asks_for_context(task.function))
         return known
 
     async def _register(self) -> None:
