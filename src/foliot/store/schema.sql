@@ -213,8 +213,6 @@ CREATE FUNCTION foliot.rule_verdict(rule text, unmet bigint, succeeded bigint, f
 
 CREATE FUNCTION foliot.settle() RETURNS trigger
     LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     at timestamptz;
