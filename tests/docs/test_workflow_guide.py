@@ -18,7 +18,7 @@ WORKFLOWS = (ROOT / "docs" / "workflows.md").read_text()
 
 async def test_following_the_guide_to_workflows_works(tmp_path: Path) -> None:
     outputs = [output for output in await followed(WORKFLOWS, tmp_path) if output]
-    curl, python, data, mended, tiles, release, nightly = outputs
+    curl, python, data, mended, tiles, release, nightly, depending = outputs
     assert '"name":"by curl","status":"completed"' in curl
     assert "{'loaded': 3, 'day': '2026-11-16'}\n['cat.png at 100', 'dog.png at 100']\ncompleted {" in python
     assert data.rstrip().endswith('{"count":{"lines":42}}')
@@ -31,6 +31,7 @@ async def test_following_the_guide_to_workflows_works(tmp_path: Path) -> None:
     assert len(re.findall(r"^[0-9a-f-]{36} +completed +resize", tiles, re.MULTILINE)) == 3
     assert re.search(r"publish +completed", release)
     assert re.search(r"completed +nightly +2 of 2", nightly)
+    assert re.search(r"^run is waiting: waits for 1 of those before it by the rule all_success", depending)
 
 
 def test_every_rule_is_in_the_guide() -> None:
