@@ -205,12 +205,12 @@ async def test_a_zombie_can_not_write_over_a_newer_attempt(store: Store, sql: An
     let_go = asyncio.Event()
 
     @app.task
-    async def wait() -> str:
+    async def linger() -> str:
         await let_go.wait()
         return "zombie"
 
     async with worker_node(store, app):
-        run = await submit(store, "wait")
+        run = await submit(store, "linger")
         await until(lambda: _is_running(store, run.id))
         await sql.execute("update foliot.runs set token = token + 1, worker_id = $1", new_id())
         with events.expect(StaleWritesRefused) as refused:

@@ -261,7 +261,7 @@ begin
         from met group by run_id
     ), locked as materialized (
         -- Without a counter, it waits for its own children.
-        select * from foliot.runs
+        select id, rule, options, signal, due_at, delay_seconds, rank, unmet, met_succeeded, met_failed, met_skipped, blame from foliot.runs
         where id = any (array(select run_id from counted)) and state = 'waiting' and unmet is not null
         order by id for update
     ), tallied as (
@@ -295,7 +295,7 @@ begin
             end,
             rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
         from decided d
-        where r.id = any (array(select id from decided where verdict is distinct from 'skip')) and r.id = d.id
+        where r.id = d.id and d.verdict is distinct from 'skip'
     ), doomed as (
         select id, rule, blame, met_skipped from decided where verdict = 'skip'
         union
@@ -926,11 +926,9 @@ ALTER TABLE ONLY foliot.workers
 
 CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
 
-CREATE INDEX dependencies_run ON foliot.dependencies USING btree (run_id);
-
 CREATE INDEX dependencies_upstream ON foliot.dependencies USING btree (upstream_id);
 
-CREATE INDEX history_children ON ONLY foliot.history USING btree (parent_id, step) WHERE (parent_id IS NOT NULL);
+CREATE INDEX history_children ON ONLY foliot.history USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 
 CREATE INDEX history_dead ON ONLY foliot.history USING btree (finished_at, id) WHERE (state = 'failed'::text);
 
@@ -986,7 +984,7 @@ CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = '
 
 CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (unique_key IS NOT NULL);
 
-CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE (state = 'waiting'::text);
+CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE ((state = 'waiting'::text) AND (parent_id IS NULL));
 
 CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (concurrency_key, rank) WHERE (held_by = 'limit'::text);
 

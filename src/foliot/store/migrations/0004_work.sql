@@ -30,7 +30,6 @@ alter table foliot.history
 -- Failed runs are few, and asked for in two orders: as dead letters by when they failed, among all runs by id.
 create index history_dead on foliot.history (finished_at, id) where state = 'failed';
 create index history_failed on foliot.history (id) where state = 'failed';
-create index runs_waiting on foliot.runs (id) where state = 'waiting';
 
 -- Live and finished runs side by side, as lists show them.
 create view foliot.all_runs as

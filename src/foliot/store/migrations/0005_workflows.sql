@@ -33,7 +33,9 @@ alter table foliot.history
     add column has_dependents boolean;
 
 create index runs_children on foliot.runs (parent_id) where parent_id is not null;
-create index history_children on foliot.history (parent_id, step) where parent_id is not null;
+create index history_children on foliot.history (parent_id) where parent_id is not null;
+-- Those that wait and are no steps: steps are found by their parents.
+create index runs_waiting on foliot.runs (id) where state = 'waiting' and parent_id is null;
 create index runs_awaiting_signal on foliot.runs (due_at) where held_by = 'signal';
 
 create table foliot.dependencies (
@@ -41,7 +43,6 @@ create table foliot.dependencies (
     run_id uuid not null
 );
 create index dependencies_upstream on foliot.dependencies (upstream_id);
-create index dependencies_run on foliot.dependencies (run_id);
 
 -- `root_id`: the outermost parent around it, or itself. `run_id`: its latest run. `stop`: what its children are told when they are to end.
 create table foliot.parents (
@@ -124,7 +125,7 @@ begin
         from met group by run_id
     ), locked as materialized (
         -- Without a counter, it waits for its own children.
-        select * from foliot.runs
+        select id, rule, options, signal, due_at, delay_seconds, rank, unmet, met_succeeded, met_failed, met_skipped, blame from foliot.runs
         where id = any (array(select run_id from counted)) and state = 'waiting' and unmet is not null
         order by id for update
     ), tallied as (
@@ -158,7 +159,7 @@ begin
             end,
             rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
         from decided d
-        where r.id = any (array(select id from decided where verdict is distinct from 'skip')) and r.id = d.id
+        where r.id = d.id and d.verdict is distinct from 'skip'
     ), doomed as (
         select id, rule, blame, met_skipped from decided where verdict = 'skip'
         union

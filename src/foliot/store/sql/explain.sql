@@ -12,7 +12,7 @@ where r.id = $1::uuid
 -- What it still waits for: live runs, and jobs of which it is not known yet which run it will be.
 (
     select u.id, coalesce(u.step, u.name, u.id::text), u.state, u.created_at
-    from foliot.dependencies d join foliot.runs u on u.id = d.upstream_id where d.run_id = $1::uuid order by u.id limit $2::bigint
+    from foliot.runs r join foliot.runs u on u.id = any (r.upstream) where r.id = $1::uuid order by u.id limit $2::bigint
 )
 union all
 (

@@ -299,15 +299,21 @@ returning upstream
 -- What should not be there at any instant: dependents that count other upstreams than they have, or whose rule has been decided; runs that
 -- wait for nothing; parents that count other children than they have, or none and have not ended, or whose run is gone; children of a
 -- parent that has ended. Looked for now and then; anything found is a fault of ours.
-select 'dependent', r.id from foliot.runs r
-where r.state = 'waiting' and r.unmet is not null and (
-    r.unmet <> (select count(*) from foliot.dependencies d join foliot.runs u on u.id = d.upstream_id where d.run_id = r.id)
-        + (select count(*) from foliot.links l where l.run_id = r.id)
-    or foliot.rule_verdict(r.rule, r.unmet, r.met_succeeded, r.met_failed, r.met_skipped) is not null
+with waiting as materialized (
+    select * from foliot.runs where state = 'waiting' and parent_id is null
+    union all
+    select * from foliot.runs where state = 'waiting' and parent_id is not null
+), arrows as materialized (
+    select d.run_id, count(*) as number from foliot.dependencies d join foliot.runs u on u.id = d.upstream_id group by d.run_id
+)
+select 'dependent', w.id from waiting w left join arrows a on a.run_id = w.id
+where w.unmet is not null and (
+    w.unmet <> coalesce(a.number, 0) + (select count(*) from foliot.links l where l.run_id = w.id)
+    or foliot.rule_verdict(w.rule, w.unmet, w.met_succeeded, w.met_failed, w.met_skipped) is not null
 )
 union all
-select 'waiting', r.id from foliot.runs r
-where r.state = 'waiting' and r.unmet is null and not exists (select from foliot.parents p where p.run_id = r.id and p.finished_at is null)
+select 'waiting', w.id from waiting w
+where w.unmet is null and not exists (select from foliot.parents p where p.run_id = w.id and p.finished_at is null)
 union all
 select 'parent', p.id from foliot.parents p
 where p.finished_at is null and (
