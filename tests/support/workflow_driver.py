@@ -18,6 +18,7 @@ from foliot.model.states import RunState
 from foliot.model.workflow import Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
+from foliot.store.workflows import Before
 from foliot.worker.executors.expanding import map_items, workflow
 from foliot.worker.upstream import UPSTREAM_MAX_BYTES, provided
 from tests.support.workflow_oracle import Given, Seen
@@ -171,7 +172,7 @@ class Claimers:
         payload = msgspec.json.decode(claim.payload) if claim.payload else {}
         if claim.has_upstream:
             before = await self._store.workflows.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
-            payload = provided(before[claim.run_id], context, NO_OPTIONS, payload)
+            payload = provided(before.get(claim.run_id, Before()), context, NO_OPTIONS, payload)
         known = {
             "map": map_items(self._store, lambda: worker_id, aging_seconds=300),
             "workflow": workflow(self._store, lambda: worker_id),
