@@ -48,7 +48,7 @@ JOB_FIELDS = ("task", "job_type", "command", "payload", "signal")
 # How many parents a page looks at: each costs a look at its run.
 SCAN_MAX = 2_000
 LAST_ID = UUID(int=(1 << 128) - 1)
-DELAYED_BY = ("delay_seconds", "schedule_time", "schedule", "unique", "expires_at")
+DELAYED_BY = ("delay_seconds", "schedule_time", "schedule", "unique", "expires_at", "dependencies")
 
 
 class WorkflowRequest(JobRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):

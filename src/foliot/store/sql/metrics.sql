@@ -17,7 +17,15 @@ select kind, count(*) from (
     union all
     (select case when job_id is null then 'now' else 'recurring' end from foliot.runs where state = 'held' limit $1::bigint)
     union all
-    (select case when job_id is null then 'now' else 'recurring' end from foliot.runs where state = 'waiting' limit $1::bigint)
+    (
+        select case when job_id is null then 'now' else 'recurring' end from foliot.runs
+        where state = 'waiting' and parent_id is null limit $1::bigint
+    )
+    union all
+    (
+        select case when job_id is null then 'now' else 'recurring' end from foliot.runs
+        where state = 'waiting' and parent_id is not null limit $1::bigint
+    )
     union all
     (select case when job_id is null then 'later' else 'recurring' end from foliot.runs where state = 'scheduled' limit $1::bigint)
 ) as found
