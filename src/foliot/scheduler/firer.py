@@ -147,15 +147,21 @@ class Resumer(Service):
 
     async def run_once(self) -> float:
         jobs, epochs = self._store.jobs, self._shards.epochs
-        if closed := await self._store.end_cancelled():
+        in_use = await jobs.waits_in_use()
+        if in_use.cancels and (closed := await self._store.end_cancelled()):
             self.events.emit(RunsCancelled(closed))
-        if await jobs.link_runs(LINK_BATCH):
+        if in_use.links and await jobs.link_runs(LINK_BATCH):
             self._store.hints.send([ALL_QUEUES_TOPIC])
-        if epochs:
+        if in_use.overlaps and epochs:
             self._store.hints.send(await jobs.release_held(self._shards.scheduler_id, epochs))
-            for job_id in await jobs.jobs_to_resume():
-                job, now = await jobs.get_job(job_id, ""), await jobs.database_now()
-                # It may have been resumed meanwhile, and paused anew.
-                if job is not None and job.paused_until is not None and job.paused_until <= now:
-                    await jobs.resume_job(*resumed(job, now))
+        if in_use.pauses and epochs:
+            await self._resume_jobs()
         return LONGEST_WAIT_SECONDS
+
+    async def _resume_jobs(self) -> None:
+        jobs = self._store.jobs
+        for job_id in await jobs.jobs_to_resume():
+            job, now = await jobs.get_job(job_id, ""), await jobs.database_now()
+            # It may have been resumed meanwhile, and paused anew.
+            if job is not None and job.paused_until is not None and job.paused_until <= now:
+                await jobs.resume_job(*resumed(job, now))

@@ -43,6 +43,16 @@ def decode_schedule(text: str) -> Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitsInUse:
+    """What there is to look after beside what is due."""
+
+    cancels: bool = False
+    links: bool = False
+    overlaps: bool = False
+    pauses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Firing:
     """What becomes of one due job: where its cursor goes, and the tick that becomes a run, if one does."""
 
@@ -118,6 +128,10 @@ class Jobs:
     async def dependent_jobs(self, job_id: UUID) -> list[str]:
         """The names of jobs that wait for this one, some of them."""
         return [row[0] for row in await self._database.fetch(self._queries["dependent_jobs"], job_id)]
+
+    async def waits_in_use(self) -> WaitsInUse:
+        row = await self._database.fetch_row(self._queries["waits_in_use"], self._database.clock.sql_now())
+        return WaitsInUse(*row) if row else WaitsInUse()
 
     async def link_runs(self, limit: int) -> int:
         """The number of runs that were tied to one that they wait for."""

@@ -974,6 +974,8 @@ CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id
 
 CREATE INDEX runs_of_key ON foliot.runs USING btree (concurrency_key) WHERE ((concurrency_key IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text])));
 
+CREATE INDEX runs_overlapping ON foliot.runs USING btree (job_id) WHERE (held_by = 'overlap'::text);
+
 CREATE INDEX runs_parked ON foliot.runs USING btree (queue, task, rank) WHERE (held_by = ANY (ARRAY['pause'::text, 'circuit'::text, 'no_worker'::text]));
 
 CREATE INDEX runs_ready ON foliot.runs USING btree (queue, rank) WHERE (state = 'ready'::text);

@@ -5,3 +5,6 @@ create index runs_parked on foliot.runs (queue, task, rank) where held_by in ('p
 
 -- Functions that go on after their attempts have ended, each in a slot of its own.
 alter table foliot.workers add column left_running bigint not null default 0;
+
+-- Those that wait for the run before them, however many limits hold others.
+create index runs_overlapping on foliot.runs (job_id) where held_by = 'overlap';

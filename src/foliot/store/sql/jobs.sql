@@ -149,6 +149,13 @@ set next_at = $4::timestamptz, fire_at = case when fire_at is not null then $5::
 where id = $1::uuid and version = $2::bigint and next_at is not distinct from $3::timestamptz
 returning true
 
+-- name: waits_in_use
+-- Whether a run was asked to end, one waits to be tied to another, one is held for the one before it, or a pause is over: asked often, and
+-- mostly answered with no.
+select exists (select from foliot.runs where cancel is not null) or exists (select from foliot.parents where stop is not null and finished_at is null),
+    exists (select from foliot.links), exists (select from foliot.runs where held_by = 'overlap'),
+    exists (select from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock_timestamp()))
+
 -- name: jobs_to_resume
 -- Paused until an instant that has come.
 select id from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock_timestamp()) limit 1000
