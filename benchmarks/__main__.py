@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import drain, raw_sql, recurring
+from benchmarks import drain, raw_sql, recurring, workflows
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.embedded import EmbeddedPostgres
@@ -36,6 +36,22 @@ async def run(url: str, options: argparse.Namespace) -> None:
         await drain_beside_raw_sql(url, options.jobs, options.slots)
     if options.only in ("all", "time"):
         await recurring_jobs(url, options.stored)
+    if options.only in ("all", "steps"):
+        await steps_beside_jobs(url, min(options.jobs, 10_000), options.slots)
+    if options.only in ("all", "map"):
+        await map_over(url, options.items, options.slots)
+
+
+async def steps_beside_jobs(url: str, jobs: int, slots: int) -> None:
+    found = await workflows.drain_steps(url, jobs=jobs, slots=slots)
+    say("steps", jobs=jobs, slots=slots, **_rounded(found))
+    print(f"a workflow of {jobs:,} steps, two arrows each, beside as many plain jobs: a step costs {found['ratio']:.2f} times a job\n")
+
+
+async def map_over(url: str, items: int, slots: int) -> None:
+    found = await workflows.map_items(url, items=items, slots=slots)
+    say("map", slots=slots, **_rounded(found))
+    print(f"a map over {items:,} items, each done once: " + ", ".join(f"{n.replace('_', ' ')} {v:,.2f}" for n, v in found.items()) + "\n")
 
 
 async def drain_beside_raw_sql(url: str, jobs: int, slots: int) -> None:
@@ -90,7 +106,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--slots", type=int, default=1000, help="attempts the worker runs at once")
-    parser.add_argument("--only", choices=("all", "drain", "time"), default="all")
+    parser.add_argument("--only", choices=("all", "drain", "time", "steps", "map"), default="all")
+    parser.add_argument("--items", type=int, default=1_000_000, help="of the map")
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one")
     parser.add_argument("--stored", type=int, default=1_000_000, help="jobs in the table that are not due")
     uvloop.run(main(parser.parse_args()))

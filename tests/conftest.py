@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any
 
 import asyncpg
+import hypothesis
 import psutil
 import pytest
 
@@ -18,6 +19,9 @@ from foliot.store.store import Store, open_store
 from tests.support.fake_clock import FakeClock
 from tests.support.server import PostgresServer
 
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("foliot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("foliot")
 test_servers: list[PostgresServer] = []
 DYING_SECONDS = 3.0
 

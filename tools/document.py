@@ -1,4 +1,4 @@
-"""Writes the reference pages that are made from code: today, docs/configuration.md."""
+"""Writes the reference pages that are made from code: docs/configuration.md and docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from msgspec import NODEFAULT, Meta
 from msgspec.structs import fields
 
 from foliot.config import Config
+from foliot.observability.metrics import METRICS
 
-TARGET = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+TARGET = DOCS / "configuration.md"
+METRICS_TARGET = DOCS / "metrics.md"
 HEADER = """\
 # Configuration
 
@@ -23,6 +26,31 @@ refused, with the nearest known one. `foliot check` shows what is in force and w
 | setting | default | meaning |
 |---|---|---|
 """
+METRICS_HEADER = """\
+# Metrics
+
+Made by `make docs` from `src/foliot/observability/metrics.py`. Do not edit.
+
+`GET /metrics` of any server shows them all, in the text format of Prometheus, or as OpenMetrics where that is asked for.
+
+**Counters and histograms** are sums over all processes, kept in the database: every server, scheduler and worker adds what it has counted
+about once a second and when it stops. They outlive restarts of everything. A process that is killed takes the counts of its last second
+with it. Jobs that are submitted inside a transaction of yours (`submit_in`, `foliot.submit`) are not seen when they are created, only when
+they run.
+**Gauges** are read from the database, at most once a second, by statements that look at a bounded number of rows; a ratio of nothing is
+left out. Only the `process_...` metrics are about the one server process that answers.
+
+No label holds anything that a caller can make up but `queue`, and of queues only the deepest hundred have a series of their own; the others
+share `(other)`. Useful sums: `rate(jobs_failed_total[5m])`, `histogram_quantile(0.95, rate(job_queue_wait_seconds_bucket[5m]))`.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+"""
+
+
+def metrics_page() -> str:
+    rows = [f"| `{m.name}` | {m.kind} | {', '.join(f'`{label}`' for label in m.labels)} | {m.text} |" for m in METRICS]
+    return METRICS_HEADER + "\n".join(rows) + "\n"
 
 
 def page() -> str:
@@ -43,3 +71,4 @@ def describe(hint: object) -> str:
 
 if __name__ == "__main__":
     TARGET.write_text(page())
+    METRICS_TARGET.write_text(metrics_page())

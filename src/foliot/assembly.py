@@ -16,6 +16,7 @@ from foliot.embedded import find_url
 from foliot.errors import ConfigurationError
 from foliot.events import EventBus, ProcessStarted, ProcessStopped
 from foliot.observability.logs import EventLog
+from foliot.observability.tallies import counting
 from foliot.sdk.app import App
 from foliot.store.store import Store, open_store
 
@@ -71,6 +72,15 @@ async def store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
         yield store
 
 
+@asynccontextmanager
+async def counted_store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
+    """The same for a part that goes on: what happens in it is counted."""
+    async with store_for(around, part) as store:
+        await store.check_schema()
+        async with counting(store=store, clock=around.clock, events=around.events):
+            yield store
+
+
 async def run_migrate(config: Config) -> int:
     async with store_for(surroundings(config, "migrate"), "migrate") as store:
         return await store.migrate()
@@ -91,8 +101,7 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket) ->
             yield
 
     around = surroundings(config, "server")
-    async with store_for(around, "server") as store:
-        await store.check_schema()
+    async with counted_store_for(around, "server") as store:
         submitter = Submitter(store=store, clock=around.clock, events=around.events)
         app = build_app(store=store, submitter=submitter, config=config, clock=around.clock, stopping=stop.asked)
         server = Server(
@@ -113,8 +122,7 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     from foliot.scheduler.node import SchedulerNode
 
     around = surroundings(config, "scheduler")
-    async with store_for(around, "scheduler") as store:
-        await store.check_schema()
+    async with counted_store_for(around, "scheduler") as store:
         node = SchedulerNode(store=store, config=config, clock=around.clock, events=around.events, listen_url=listen_url_of(config, store))
         await node.start()
         around.events.emit(ProcessStarted("scheduler"))
@@ -127,8 +135,7 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
     from foliot.worker.node import WorkerNode
 
     around = surroundings(config, "worker")
-    async with store_for(around, "worker") as store:
-        await store.check_schema()
+    async with counted_store_for(around, "worker") as store:
         listen_url = listen_url_of(config, store)
         node = WorkerNode(
             store=store,

@@ -59,6 +59,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     idempotency_hours: Annotated[
         float, Meta(gt=0, le=87_600, description="How long a repeated Idempotency-Key gets the answer that it got before.")
     ] = 24
+    log_followers_max: Annotated[
+        int, Meta(ge=0, le=100_000, description="Logs that are followed at once through one process; more are refused with 429.")
+    ] = 200
 
     # --- jobs
     retries: Annotated[int, Meta(ge=0, le=1000, description="Retries of a job that does not say.")] = 3
@@ -97,16 +100,25 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(description="Sandbox of commands: none, limits of a process, or namespaces too. A command may ask for a stricter one only."),
     ] = "none"
     sandbox_memory_mb: Annotated[
-        int, Meta(ge=0, le=1_048_576, description="Memory of each process of a command, and the most it may ask for. 0: no limit.")
+        int,
+        Meta(
+            ge=0,
+            le=1_048_576,
+            description="Memory of all processes of a command, and the most it may ask for. 0: no limit.",
+        ),
     ] = 0
     sandbox_cpu_seconds: Annotated[int, Meta(ge=0, le=31_536_000, description="CPU time likewise.")] = 0
     sandbox_file_size_mb: Annotated[int, Meta(ge=0, le=1_048_576, description="Size of a file that it writes likewise.")] = 0
-    sandbox_processes: Annotated[int, Meta(ge=0, le=1_000_000, description="Processes of its user likewise.")] = 0
+    sandbox_processes: Annotated[
+        int,
+        Meta(ge=0, le=1_000_000, description="Number of its processes likewise; without cgroups, of its user."),
+    ] = 0
     sandbox_network: Annotated[bool, Meta(description="Whether a command in a bubblewrap sandbox may ask for the network.")] = True
     http_allow_private: Annotated[
         bool, Meta(description="Whether the task `http` may connect to private, loopback, link-local and metadata addresses.")
     ] = False
     http_allow_hosts: Annotated[str, Meta(description="Hosts that it may connect to wherever they are, with commas between.")] = ""
+    http_ca_file: Annotated[str, Meta(description="PEM file of authorities that its HTTPS trusts beside the public ones.")] = ""
     http_body_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest part of a response's body that is kept.")] = 65_536
 
     # --- logs

@@ -38,6 +38,12 @@ class UnknownTask(Invalid):
     code = "unknown_task"
 
 
+class InvalidScheduleError(Invalid):
+    """Of a `JobDefinition`: neither a cron expression nor an ISO 8601 time."""
+
+    code = "invalid_schedule"
+
+
 class TooLarge(Invalid):
     """The request is bigger than the limit for such requests."""
 
@@ -54,14 +60,26 @@ class Conflict(FoliotError):
     code = "conflict"
 
 
-class QueueFull(FoliotError):
-    """The queue is as deep as it may be. `retry_after`: seconds after which it is worth trying again."""
+class Busy(FoliotError):
+    """There is too much of something just now. `retry_after`: seconds after which it is worth trying again."""
 
-    code = "queue_full"
+    code = "busy"
 
     def __init__(self, detail: str, *, retry_after: int = 1) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+
+
+class QueueFull(Busy):
+    """The queue is as deep as it may be."""
+
+    code = "queue_full"
+
+
+class TooManyFollowers(Busy):
+    """This server streams as many logs as it may."""
+
+    code = "too_many_followers"
 
 
 class JobFailed(FoliotError):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+from foliot.model.spread import NO_SPREAD, Spread
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -150,6 +152,16 @@ class RunsExpired(Event):
 @dataclass(frozen=True, slots=True)
 class RunsClaimed(Event):
     count: int
+    waited: Spread = NO_SPREAD
+    """From the instant each was due to the one at which it was claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptsEnded(Event):
+    """However they ended."""
+
+    count: int
+    lasted: Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +183,10 @@ class RunFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunsRetried(Event):
+    """Attempts failed and will be followed by another; or were put off by their tasks, which is no retry."""
+
     count: int
+    snoozed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +225,10 @@ class WorkerRegistered(Event):
 
 @dataclass(frozen=True, slots=True)
 class ContainmentChosen(Event):
-    """What holds the processes of a command together on this worker."""
+    """What holds the processes of a command together on this worker, and what limits them together."""
 
     means: str
+    tree_limits: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +236,7 @@ class ContainmentIsWeak(Event):
     """The same, where a command that tries hard can leave processes behind."""
 
     means: str
+    tree_limits: str
     why: str
 
 
@@ -244,6 +261,14 @@ class WorkerExpired(Event):
     """This worker could not renew its lease in time, stopped all its attempts and starts anew under a fresh id."""
 
     worker_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class StuckFound(Event):
+    """A run that should have gone on and did not: a fault of Foliot's own."""
+
+    kind: str
+    run_id: UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,3 +234,10 @@ async def test_what_is_live_can_not_be_rerun(client: httpx.AsyncClient, store: S
     assert (await client.post(f"/v1/runs/{new_id()}/rerun")).status_code == 404
     assert (await client.post(f"/v1/runs/{run_id}/rerun", json={"payload": 1})).json()["field"] == "payload"
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
+
+
+async def test_how_often_a_run_was_put_off_does_not_count_for_its_rerun(client: httpx.AsyncClient, store: Store) -> None:
+    for queue, options, expected in (("a", '{"snoozes": 7}', None), ("b", '{"snoozes": 7, "retries": 2}', {"retries": 2})):
+        run_id = await finish(store, RunState.FAILED, error="no", options=options, queue=queue)
+        made = (await client.post(f"/v1/runs/{run_id}/rerun")).json()
+        assert made["options"] == expected

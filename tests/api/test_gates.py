@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import httpx
 import pytest
 
 from foliot.clock import Clock
-from foliot.model.gates import Circuit
+from foliot.model.gates import FAIR_STEP, Circuit
 from foliot.model.ids import new_id
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
@@ -89,6 +90,21 @@ async def test_limits_of_a_queue_are_changed_one_by_one_and_taken_away(client: h
         refused = await client.patch("/v1/queues/mail", json=body)
         assert (refused.status_code, refused.json()["field"]) == (422, field)
     assert (await client.patch("/v1/queues/a b", json={})).json()["field"] == "name"
+
+
+async def test_turns_are_taken_however_a_job_came_in(client: httpx.AsyncClient, sql: Any) -> None:
+    job: dict[str, Any] = {"task": "send_invoice", "fairness_key": "tenant"}
+    for body in (job, job | {"unique": {"key": "u"}}, job | {"idempotency_key": "i"}):
+        assert (await client.post("/v1/jobs", json=body)).status_code == 201
+    for batch in ({"jobs": [job, job]}, {"jobs": [job], "idempotency_key": "b"}):
+        assert (await client.post("/v1/jobs/batch", json=batch)).status_code == 201
+    ranks = [row[0] for row in await sql.fetch("select rank from foliot.runs order by rank")]
+    assert [after - before for before, after in pairwise(ranks)] == [FAIR_STEP] * 5
+
+
+async def test_what_holds_a_run_is_shown(client: httpx.AsyncClient) -> None:
+    made = (await submit(client, concurrency={"key": "k", "limit": 1})).json()
+    assert (await client.get(f"/v1/runs/{made['id']}")).json()["held_by"] == "limit"
 
 
 async def test_circuits_are_shown(client: httpx.AsyncClient, store: Store, fake_clock: FakeClock) -> None:

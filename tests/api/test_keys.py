@@ -288,6 +288,27 @@ class TestUniqueJobs:
         assert await sql.fetchval("select payload from foliot.runs") == '{"n": 3}'
         assert await count(sql) == 1
 
+    async def test_a_replaced_run_has_the_state_that_its_new_definition_calls_for(self, client: httpx.AsyncClient, sql: Any) -> None:
+        unique = {"key": "report", "on_conflict": "replace"}
+        limited = {"concurrency": {"key": "k", "limit": 1}}
+        for fields, state, held_by in (
+            (limited, "held", "limit"), ({}, "ready", None), (limited, "held", "limit"), ({"delay_seconds": 60}, "scheduled", None),
+            (limited | {"delay_seconds": 60}, "scheduled", None),
+            ({"rate": {"key": "k", "limit": 1, "period_seconds": 1}}, "held", "limit"),
+        ):  # fmt: skip
+            await post(client, **ONCE, unique=unique, **fields)
+            assert tuple(await sql.fetchrow("select state, held_by from foliot.runs")) == (state, held_by)
+
+    async def test_the_key_and_the_expiry_are_shown_while_they_hold(self, client: httpx.AsyncClient, store: Store) -> None:
+        expires_at = "2190-01-01T00:00:00Z"
+        made = (await post(client, **ONCE, unique={"key": "report"}, expires_at=expires_at)).json()
+        for path in (f"/v1/jobs/{made['id']}", f"/v1/runs/{made['id']}"):
+            shown = (await client.get(path)).json()
+            assert (shown["unique_key"], shown["expires_at"]) == ("report", expires_at)
+        await finish(store, await start(store))
+        shown = (await client.get(f"/v1/runs/{made['id']}")).json()
+        assert (shown["unique_key"], shown["expires_at"]) == (None, None)
+
     @pytest.mark.parametrize("on_conflict", ["return_existing", "replace", "reject"])
     async def test_of_many_at_once_one_is_made(self, client: httpx.AsyncClient, sql: Any, on_conflict: str) -> None:
         fields = {**ONCE, "unique": {"key": "report", "on_conflict": on_conflict}}

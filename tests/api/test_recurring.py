@@ -446,6 +446,7 @@ CHANGES: dict[str, Any] = {
     "rate": {"key": "mail", "limit": 3, "period_seconds": 60.0},
     "fairness_key": "tenant",
     "guarantee": "at_most_once",
+    "metadata": {"team": "web"},
     "every": "2h",
 }
 # Where a field is shown that is not shown under its own name in the schedule.
@@ -458,7 +459,7 @@ SHOWN_AS = {
     "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
     **{field: ("options", field, CHANGES[field]) for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee")},
     **{field: ("options", field, CHANGES[field]) for field in ("concurrency", "rate")},
-    **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload")},
+    **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload", "metadata")},
 }
 
 
@@ -484,6 +485,7 @@ async def test_each_field_is_changed_alone_and_every_version_is_kept(client: htt
     assert [row["version"] for row in kept] == list(range(1, len(CHANGES) + 2))
     assert [json.loads(row["schedule"]) for row in kept] == definitions
     last = json.loads(kept[-1]["definition"])
+    expected["options"] |= {"metadata": expected["metadata"]}
     assert {key: last[key] for key in ("name", "task", "queue", "priority", "payload", "options")} == {
         key: expected[key] for key in ("name", "task", "queue", "priority", "payload", "options")
     }

@@ -239,8 +239,16 @@ class TestWhatAPageCosts:
     @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running"])
     async def test_it_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51)
+        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, None)
         assert 20 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
+
+    @pytest.mark.usefixtures("many")
+    async def test_so_do_the_children_of_a_parent(self, sql: Any) -> None:
+        await sql.execute("update foliot.history set parent_id = $1, step = id::text where right(id::text, 2) = '07'", UUID(int=7))
+        await sql.execute("vacuum analyze foliot.history")
+        first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
+        arguments = ("children", UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, UUID(int=7))
+        assert 51 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
     async def test_so_do_the_runs_of_a_job(self, sql: Any) -> None:

@@ -426,3 +426,18 @@ def test_a_queue_a_task_and_everything_are_paused_and_go_on(shell: Shell) -> Non
     for wrong in (["pause"], ["pause", "report", "--queue", "mail"], ["resume", "--queue", "a", "--task", "b"]):
         assert "say what: the name of a job" in shell.refusal(*wrong, code=2)
     assert "name: letters, digits" in shell.refusal("pause", "--queue", "a b", code=2)
+
+
+def test_jobs_that_fit_a_pattern_are_paused_and_go_on_together(shell: Shell, recurring: Recurring) -> None:
+    names = [recurring(name=f"together {letter}") for letter in "ab"]
+    recurring(name="apart")
+    asked = shell.foliot("pause", "--jobs", "together *", stdin=b"n\n")
+    assert asked.code == 1
+    assert "2 jobs fit. Pause them?" in asked.err
+    assert parsed(shell, "jobs", "show", names[0], "--json")["status"] == "active"
+    ended = shell.foliot("pause", "--jobs", "together *", "--yes", "--reason", "maintenance")
+    assert (ended.code, ended.out.splitlines(), ended.err) == (0, names, "paused: 2\n")
+    assert parsed(shell, "jobs", "show", names[0], "--json")["paused_reason"] == "maintenance"
+    assert shell.done("resume", "--jobs", "together *", "--yes").splitlines() == names
+    assert parsed(shell, "jobs", "show", "apart", "--json")["status"] == "active"
+    assert "--jobs: stands alone" in shell.refusal("pause", names[0], "--jobs", "x", code=2)

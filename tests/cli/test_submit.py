@@ -46,6 +46,43 @@ def test_every_option_of_a_one_off_job_arrives(shell: Shell) -> None:
     assert datetime.fromisoformat(job["scheduled_at"]) == datetime.fromisoformat(LATER)
 
 
+def test_what_a_job_says_of_limits_keys_and_errors_arrives(shell: Shell) -> None:
+    job = submitted(
+        shell, "simulate", "--at", LATER, "--expires-at", "2190-01-01T00:00:00Z", "--unique", "limits", "--retry-on", "ValueError",
+        "--retry-on", "7", "--never-on", "KeyError", "--concurrency", "a=b=2", "--at-limit", "drop_new", "--rate", "mail=10/1m",
+        "--fairness-key", "tenant", "--guarantee", "at_most_once",
+    )  # fmt: skip
+    assert (job["unique_key"], job["expires_at"]) == ("limits", "2190-01-01T00:00:00Z")
+    assert job["options"] == {
+        "retry_on": ["ValueError", 7], "never_on": ["KeyError"], "concurrency": {"key": "a=b", "limit": 2, "at_limit": "drop_new"},
+        "rate": {"key": "mail", "limit": 10, "period_seconds": 60}, "fairness_key": "tenant", "guarantee": "at_most_once",
+    }  # fmt: skip
+    again = shell.foliot("submit", "simulate", "--at", LATER, "--unique", "limits")
+    assert (again.out.strip(), again.err) == (job["id"], "there is one already, and it is scheduled\n")
+    replaced = shell.foliot("submit", "simulate", "--delay", "1h", "--unique", "limits", "--on-conflict", "replace")
+    assert replaced.err == "it took the place of one that had not started, and is scheduled\n"
+    assert "has the key 'limits'" in shell.refusal("submit", "simulate", "--unique", "limits", "--on-conflict", "reject", code=1)
+
+
+def test_the_same_idempotency_key_is_the_same_job(shell: Shell) -> None:
+    ids = {shell.done("submit", "simulate", "--idempotency-key", "once") for _ in range(2)}
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--on-conflict", "reject"], "--on-conflict: says what to do about --unique"),
+        (["--at-limit", "wait"], "--at-limit: says what to do about --concurrency"),
+        (["--concurrency", "k=x"], "'k=x' is not KEY=LIMIT"),
+        (["--rate", "mail=10"], "'mail=10' is not KEY=LIMIT/PERIOD"),
+        (["--rate", "mail=10/soon"], "soon"),
+    ],
+)
+def test_an_option_that_says_too_little_is_refused(shell: Shell, arguments: list[str], complaint: str) -> None:
+    assert complaint in shell.refusal("submit", "simulate", *arguments, code=2)
+
+
 @pytest.mark.parametrize(("delay", "seconds"), [("3600", 3600), ("1h30m", 5400), ("7200.5", 7200.5)])
 def test_a_delay_is_a_number_or_a_duration(shell: Shell, delay: str, seconds: float) -> None:
     job = submitted(shell, "simulate", "--delay", delay)

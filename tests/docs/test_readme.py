@@ -28,11 +28,13 @@ ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
 class Reader:
     """Somebody who follows the README: one terminal for `make up`, another for the rest."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, works_in: Path = ROOT) -> None:
         self._directory = directory
+        self._works_in = works_in
         self._port = _free_port()
         self._up: asyncio.subprocess.Process | None = None
-        self._environment = os.environ | {"PYTHONPATH": str(directory)}
+        path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
+        self._environment = os.environ | {"PYTHONPATH": str(directory), "PATH": path}
 
     async def follow(self, language: str, text: str) -> str:
         if language == "python":
@@ -74,27 +76,33 @@ class Reader:
     async def _type(self, text: str) -> str:
         script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
         shell = await asyncio.create_subprocess_exec(
-            "bash", "-euo", "pipefail", "-c", script, cwd=ROOT, env=self._environment, stdin=DEVNULL, stdout=PIPE
+            "bash", "-euo", "pipefail", "-c", script, cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE
         )
         output, _ = await shell.communicate()
         assert shell.returncode == 0, script
         return output.decode()
 
 
-def blocks() -> Iterator[tuple[str, str]]:
-    for found in BLOCK.finditer(README):
+def blocks(page: str) -> Iterator[tuple[str, str]]:
+    for found in BLOCK.finditer(page):
         # This very test is part of it.
         if found[2] != "make test\n":
             yield found[1], found[2]
 
 
-async def test_following_the_readme_works(tmp_path: Path) -> None:
-    reader, outputs = Reader(tmp_path), []
+async def followed(page: str, directory: Path) -> list[str]:
+    """What each block of it printed."""
+    reader, outputs = Reader(directory), []
     try:
-        for language, text in blocks():
+        for language, text in blocks(page):
             outputs.append(await reader.follow(language, text))
     finally:
         await reader.stop()
+    return outputs
+
+
+async def test_following_the_readme_works(tmp_path: Path) -> None:
+    outputs = await followed(README, tmp_path)
     assert "hello from" in outputs[1]
     assert '"status":"completed"' in outputs[1]
     everything = "".join(outputs)
@@ -117,7 +125,7 @@ def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]:
+    for page in [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.document import TARGET, page
+from tools.document import METRICS_TARGET, TARGET, metrics_page, page
 
 from foliot.config import setting_names
 from tests.support.processes import ROOT
@@ -14,6 +14,10 @@ def test_the_configuration_page_is_up_to_date() -> None:
     assert TARGET.read_text() == page(), "run `make docs`"
     for name in setting_names():
         assert f"`{name}`" in TARGET.read_text()
+
+
+def test_the_page_of_the_metrics_is_up_to_date() -> None:
+    assert METRICS_TARGET.read_text() == metrics_page(), "run `make docs`"
 
 
 def test_every_package_and_module_that_the_map_names_exists() -> None:

@@ -42,10 +42,10 @@ def test_no_state_follows_itself(state: RunState) -> None:
     assert state not in TRANSITIONS[state]
 
 
-def test_only_what_is_ready_runs_and_only_what_ran_succeeds_or_fails() -> None:
+def test_only_what_is_ready_runs_and_only_what_ran_or_is_made_of_others_succeeds_or_fails() -> None:
     assert sources_of(RunState.RUNNING) == {RunState.READY}
-    assert sources_of(RunState.SUCCEEDED) == {RunState.RUNNING}
-    assert sources_of(RunState.FAILED) == {RunState.RUNNING}
+    assert sources_of(RunState.SUCCEEDED) == {RunState.RUNNING, RunState.WAITING}
+    assert sources_of(RunState.FAILED) == {RunState.RUNNING, RunState.WAITING}
 
 
 @pytest.mark.parametrize("target", RunState)

@@ -15,7 +15,6 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, NewRun, RunView
 from foliot.model.states import RunState
-from foliot.scheduler.firer import close_cancelled
 from foliot.scheduler.gatekeeper import Gatekeeper
 from foliot.store.gates import PauseKind, QueueLimits
 from foliot.store.store import Store
@@ -101,7 +100,7 @@ async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(store: St
         (claimed,) = await claim(store)
         (new,) = await insert(store, options=concurrency(at_limit, 1, at_limit))
         await gatekeeper.run_once()
-        await close_cancelled(store)
+        await store.end_cancelled()
         if at_limit == "drop_new":
             assert await sql.fetch("select id, state, reason from foliot.history") == [(new, "cancelled", "limit")]
             assert (await view(store, old)).state is RunState.RUNNING

@@ -12,6 +12,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Cancel, Claim
 from foliot.model.states import RunState
+from foliot.model.workflow import Step, plan
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store import jobs
 from foliot.store.store import Store
@@ -184,3 +185,20 @@ async def test_a_tick_that_is_skipped_does_not_use_up_a_run(
     await end_runs(store)
     await node.pass_time(10)
     assert await sql.fetchrow("select runs_left, fire_at from foliot.jobs") == (0, None)
+
+
+async def test_a_workflow_is_open_until_its_last_step_has_ended(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
+    job = await make_job(store, every="10s")
+    await node.pass_time(10)
+    (claim,) = await store.runs.claim_runs(WORKER, {"default": 1}, ["t"])
+    steps = plan([Step(key="first", task="t", queue="default"), Step(key="second", task="t", queue="default", after=("first",))])
+    assert await store.workflows.expand_workflow(claim.run_id, claim.token, WORKER, steps, "continue") == {"default"}
+    await node.pass_time(10)
+    assert await end_runs(store) == 1
+    await node.pass_time(10)
+    assert await outcomes(store, job) == ["waiting", "overlap", "overlap"]
+    assert await end_runs(store) == 1
+    await node.pass_time(10)
+    assert await outcomes(store, job) == ["succeeded", "overlap", "overlap", "ready"]

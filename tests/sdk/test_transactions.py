@@ -216,6 +216,10 @@ class TestTheFunction:
             await self.submit(session, unique={"key": "k", "on_conflict": "reject"})
         assert await self.submit(session, unique={"key": "k", "on_conflict": "replace"}, payload={"n": 3}, delay_seconds=60) == first
         assert tuple(await sql.fetchrow("select state, payload::text from foliot.runs")) == ("scheduled", '{"n": 3}')
+        limited = {"concurrency": {"key": "c", "limit": 1}}
+        for fields, state, held_by in ((limited, "held", "limit"), ({}, "ready", None), ({"delay_seconds": 60}, "scheduled", None)):
+            await self.submit(session, unique={"key": "k", "on_conflict": "replace"}, payload={"n": 3}, **fields)
+            assert tuple(await sql.fetchrow("select state, held_by from foliot.runs")) == (state, held_by)
         await sql.execute("update foliot.runs set started_at = now()")
         assert await self.submit(session, unique={"key": "k", "on_conflict": "replace"}, payload={"n": 4}) == first
         assert await sql.fetchval("select payload::text from foliot.runs") == '{"n": 3}'

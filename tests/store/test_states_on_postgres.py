@@ -13,6 +13,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import LIVE, TERMINAL, TRANSITIONS, RunState
+from foliot.model.workflow import Step, plan
 from foliot.store.store import Store
 
 WORKER, TOKEN = new_id(), 7
@@ -76,15 +77,15 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
         return runs.release_runs(WORKER, outcome(run_id))
 
     ways: dict[RunState, list[Callable[[UUID], Awaitable[object]]]] = {
-        RunState.WAITING: [move],
-        RunState.SCHEDULED: [move, retry],
-        RunState.HELD: [move],
-        RunState.READY: [move, promote, release, lose],
+        RunState.WAITING: [move, partial(expand, store)],
+        RunState.SCHEDULED: [move, retry, partial(end_upstream, store, sql, target)],
+        RunState.HELD: [move, partial(end_upstream, store, sql, target)],
+        RunState.READY: [move, promote, release, lose, partial(end_upstream, store, sql, target), partial(signal, store, sql)],
         RunState.RUNNING: [claim],
-        RunState.SUCCEEDED: [finish],
-        RunState.FAILED: [finish, lose],
-        RunState.CANCELLED: [finish, close],
-        RunState.SKIPPED: [close],
+        RunState.SUCCEEDED: [finish, partial(end_last_child, store, sql, target)],
+        RunState.FAILED: [finish, lose, partial(end_last_child, store, sql, target)],
+        RunState.CANCELLED: [finish, close, partial(cancel, store), partial(end_last_child, store, sql, target)],
+        RunState.SKIPPED: [close, partial(end_upstream, store, sql, target)],
     }
     ways[RunState.SKIPPED if source in (RunState.READY, RunState.WAITING) else RunState.CANCELLED].append(partial(expire, store, sql))
     return ways[target]
@@ -93,6 +94,54 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
 async def expire(store: Store, sql: Any, run_id: UUID) -> None:
     await sql.execute("update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id)
     await store.runs.expire_runs(1000)
+
+
+async def cancel(store: Store, run_id: UUID) -> None:
+    await store.runs.mark_cancelled([run_id], "test", is_forced=False)
+    await store.runs.close_cancelled(1000)
+
+
+async def expand(store: Store, run_id: UUID) -> None:
+    steps = plan([Step(key="only", task="t", queue="other")])
+    await store.workflows.expand_workflow(run_id, TOKEN, WORKER, steps, "continue")
+
+
+async def end_last_child(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:
+    """The run is made of another, which ends."""
+    child_id = await place(store, sql, RunState.RUNNING)
+    await sql.execute(
+        """
+        insert into foliot.parents (id, root_id, run_id, kind, created_at, on_failure, total, next_index, capacity, unfinished)
+        values ($1, $1, $1, 'workflow', now(), 'continue', 1, 1, 1, 1)
+        """,
+        run_id,
+    )
+    await sql.execute("update foliot.runs set parent_id = $2, step = 'only' where id = $1", child_id, run_id)
+    await store.runs.finish_runs(WORKER, [Outcome(child_id, TOKEN, target, "error")])
+
+
+async def end_upstream(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:
+    """The run waits for another, which ends."""
+    upstream_id = await place(store, sql, RunState.RUNNING)
+    await sql.execute("update foliot.runs set has_dependents = true where id = $1", upstream_id)
+    await sql.execute("insert into foliot.dependencies (upstream_id, run_id) values ($1, $2)", upstream_id, run_id)
+    await sql.execute(
+        """
+        update foliot.runs set rule = 'all_success', unmet = 1, met_succeeded = 0, met_failed = 0, met_skipped = 0, delay_seconds = $2,
+            options = $3::jsonb
+        where id = $1
+        """,
+        run_id, 60.0 if target is RunState.SCHEDULED else None, '{"signal": {}}' if target is RunState.HELD else None,
+    )  # fmt: skip
+    end = RunState.FAILED if target is RunState.SKIPPED else RunState.SUCCEEDED
+    await store.runs.finish_runs(WORKER, [Outcome(upstream_id, TOKEN, end, "error")])
+
+
+async def signal(store: Store, sql: Any, run_id: UUID) -> None:
+    await sql.execute(
+        "update foliot.runs set options = '{\"signal\": {}}', held_by = case when state = 'held' then 'signal' end where id = $1", run_id
+    )
+    await store.workflows.signal_run(run_id, "{}")
 
 
 @pytest.mark.parametrize("source", RunState)
@@ -110,6 +159,8 @@ async def can_reach(store: Store, sql: Any, source: RunState, target: RunState) 
         assert states in ([source], [target]), f"{source} became {states}"
         is_reached = is_reached or states == [target]
         await sql.execute("delete from foliot.runs")
+        await sql.execute("delete from foliot.parents")
+        await sql.execute("delete from foliot.dependencies")
     return is_reached
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ def answer(status: str = "200 OK", body: bytes = b"", **headers: str) -> bytes:
 
 
 @asynccontextmanager
-async def answering() -> AsyncIterator[Answering]:
+async def answering(tls: ssl.SSLContext | None = None) -> AsyncIterator[Answering]:
     handling: set[asyncio.Task[None]] = set()
     here = Answering(0)
 
@@ -66,7 +67,7 @@ async def answering() -> AsyncIterator[Answering]:
         writer.close()
         handling.discard(task)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     here.port = server.sockets[0].getsockname()[1]
     try:
         yield here

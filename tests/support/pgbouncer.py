@@ -83,7 +83,7 @@ async def _open_door(socket_path: str) -> asyncio.Server:
 
 
 async def _answers(port: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

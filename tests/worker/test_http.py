@@ -7,17 +7,20 @@ import gc
 import ipaddress
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from foliot.config import Config
+from foliot.errors import ConfigurationError
 from foliot.model.outcome import Attempted, Ending, decide
 from foliot.model.run import RunOptions
 from foliot.model.states import RunState
 from foliot.worker.executors.addresses import AddressGuard, is_public
 from foliot.worker.executors.http import http
+from tests.support.certificates import Authority
 from tests.support.contexts import KeptContext
 from tests.support.fake_clock import FakeClock
 from tests.support.http import Answering, answer, answering
@@ -293,3 +296,45 @@ async def test_a_payload_that_makes_no_sense_is_refused(payload: dict[str, Any])
 )
 def test_which_addresses_are_public(text: str, expected: bool) -> None:
     assert is_public(ipaddress.ip_address(text)) is expected
+
+
+class TestTls:
+    """To a server whose name resolves to a checked address: the certificate must be that of the name."""
+
+    @pytest.fixture
+    def authority(self, tmp_path: Path) -> Authority:
+        return Authority(tmp_path)
+
+    async def ask(self, authority: Authority, names: str, url: str = "https://name.example", *, is_self_signed: bool = False) -> Attempted:
+        async def resolver(host: str, port: int) -> list[str]:
+            return ["127.0.0.1"]
+
+        config = Config(http_allow_private=True, http_ca_file=str(authority.certificate))
+        async with answering(authority.server(names, is_self_signed=is_self_signed)) as server:
+            server.answers["/"] = answer()
+            attempted = await request({"url": f"{url}:{server.port}/"}, config=config, guard=AddressGuard(config, resolver))
+            assert len(server.asked) == (attempted.ending is Ending.SUCCEEDED)
+        return attempted
+
+    async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address(self, authority: Authority) -> None:
+        assert (await self.ask(authority, "DNS:name.example")).ending is Ending.SUCCEEDED
+        assert (await self.ask(authority, "IP:127.0.0.1", "https://127.0.0.1")).ending is Ending.SUCCEEDED
+
+    @pytest.mark.parametrize("names", ["DNS:other.example", "IP:127.0.0.1"])
+    async def test_another_name_is_refused_although_the_address_is_right(self, authority: Authority, names: str) -> None:
+        attempted = await self.ask(authority, names)
+        assert kind(attempted) == "ConnectError"
+        assert attempted.error is not None
+        assert "CERTIFICATE_VERIFY_FAILED" in attempted.error.message
+
+    async def test_a_certificate_that_nobody_signed_is_refused(self, authority: Authority) -> None:
+        attempted = await self.ask(authority, "DNS:name.example", is_self_signed=True)
+        assert kind(attempted) == "ConnectError"
+
+    @pytest.mark.parametrize("content", [None, "no certificate"])
+    def test_a_file_of_authorities_that_is_none_is_said_at_the_start(self, tmp_path: Path, content: str | None) -> None:
+        path = tmp_path / "ca.pem"
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(ConfigurationError, match="http_ca_file"):
+            http(Config(http_ca_file=str(path)), FakeClock())

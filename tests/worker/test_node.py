@@ -15,6 +15,7 @@ from foliot.model.states import RunState
 from foliot.scheduler.promoter import Promoter
 from foliot.scheduler.reaper import Reaper
 from foliot.store.store import Store, open_store
+from foliot.worker.executors import python
 from tests.support.proxy import proxy_to
 from tests.support.waiting import until
 from tests.support.workers import QUICK, ended, submit, worker_node
@@ -204,12 +205,12 @@ async def test_a_zombie_can_not_write_over_a_newer_attempt(store: Store, sql: An
     let_go = asyncio.Event()
 
     @app.task
-    async def wait() -> str:
+    async def linger() -> str:
         await let_go.wait()
         return "zombie"
 
     async with worker_node(store, app):
-        run = await submit(store, "wait")
+        run = await submit(store, "linger")
         await until(lambda: _is_running(store, run.id))
         await sql.execute("update foliot.runs set token = token + 1, worker_id = $1", new_id())
         with events.expect(StaleWritesRefused) as refused:
@@ -338,8 +339,12 @@ async def test_a_plain_function_that_goes_on_after_its_attempt_keeps_its_slot(st
     def quick() -> str:
         return "done"
 
-    async with worker_node(store, app, slots=1):
-        assert (await ended(store, await submit(store, "stubborn"))).reason == "timeout"
+    async with worker_node(store, app, slots=1) as node:
+        timed_out = await ended(store, await submit(store, "stubborn"))
+        assert timed_out.reason == "timeout"
+        assert "goes on in a slot of its worker until it returns" in timed_out.error["message"]
+        node._heartbeater.wake()
+        await until(lambda: left_running(store, 1))
         after = await submit(store, "quick")
         await asyncio.sleep(0.5)
         view = await store.runs.get_run(after.id)
@@ -347,3 +352,27 @@ async def test_a_plain_function_that_goes_on_after_its_attempt_keeps_its_slot(st
         assert view.state is RunState.READY
         release.set()
         assert (await ended(store, after)).result == "done"
+        node._heartbeater.wake()
+        await until(lambda: left_running(store, 0))
+
+
+async def left_running(store: Store, number: int) -> bool:
+    (worker,) = await store.workers.list_workers()
+    return worker.left_running == number
+
+
+async def test_a_plain_function_that_asks_ends_its_attempt_and_leaves_its_slot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "ASK_SECONDS", 20.0)
+    app = foliot.App()
+
+    @app.task(timeout=0.2, retries=0)
+    def polite(ctx: foliot.Context) -> None:
+        while not ctx.should_stop():
+            time.sleep(0.01)
+        raise ValueError("what a function says after its end is not heard")
+
+    async with worker_node(store, app, slots=1) as node:
+        view = await ended(store, await submit(store, "polite"))
+        assert (view.reason, view.error) == ("timeout", {"kind": "Timeout", "message": "ran longer than its 0.2 s"})
+        assert node._attempts.left_running == 0
+        assert node._attempts.free_slots() == {"default": 1}

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ import pytest
 
 from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
-from foliot.worker.executors.containment import Containment, Means, choose
+from foliot.worker.executors.contained import Command, Contained
+from foliot.worker.executors.containment import LIMIT_FILES, Containment, Means, choose
+from foliot.worker.executors.sandbox import Asked, sandbox_for
 from foliot.worker.executors.shell import shell
-from tests.support.containment import require_means
+from tests.support.containment import gone, require_means
 from tests.support.contexts import KeptContext
 
+# Nobody may not be allowed into the directory of our own interpreter.
+PYTHON = "/usr/bin/python3" if os.geteuid() == 0 and Path("/usr/bin/python3").exists() else sys.executable
 NO_BUBBLEWRAP = Containment(Means.LAUNCHER)
 
 
@@ -67,6 +72,63 @@ async def test_the_number_of_processes_is_limited(bubblewrap: None) -> None:
     attempted, output = await run(command="for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; wait", sandbox="bubblewrap", processes=4)
     assert attempted.ending is Ending.FAILED
     assert "fork" in output
+
+
+ALLOCATORS = "import os, time; os.fork(); os.fork(); x = bytearray(60_000_000); os.write(1, b'here '); time.sleep(30)"
+SHARERS = "import os, time; x = bytearray(60_000_000); os.fork(); os.fork(); time.sleep(0.5); os.write(1, b'ended ')"
+
+
+@pytest.mark.parametrize("sandbox", ["process", "bubblewrap"])
+@pytest.mark.parametrize("means", ["bubblewrap", "launcher"])
+async def test_a_tree_of_allocators_is_contained_as_a_whole(bubblewrap: None, means: Any, sandbox: str) -> None:
+    """Each of the four keeps within the limit; all of them together do not."""
+    attempted, _ = await run(Config(containment=means), argv=[PYTHON, "-I", "-S", "-c", ALLOCATORS], sandbox=sandbox, memory_mb=150)
+    assert error_of(attempted)[0] == "LimitExceeded"
+    assert gone("60_000_000")
+
+
+@pytest.mark.parametrize("sandbox", ["process", "bubblewrap"])
+async def test_memory_that_processes_share_counts_once(bubblewrap: None, sandbox: str) -> None:
+    attempted, output = await run(argv=[PYTHON, "-I", "-S", "-c", SHARERS], sandbox=sandbox, memory_mb=150)
+    assert attempted.ending is Ending.SUCCEEDED, attempted.error
+    assert "ended" in output
+
+
+async def test_where_a_cgroup_can_limit_the_tree_it_does_and_the_user_s_other_processes_do_not_count() -> None:
+    containment = replace(NO_BUBBLEWRAP, cgroup=Path("/sys/fs/cgroup/x"), controllers=frozenset({"memory", "pids"}))
+    sandbox = sandbox_for(Asked(sandbox="process", memory_mb=100, processes=7), Config(), containment)
+    assert sandbox.tree == {"memory": 104_857_600, "pids": 7}
+    assert "RLIMIT_NPROC" not in sandbox.limits
+
+
+@pytest.mark.parametrize("means", ["bubblewrap", "cgroup"])
+async def test_a_fork_bomb_and_a_tree_of_allocators_are_contained_by_a_cgroup(bubblewrap: None, means: Any) -> None:
+    require_means("cgroup")
+    config = Config(containment=means)
+    if choose(config).controllers != {"memory", "pids"}:
+        pytest.skip("the cgroups of this machine do not limit memory and processes: their controllers are not handed to us")
+    _, output = await run(config, command="bomb() { bomb | bomb & }; bomb; sleep 1; bomb", sandbox="process", processes=30)
+    assert "fork" in output
+    attempted, _ = await run(config, argv=[PYTHON, "-I", "-S", "-c", ALLOCATORS], sandbox="process", memory_mb=150)
+    assert error_of(attempted)[0] == "LimitExceeded"
+
+
+async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(bubblewrap: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a limit that every cgroup has, since that of memory is not to be had everywhere."""
+    require_means("cgroup")
+    monkeypatch.setitem(LIMIT_FILES, "depth", "cgroup.max.depth")
+    config, context = Config(containment="bubblewrap"), KeptContext()
+    containment = replace(choose(config), controllers=frozenset({"depth"}))
+    sandbox = sandbox_for(Asked(sandbox="bubblewrap"), config, containment)
+    command = Command(("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree={"depth": 3})
+    async with Contained(command, containment, context.write) as contained:
+        assert (await contained.verdict()).code == 0
+        await contained.drained()
+        made = contained._cgroup
+        assert made is not None
+        assert (made / "cgroup.max.depth").read_text() == "3\n"
+    assert made.name.encode() in context.output
+    assert not made.exists()
 
 
 async def test_root_can_not_be_limited_in_processes_and_so_is_refused() -> None:

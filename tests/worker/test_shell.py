@@ -167,13 +167,16 @@ def test_the_environment_is_a_clean_one(loop: Loop, monkeypatch: pytest.MonkeyPa
     output = loop.shell("env").output or b""
     assert b"LC_MESSAGES=de_DE" in output
     assert b"PATH=" in output
-    assert b"FOLIOT_" not in output
+    foliot = {line.partition(b"=")[0] for line in output.splitlines() if line.startswith(b"FOLIOT_")}
+    assert foliot == {b"FOLIOT_RUN_ID", b"FOLIOT_ATTEMPT", b"FOLIOT_RESULT"}
     assert b"hunter2" not in output
 
 
-def test_a_command_gets_no_descriptor_but_the_three(loop: Loop) -> None:
-    # The third and last is the one that `ls` reads the directory with.
-    assert (loop.shell("ls /proc/self/fd").output or b"").split() == [b"0", b"1", b"2", b"3"]
+def test_a_command_gets_no_descriptor_but_the_three_and_that_of_its_result(loop: Loop) -> None:
+    # One more, the lowest that is free, is the one that `ls` reads the directory with.
+    result, *found = (loop.shell("echo ${FOLIOT_RESULT##*/}; ls /proc/self/fd").output or b"").split()
+    assert set(found) == {b"0", b"1", b"2", result, b"4" if result == b"3" else b"3"}
+    assert len(found) == 5
 
 
 def test_a_stop_ends_the_command_and_its_children(loop: Loop) -> None:

@@ -66,8 +66,8 @@ class KeyedRequests:
         return Response(text, 200, media_type="application/json")
 
 
-def answered(body: object, status: int = 200) -> Response:
+def answered(body: object, status: int = 200, *, where: str = "/v1/jobs") -> Response:
     """Where what was created is found goes into the head."""
     made = getattr(body, "id", None) if status == 201 else None
-    headers = {"Location": f"/v1/jobs/{made}"} if made else None
+    headers = {"Location": f"{where}/{made}"} if made else None
     return Response(msgspec.json.encode(body), status, headers, media_type="application/json")

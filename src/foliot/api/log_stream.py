@@ -11,13 +11,14 @@ attempt was asked for. A follower holds one slice of output, and of an ended att
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from uuid import UUID
 
 import msgspec
 
 from foliot.api.schemas import status_of
 from foliot.clock import Clock
+from foliot.errors import TooManyFollowers
 from foliot.model.log_text import complete_length, pieces_from
 from foliot.model.states import TERMINAL, RunState
 from foliot.store.logs import PART_MAX_BYTES, Followed
@@ -26,8 +27,32 @@ from foliot.store.store import Store
 
 LOOK_SECONDS = 0.5
 HEARTBEAT_SECONDS = 10.0
+RETRY_SECONDS = 5
 PARTS = 4
 HEARTBEAT = b": still here\n\n"
+
+
+class Followers:
+    """How many there are, and may be: each asks the store twice a second."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._number = 0
+
+    def check(self) -> None:
+        if self._number >= self._most:
+            raise TooManyFollowers(
+                f"{self._number} logs are followed through this server already; try again later, or raise log_followers_max",
+                retry_after=RETRY_SECONDS,
+            )
+
+    async def counted(self, stream: LogStream) -> AsyncGenerator[bytes]:
+        self._number += 1
+        try:
+            async for event in stream.events():
+                yield event
+        finally:
+            self._number -= 1
 
 
 class LogStream:

@@ -21,10 +21,15 @@ PROBLEM_SCHEMA = {
 }
 
 
-def described(status: int, answer: type, *, body: type | None = None, problems: tuple[int, ...] = ()) -> dict[str, Any]:
-    """The `openapi_extra` of a route."""
+def described(
+    status: int, *answers: type, body: type | None = None, problems: tuple[int, ...] = (), repeated: bool = False
+) -> dict[str, Any]:
+    """The `openapi_extra` of a route that gives one of these answers; `repeated`: again with 200 to a repeated request."""
+    schemas = [_inline(answer) for answer in answers]
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     responses: dict[str, Any] = {
-        str(status): {"description": HTTPStatus(status).phrase, "content": {"application/json": {"schema": _inline(answer)}}}
+        str(code): {"description": HTTPStatus(code).phrase, "content": {"application/json": {"schema": schema}}}
+        for code in ((status, 200) if repeated else (status,))
     }
     for code in problems:
         responses[str(code)] = {

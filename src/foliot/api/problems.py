@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.errors import Conflict, FoliotError, Invalid, Malformed, NotFound, QueueFull, StoreUnavailable, TooLarge
+from foliot.errors import Busy, Conflict, FoliotError, Invalid, Malformed, NotFound, StoreUnavailable, TooLarge
 
 STATUS: dict[type[FoliotError], int] = {
     TooLarge: 413,
@@ -20,7 +20,7 @@ STATUS: dict[type[FoliotError], int] = {
     Invalid: 422,
     NotFound: 404,
     Conflict: 409,
-    QueueFull: 429,
+    Busy: 429,
     StoreUnavailable: 503,
 }
 RETRY_AFTER_SECONDS = "2"
@@ -45,7 +45,7 @@ def problem_of(error: FoliotError) -> Response:
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     field = error.field if isinstance(error, Invalid) else ""
     headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == 503 else None
-    if isinstance(error, QueueFull):
+    if isinstance(error, Busy):
         headers = {"Retry-After": str(error.retry_after)}
     # What PostgreSQL said is for the log, not for the caller.
     detail = "the database does not answer; try again" if status == 503 else error.detail

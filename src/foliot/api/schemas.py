@@ -11,14 +11,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
+from foliot.model.asked import AskedRun, Name
 from foliot.model.calendar import NamedCalendar
 from foliot.model.dedup import Unique
-from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
-from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
-from foliot.model.retry import Backoff, Causes
-from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, NewRun, RunOptions, RunView, StoredRun, SubmittedRun
+from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
 from foliot.triggers.base import to_instant
@@ -27,9 +25,6 @@ from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.wall import DstFold, DstGap
 
-# Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
-NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
-MAX_DELAY_SECONDS = 315_360_000
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 # The fields of a schedule that a request names as the schedule does.
@@ -40,19 +35,12 @@ SCHEDULE_FIELDS = (
 ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
-Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
+References = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(min_length=1, max_length=1000)]
 
 
-class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
 
-    task: Name | None = None
-    job_type: Name | None = None
-    command: Annotated[str, Meta(min_length=1, max_length=100_000, description="A shell command line; implies task `shell`.")] | None = None
-    payload: Annotated[dict[str, Any], Meta(description="What the task gets: its keyword arguments.")] | None = None
-    name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    delay_seconds: Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)] | None = None
     schedule_time: Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None = None
     cron: (
         Annotated[str, Meta(max_length=500, description="A cron expression: makes the job recurring. Several: a list.")]
@@ -77,32 +65,12 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     catchup_window: Annotated[str, Meta(max_length=100, description="How old a missed tick may be to be caught up.")] | UnsetType = UNSET
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
-    queue: Name | None = None
-    priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
-    retries: Retries | None = None
-    max_retries: Retries | None = None
-    timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
-    backoff: Backoff | None = None
-    concurrency: Concurrency | None = None
-    rate: Rate | None = None
-    fairness_key: Annotated[Key, Meta(description="Whose turn it is: runs of each key in turn.")] | None = None
-    guarantee: Guarantee | None = None
-    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
-    never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
-    max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    dependencies: Annotated[References, Meta(description="Names or ids of the jobs that it waits for.")] | None = None
     unique: Unique | None = None
     expires_at: Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None = None
     idempotency_key: Annotated[str, Meta(description="The same answer for a repeated request; or the header Idempotency-Key.")] | None = (
         None
     )
-
-    def task_name(self) -> str:
-        named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
-        if not named:
-            raise Invalid("task: say what to run: a task's name, or a command", field="task")
-        if len(set(named)) > 1:
-            raise Invalid(f"task: {' and '.join(map(repr, named))} name different tasks; give one", field="task")
-        return named[0]
 
     @property
     def is_recurring(self) -> bool:
@@ -110,13 +78,17 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return True
         return self.schedule is not None and not _is_time(self.schedule)
 
-    def new_job(self, job_id: UUID, *, queue: str, now: datetime, calendar: NamedCalendar | None) -> RecurringJob:
-        """The recurring job. Raises `Invalid` for a schedule that makes no sense or that never fires."""
+    def new_job(
+        self, job_id: UUID, *, queue: str, now: datetime, calendar: NamedCalendar | None, after: tuple[str, ...] | None = None
+    ) -> RecurringJob:
+        """The recurring job; `after` names the jobs that it depends on. Raises `Invalid` for a schedule that never fires."""
         if self.delay_seconds is not None or self.schedule_time is not None:
             field = "delay_seconds" if self.delay_seconds is not None else "schedule_time"
             raise Invalid(f"{field}: a recurring job has none; use start_at", field=field)
         if misplaced := [name for name in ONLY_ONE_OFF if getattr(self, name) is not None]:
             raise Invalid(f"{misplaced[0]}: a recurring job has none; see overlap and end_at", field=misplaced[0])
+        if self.signal is not None:
+            raise Invalid("signal: a recurring job has none; make it a workflow with a step that waits", field="signal")
         if self.name is not None:
             check_name(self.name)
         job = RecurringJob(
@@ -125,8 +97,8 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             task=self.task_name(),
             queue=self.queue or queue,
             priority=self.priority,
-            schedule=self._schedule(),
-            payload=self._payload_tree(),
+            schedule=self._schedule(after),
+            payload=self.payload_tree(),
             options=msgspec.to_builtins(self.run_options()) or None,
             version=1,
             runs_left=self.max_runs,
@@ -142,7 +114,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             calendar_version=calendar.version if calendar else None,
         )
         planned = planned_from(job, now, field="cron" if self.schedule is None else "schedule")
-        if planned.timetable.fires.next_after(to_instant(now)) is None:
+        if planned.schedule.has_ticks and planned.timetable.fires.next_after(to_instant(now)) is None:
             field = self._why_never(now)
             raise Invalid(f"{field}: the job would never fire", field=field)
         return planned
@@ -154,7 +126,7 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return "times"
         return "calendar" if self.calendar is not None else "start_at"
 
-    def _schedule(self) -> Schedule:
+    def _schedule(self, after: tuple[str, ...] | None) -> Schedule:
         given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
@@ -163,7 +135,9 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             given_fields["cron"] = self.schedule
         if self.catchup_window is not UNSET:
             given_fields["catchup_window_seconds"] = self.catchup_window_seconds
-        return Schedule(**given_fields)
+        if after and given_fields.get("overlap", "skip") not in ("skip", "allow_all"):
+            raise Invalid("overlap: a job with dependencies has skip or allow_all", field="overlap")
+        return Schedule(**given_fields, after=after)
 
     @property
     def catchup_window_seconds(self) -> int:
@@ -179,6 +153,8 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) not in (None, UNSET)]:
             raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0])
+        if given and self.signal is not None:
+            raise Invalid("signal: what waits for a signal has no instant; let a workflow's step before it wait", field="signal")
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
@@ -193,44 +169,11 @@ class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             # The past is now, however far back; the first day of the first year has no instant in UTC east of Greenwich.
             due_at=due_at and max(due_at, EARLIEST),
             delay_seconds=self.delay_seconds,
-            payload=self._payload(),
-            options=self._options(),
+            payload=self.payload_text(),
+            options=self.options_text(),
             unique_key=self.unique.key if self.unique else None,
             on_conflict=self.unique.on_conflict if self.unique else "return_existing",
             expires_at=self.expires_at,
-        )
-
-    def _payload(self) -> str | None:
-        payload = self._payload_tree()
-        return msgspec.json.encode(payload).decode() if payload else None
-
-    def _payload_tree(self) -> dict[str, Any] | None:
-        payload = self.payload
-        if self.command is not None:
-            if payload:
-                raise Invalid("payload: a command has no payload", field="payload")
-            payload = {"command": self.command}
-        return payload or None
-
-    def _options(self) -> str | None:
-        options = self.run_options()
-        return None if options == RunOptions() else msgspec.json.encode(options).decode()
-
-    def run_options(self) -> RunOptions:
-        if self.retries is not None and self.max_retries is not None:
-            raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
-        retries = self.max_retries if self.retries is None else self.retries
-        return RunOptions(
-            retries=retries,
-            timeout_seconds=self.timeout_seconds,
-            backoff=self.backoff,
-            concurrency=self.concurrency,
-            rate=self.rate,
-            fairness_key=self.fairness_key,
-            guarantee=self.guarantee,
-            retry_on=self.retry_on,
-            never_on=self.never_on,
-            max_snoozes=self.max_snoozes,
         )
 
 
@@ -285,6 +228,7 @@ class JobShown(msgspec.Struct, frozen=True):
     finished_at: datetime | None
     payload: Any
     options: Any
+    metadata: Any
     result: Any
     error: Any
     output: str | None
@@ -292,8 +236,17 @@ class JobShown(msgspec.Struct, frozen=True):
     tick_at: datetime | None
     rerun_of: UUID | None
     rerun_as: UUID | None
+    parent_id: UUID | None
+    step: str | None
+    upstream: list[UUID]
     progress: Any
     cancel_requested: Any
+    unique_key: str | None
+    """The key that no other run can have while this one is live; null once it has ended."""
+    expires_at: datetime | None
+    """Of a live run: the instant from which on it will not be started."""
+    held_by: HeldBy | None
+    """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its circuit, a worker."""
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -306,6 +259,7 @@ class RecurringShown(msgspec.Struct, frozen=True):
     schedule: Any
     payload: Any
     options: Any
+    metadata: Any
     version: int
     runs_left: int | None
     next_at: datetime | None
@@ -320,13 +274,14 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
     return RecurringShown(
         id=job.id,
         name=job.name,
-        status="paused" if job.paused_at else "active" if job.fire_at else "ended",
+        status="paused" if job.paused_at else "active" if job.fire_at or _awaits_others(job) else "ended",
         task=job.task,
         queue=job.queue,
         priority=job.priority,
         schedule=msgspec.to_builtins(job.schedule),
         payload=job.payload or {},
-        options=job.options,
+        options=without_metadata(job.options),
+        metadata=metadata_of(job.options),
         version=job.version,
         runs_left=job.runs_left,
         next_at=job.next_at if job.fire_at else None,
@@ -336,6 +291,10 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
         updated_at=job.updated_at,
         created=created,
     )
+
+
+def _awaits_others(job: RecurringJob) -> bool:
+    return not job.schedule.has_ticks and job.runs_left != 0
 
 
 class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -386,7 +345,7 @@ def shown(run: RunView) -> JobShown:
     return JobShown(
         id=run.id,
         name=run.name,
-        status=status_of(run.state, run.attempt),
+        status=status_of(run.state, run.attempt) if run.total is None else "running",
         state=run.state,
         reason=run.reason,
         task=run.task,
@@ -399,7 +358,8 @@ def shown(run: RunView) -> JobShown:
         started_at=run.started_at,
         finished_at=run.finished_at,
         payload=run.payload,
-        options=run.options,
+        options=without_metadata(run.options),
+        metadata=metadata_of(run.options),
         result=run.result,
         error=run.error,
         output=None if run.output is None else run.output.decode("utf-8", "replace"),
@@ -407,9 +367,35 @@ def shown(run: RunView) -> JobShown:
         tick_at=run.tick_at,
         rerun_of=run.rerun_of,
         rerun_as=run.rerun_as,
-        progress=run.progress if run.state is RunState.RUNNING and run.progress and run.progress.get("attempt") == run.attempt else None,
+        parent_id=run.parent_id,
+        step=run.step,
+        upstream=run.upstream or [],
+        progress=progress_of(run),
         cancel_requested=run.cancel,
+        unique_key=run.unique_key,
+        expires_at=run.expires_at,
+        held_by=run.held_by,
     )
+
+
+def metadata_of(options: Any) -> Any:
+    """Stored among the options, which go from a job to its runs and into history; shown beside them."""
+    return options.get("metadata", {}) if isinstance(options, dict) else {}
+
+
+def without_metadata(options: Any) -> Any:
+    if not isinstance(options, dict) or "metadata" not in options:
+        return options
+    return {name: value for name, value in options.items() if name != "metadata"} or None
+
+
+def progress_of(run: RunView) -> Any:
+    """What its attempt said last; or, of one that is made of others, how many of them have ended."""
+    if run.total is not None and run.unfinished is not None:
+        done = run.total - run.unfinished
+        return {"share": done / max(1, run.total), "message": f"{done} of {run.total}", "total": run.total, "done": done}
+    said = run.progress if run.state is RunState.RUNNING else None
+    return said if said and said.get("attempt") == run.attempt else None
 
 
 def _is_time(text: str) -> bool:

@@ -19,6 +19,14 @@ DST_WORDS = {
     "second_of_two": "its time comes twice: the second",
 }
 
+HELD_WORDS = {
+    "limit": "the limit of its key",
+    "overlap": "the run before it",
+    "pause": "the pause of its task",
+    "circuit": "the open circuit of its task",
+    "no_worker": "no worker of its queue knows its task",
+}
+
 
 @click.group(invoke_without_command=True)
 @json_option
@@ -99,10 +107,14 @@ def describe(job: dict[str, Any], now: datetime) -> str:
         ("worker", job["worker_id"]),
         ("created", at(job["created_at"], now)),
         ("due", at(job["scheduled_at"], now)),
+        ("held by", HELD_WORDS.get(job["held_by"] or "", job["held_by"])),
+        ("expires", at(job["expires_at"], now)),
+        ("unique key", job["unique_key"]),
         ("started", at(job["started_at"], now)),
         ("finished", at(job["finished_at"], now)),
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
+        ("metadata", _json(job["metadata"])),
         ("result", _json(job["result"])),
         ("error", _error(job["error"])),
     ])  # fmt: skip
@@ -139,6 +151,7 @@ def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
         ("priority", str(job["priority"])),
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
+        ("metadata", _json(job["metadata"])),
         ("created", at(job["created_at"], now)),
         ("changed", at(job["updated_at"], now)),
     ])  # fmt: skip

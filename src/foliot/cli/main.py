@@ -23,6 +23,8 @@ COMMANDS = {
     "scheduler": "Run a scheduler node.",
     "worker": "Run a worker node.",
     "submit": "Submit a job, one-off or recurring.",
+    "apply": "Make the jobs what files say.",
+    "import-crontab": "Turn a crontab into jobs.",
     "jobs": "List recurring jobs; show or delete a job.",
     "ticks": "Show what became of a job's ticks.",
     "pause": "Pause a job, a queue, a task or everything.",
@@ -34,8 +36,11 @@ COMMANDS = {
     "cancel": "Cancel a run.",
     "rerun": "Run once more what has ended.",
     "dead": "Show, list and replay failed runs.",
+    "workflows": "List workflows; show, submit, cancel or redrive one.",
+    "signal": "Let a run start that waits for a signal.",
     "workers": "List the workers; drain one.",
     "queues": "List the queues.",
+    "explain": "Say why something does not run.",
     "migrate": "Bring the database's schema up to date.",
     "cron": "Show what a cron expression means.",
     "check": "Check the configuration and show it.",
@@ -51,7 +56,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"foliot.cli.{cmd_name}").command
+        command = importlib.import_module(f"foliot.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101
         return command
 

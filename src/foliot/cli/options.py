@@ -39,6 +39,34 @@ def seconds(text: str) -> int | float:
         raise click.BadParameter(error.detail.removeprefix("duration: ")) from None
 
 
+def unique(key: str) -> dict[str, str]:
+    return {"key": key}
+
+
+def concurrency(text: str) -> dict[str, str | int]:
+    """`KEY=LIMIT`; the limit is 1 where there is none."""
+    key, has_limit, limit = text.rpartition("=")
+    if not has_limit:
+        return {"key": text, "limit": 1}
+    if not key or not limit.isdecimal():
+        raise click.BadParameter(f"{text!r} is not KEY=LIMIT, such as customer-7=2")
+    return {"key": key, "limit": int(limit)}
+
+
+def rate(text: str) -> dict[str, str | int | float]:
+    """`KEY=LIMIT/PERIOD`."""
+    key, _, said = text.rpartition("=")
+    limit, _, period = said.partition("/")
+    if not key or not limit.isdecimal() or not period:
+        raise click.BadParameter(f"{text!r} is not KEY=LIMIT/PERIOD, such as mail=100/1m")
+    return {"key": key, "limit": int(limit), "period_seconds": seconds(period)}
+
+
+def cause(text: str) -> str | int:
+    """The name of an error, or an exit code."""
+    return int(text) if text.isdecimal() else text
+
+
 def json_value(text: str) -> msgspec.Raw:
     """JSON itself, `@FILE`, or `-` for standard input. Handed on as it is written, so that no number loses a digit."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from foliot.cli.options import json_option
-from foliot.cli.pause import gate_of, what_options
+from foliot.cli.pause import alone, change_group, gate_of, what_options
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
@@ -15,8 +15,16 @@ from foliot.sdk.client import Client
 @click.argument("reference", metavar="[NAME_OR_ID]", required=False)
 @what_options
 @json_option
-def command(reference: str | None, queue: str | None, task: str | None, everything: bool, as_json: bool) -> None:
-    """Resume a paused job with its next tick from now; or a queue, a task or everything."""
+def command(
+    reference: str | None, queue: str | None, task: str | None, everything: bool, pattern: str | None, is_sure: bool, as_json: bool
+) -> None:
+    """Resume a paused job with its next tick from now, or several; or a queue, a task or everything."""
+    if pattern is not None:
+        alone(reference, everything=everything)
+        with Client.from_environment() as client:
+            group = {"name": pattern, "task": task, "queue": queue}
+            change_group(client.resume_jobs, "resume", group, is_sure=is_sure, as_json=as_json)
+        return
     gate = gate_of(reference, queue, task, everything=everything)
     with Client.from_environment() as client:
         answer = client.resume_gate(gate) if gate else client.resume_job(reference or "")

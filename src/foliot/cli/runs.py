@@ -21,6 +21,7 @@ FILTERS = (
     click.option("--queue", help="Of this queue."),
     click.option("--task", help="Of this task."),
     click.option("--job", metavar="NAME_OR_ID", help="Of this recurring job."),
+    click.option("--parent", metavar="ID", help="The steps of a workflow, or the items of a map."),
     click.option("--since", metavar="TIME", help="Not before: an ISO time, or a duration such as 2h.  [default: 7d, of finished runs]"),
     click.option("--until", metavar="TIME", help="Before: an ISO time, or a duration."),
     click.option("--text", help="With this in the name, the task or the error."),
@@ -86,6 +87,8 @@ def links(run: dict[str, Any]) -> list[tuple[str, str | None]]:
     return [
         ("rerun of", run["rerun_of"]),
         ("rerun as", run["rerun_as"]),
+        ("part of", f"{run['parent_id']} as {run['step']}" if run["parent_id"] else None),
+        ("after", ", ".join(run["upstream"])),
         ("job", run["job_id"]),
         ("tick", run["tick_at"]),
         ("progress", f"{round(100 * (progress['share'] or 0))} % {progress['message']}" if progress else None),

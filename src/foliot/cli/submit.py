@@ -8,9 +8,11 @@ from typing import Any, get_args
 import click
 
 from foliot.cli.jobs import describe
-from foliot.cli.options import instant, json_option, json_value, seconds
+from foliot.cli.options import cause, concurrency, instant, json_option, json_value, rate, seconds, unique
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
+from foliot.model.dedup import OnConflict
+from foliot.model.gates import Guarantee
 from foliot.model.schedule import Catchup, Overlap
 from foliot.sdk.client import Client
 from foliot.sdk.wire import Answer
@@ -22,6 +24,8 @@ ONLY_RECURRING = {
     "max_runs": "--max-runs", "jitter_seconds": "--jitter", "overlap": "--overlap", "catchup": "--catchup",
     "catchup_window": "--catchup-window", "catchup_max": "--catchup-max", "calendar": "--calendar", "on_excluded": "--on-excluded",
 }  # fmt: skip
+
+AT_LIMIT = ("wait", "drop_new", "cancel_old")
 
 # Each is named after the field of the API that it fills.
 FIELDS = (
@@ -54,6 +58,17 @@ FIELDS = (
         "--backoff", type=json_value, metavar="JSON", help='Waits between attempts, such as {"kind": "fixed", "base_seconds": 5}.'
     ),
     click.option("--timeout", "timeout_seconds", type=seconds, metavar="DURATION", help="Time limit of an attempt.  [default: 1h]"),
+    click.option("--retry-on", type=cause, multiple=True, metavar="ERROR", help="Retry only these: names of errors, or exit codes."),
+    click.option("--never-on", type=cause, multiple=True, metavar="ERROR", help="Do not retry these."),
+    click.option("--guarantee", type=click.Choice(get_args(Guarantee)), help="What a lost attempt means.  [default: at_least_once]"),
+    click.option("--expires-at", type=instant, metavar="ISO", help="Do not start it any more from then on."),
+    click.option("--unique", type=unique, metavar="KEY", help="Only one job with this key waits or runs at a time."),
+    click.option("--on-conflict", type=click.Choice(get_args(OnConflict)), help="If there is one.  [default: return_existing]"),
+    click.option("--idempotency-key", metavar="KEY", help="Submitted again with this key, it is still one job."),
+    click.option("--concurrency", type=concurrency, metavar="KEY=LIMIT", help="At most so many with this key run at once."),
+    click.option("--at-limit", type=click.Choice(AT_LIMIT), help="Else.  [default: wait]"),
+    click.option("--rate", type=rate, metavar="KEY=LIMIT/PERIOD", help="At most so many with this key start in a time: mail=100/1m."),
+    click.option("--fairness-key", metavar="KEY", help="Take turns with the jobs of other keys."),
 )
 
 
@@ -76,6 +91,8 @@ def command(is_waiting: bool, as_json: bool, **fields: Any) -> None:
     job = {name: value for name, value in fields.items() if value not in (None, ())}
     if len(fields["cron"]) == 1:
         job["cron"] = fields["cron"][0]
+    _join(job, "unique", "on_conflict")
+    _join(job, "concurrency", "at_limit")
     _check(job, is_waiting=is_waiting)
     with Client.from_environment() as client:
         answer = client.create_job(job)
@@ -86,7 +103,16 @@ def command(is_waiting: bool, as_json: bool, **fields: Any) -> None:
         click.echo(answer.content)
         return
     click.echo(answer.document["id"])
-    click.echo(_sentence(answer), err=True)
+    click.echo(_sentence(answer, job), err=True)
+
+
+def _join(job: dict[str, Any], field: str, detail: str) -> None:
+    """Two options that are one field of the API."""
+    said = {detail: job.pop(detail)} if detail in job else {}
+    if field in job:
+        job[field] |= said
+    elif said:
+        raise click.UsageError(f"--{detail.replace('_', '-')}: says what to do about --{field}; give that too")
 
 
 def _check(job: dict[str, Any], *, is_waiting: bool) -> None:
@@ -112,10 +138,14 @@ def _wait(client: Client, job_id: str, *, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _sentence(answer: Answer) -> str:
+def _sentence(answer: Answer, asked: dict[str, Any]) -> str:
     job, now = answer.document, SystemClock().now()
     if "schedule" in job:
         return f"{clean(job['name'])} is {job['status']}; its first tick is at {at(job['next_at'], now)}"
+    if not job["created"]:
+        if asked.get("unique", {}).get("on_conflict") == "replace" and job["status"] in ("pending", "scheduled"):
+            return f"it took the place of one that had not started, and is {job['status']}"
+        return f"there is one already, and it is {clean(job['status'])}"
     if job["status"] == "scheduled":
         return f"{clean(job['task'])} starts at {at(job['scheduled_at'], now)} in queue {job['queue']}"
     return f"{clean(job['task'])} waits in queue {job['queue']} for a worker"

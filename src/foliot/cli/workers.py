@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from foliot.cli.options import json_option
@@ -32,13 +34,18 @@ def command(context: click.Context, as_json: bool) -> None:
     rows = [
         (
             worker["id"], worker["name"], Cell(clean(worker["health"]), COLOURS.get(worker["health"])),
-            f"{worker['running']} of {worker['slots']}", " ".join(f"{queue}={slots}" for queue, slots in worker["queues"].items()),
+            _running(worker), " ".join(f"{queue}={slots}" for queue, slots in worker["queues"].items()),
             " ".join(f"{name}={value}" for name, value in worker["labels"].items()), away(worker["last_beat_at"], now),
             away(worker["started_at"], now),
         )
         for worker in workers
     ]  # fmt: skip
     click.echo(table(("WORKER", "NAME", "HEALTH", "RUNNING", "QUEUES", "LABELS", "LAST BEAT", "STARTED"), rows))
+
+
+def _running(worker: dict[str, Any]) -> str:
+    left = f", {worker['left_running']} do not stop" if worker["left_running"] else ""
+    return f"{worker['running']} of {worker['slots']}{left}"
 
 
 @command.command("drain")

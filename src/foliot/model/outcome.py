@@ -27,6 +27,8 @@ class Ending(StrEnum):
     """Somebody asked for its end."""
     COMMITTED = "committed"
     """It has finished its run itself, in its own transaction."""
+    EXPANDED = "expanded"
+    """Its run is made of others from here on."""
     SNOOZED = "snoozed"
     """Put off by the task itself: not consumed."""
     RELEASED = "released"
@@ -81,8 +83,8 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
             return Outcome(run_id, token, RunState.SUCCEEDED, result=attempted.result, output=attempted.output)
         case Ending.RELEASED:
             return Outcome(run_id, token, RunState.READY)
-        case Ending.COMMITTED:
-            raise ValueError("a run that is finished already has no outcome to be written")
+        case Ending.COMMITTED | Ending.EXPANDED:
+            raise ValueError("a run that was dealt with already has no outcome to be written")
         case Ending.CANCELLED:
             return Outcome(run_id, token, RunState.CANCELLED, attempted.reason, error=_encoded(attempted.error), output=attempted.output)
         case Ending.SNOOZED:

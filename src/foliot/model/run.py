@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -15,10 +15,18 @@ from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 
+HeldBy = Literal["limit", "overlap", "signal", "pause", "circuit", "no_worker"]
 MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
 MAX_SNOOZES = 1_000_000
 DEFAULT_MAX_SNOOZES = 1000
+
+
+class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A run that starts only when somebody says so. Not said in time: it fails, or goes on without."""
+
+    timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
+    on_timeout: Literal["fail", "continue"] = "fail"
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,6 +44,9 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     never_on: Causes | None = None
     """These are not."""
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    signal: Signal | None = None
+    metadata: dict[str, Any] | None = None
+    """Carried along with the job and its runs, and of no meaning to Foliot."""
     snoozes: int = 0
     """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
@@ -49,6 +60,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
             retry_on=other.retry_on if self.retry_on is None else self.retry_on,
             never_on=other.never_on if self.never_on is None else self.never_on,
             max_snoozes=other.max_snoozes if self.max_snoozes is None else self.max_snoozes,
+            signal=self.signal,
             snoozes=self.snoozes,
         )
 
@@ -123,6 +135,12 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     task: str
     payload: str | None
     options: str | None
+    waited_seconds: float = 0.0
+    """From due to claimed."""
+    has_upstream: bool = False
+    """There are results of other runs, or a signal, for it to read."""
+    concerns_others: bool | None = False
+    """Others wait for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +174,18 @@ class RunView:
     progress: Any = None
     """`{share, message, attempt}`: what a running attempt said last."""
     cancel: Any = None
+    unique_key: str | None = None
+    """The key that no other run may have while this one is live."""
+    expires_at: datetime | None = None
+    """Of a live run: not to be started from then on."""
+    held_by: HeldBy | None = None
+    """Of a held run: what holds it."""
+    parent_id: UUID | None = None
+    """The workflow or map that it is a part of."""
+    step: str | None = None
+    """Its key in the workflow, or the number of its item."""
+    upstream: list[UUID] | None = None
+    """The runs that it waits for, or waited for."""
+    total: int | None = None
+    """Of one that is made of others, and under way: how many they are."""
+    unfinished: int | None = None

@@ -38,11 +38,15 @@ Times = Annotated[tuple[Annotated[datetime, Meta(tz=True)], ...], Meta(min_lengt
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`cron`, `every` or `times`; `cron` may name several expressions, and `times` may stand beside either: due whenever one of them is."""
+    """`cron`, `every` or `times`; `cron` may name several expressions, and `times` may stand beside either: due whenever one of them is.
+
+    With `after`, the names of other jobs, what is due waits for what was due of those; alone, it is due when all of them have succeeded.
+    """
 
     cron: Expression | Expressions | None = None
     every: Annotated[str, Meta(max_length=100)] | None = None
     times: Times | None = None
+    after: tuple[str, ...] | None = None
     timezone: Annotated[str, Meta(max_length=100)] = "UTC"
     dst_gap: DstGap = "shift"
     dst_fold: DstFold = "first"
@@ -56,6 +60,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     catchup_window_seconds: Annotated[int, Meta(ge=0, le=MAX_CATCHUP_WINDOW_SECONDS)] = 86_400
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] = 100
     grace_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
+
+    @property
+    def has_ticks(self) -> bool:
+        """It is due at instants, and not by what other jobs do."""
+        return self.cron is not None or self.every is not None or self.times is not None
 
     @property
     def expressions(self) -> tuple[str, ...]:
@@ -166,7 +175,7 @@ def _ticks_of(schedule: Schedule, zone: ZoneInfo, seed: str, anchor: int) -> Tri
     if schedule.every is not None:
         found.append(IntervalTrigger(parse_duration(schedule.every, field="every"), anchor, WallPolicy(zone, dst_gap, dst_fold)))
     found.extend(OnceTrigger(to_instant(time)) for time in schedule.times or ())
-    if not found:
+    if not found and not schedule.after:
         raise Invalid("cron: give cron, every or times", field="cron")
     return found[0] if len(found) == 1 else UnionTrigger(tuple(found))
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 class RunState(StrEnum):
     WAITING = "waiting"
-    """Its dependencies are unmet."""
+    """Its dependencies are unmet; or it is made of other runs, which have not ended."""
     SCHEDULED = "scheduled"
     """Due in the future: a first start, a retry or a snooze."""
     HELD = "held"
@@ -27,13 +27,34 @@ class RunState(StrEnum):
 
 
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
-    RunState.WAITING: frozenset({RunState.READY, RunState.SCHEDULED, RunState.HELD, RunState.SKIPPED, RunState.CANCELLED}),
+    # succeeded, failed: one that is made of others, with the last of them
+    RunState.WAITING: frozenset(
+        {
+            RunState.READY,
+            RunState.SCHEDULED,
+            RunState.HELD,
+            RunState.SKIPPED,
+            RunState.CANCELLED,
+            RunState.SUCCEEDED,
+            RunState.FAILED,
+        }
+    ),
     RunState.SCHEDULED: frozenset({RunState.READY, RunState.HELD, RunState.CANCELLED}),
-    RunState.HELD: frozenset({RunState.READY, RunState.CANCELLED}),
-    # scheduled: one with the same unique key took its place before it had started
-    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.CANCELLED, RunState.SKIPPED}),
-    # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost
-    RunState.RUNNING: frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.SCHEDULED, RunState.READY, RunState.CANCELLED}),
+    # scheduled, of what is held or ready: one with the same unique key took its place before it had started
+    RunState.HELD: frozenset({RunState.READY, RunState.SCHEDULED, RunState.CANCELLED}),
+    # held: it stood in a long line of runs that nobody may start, or one that has a limit took its place
+    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.HELD, RunState.CANCELLED, RunState.SKIPPED}),
+    # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost; waiting: it is made of others now
+    RunState.RUNNING: frozenset(
+        {
+            RunState.SUCCEEDED,
+            RunState.FAILED,
+            RunState.SCHEDULED,
+            RunState.READY,
+            RunState.CANCELLED,
+            RunState.WAITING,
+        }
+    ),
     # Terminal states never change: a rerun is a new run that points back.
     RunState.SUCCEEDED: frozenset(),
     RunState.FAILED: frozenset(),

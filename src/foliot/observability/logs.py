@@ -16,7 +16,15 @@ from foliot.events import Event, EventBus, describe
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # One line a batch is too much for daily use at thousands of jobs a second.
-QUIET = (events.RunsSubmitted, events.RunsClaimed, events.RunsFinished, events.RunsPromoted, events.RunsRetried, events.TicksFired)
+QUIET = (
+    events.RunsSubmitted,
+    events.RunsClaimed,
+    events.AttemptsEnded,
+    events.RunsFinished,
+    events.RunsPromoted,
+    events.RunsRetried,
+    events.TicksFired,
+)
 LOUD = (
     events.ServiceFailed,
     events.StoreInterrupted,
@@ -27,6 +35,7 @@ LOUD = (
     events.ContainmentIsWeak,
     events.StaleWritesRefused,
     events.JobNotDeclared,
+    events.StuckFound,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"

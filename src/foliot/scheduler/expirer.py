@@ -1,6 +1,6 @@
-"""Ends runs that were not started by the instant after which they must not be.
+"""Ends waits whose time is over: of runs that were not started by the instant after which they must not be, and of those for a signal.
 
-Workers step over such runs by themselves; this only says so in history. Any number of expirers may run.
+Workers step over expired runs by themselves; this only says so in history. Any number of expirers may run.
 """
 
 from __future__ import annotations
@@ -23,4 +23,6 @@ class Expirer(Service):
         expired = await self._store.runs.expire_runs(BATCH)
         if expired:
             self.events.emit(RunsExpired(expired))
-        return 0 if expired == BATCH else INTERVAL_SECONDS
+        late = await self._store.workflows.time_out_signals(BATCH)
+        self._store.hints.send(late)
+        return 0 if BATCH in (expired, len(late)) else INTERVAL_SECONDS

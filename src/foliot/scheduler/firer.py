@@ -23,7 +23,7 @@ from foliot.model.job import resumed
 from foliot.scheduler.loader import MILLISECONDS, Loader, Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
-from foliot.store.hints import worker_topic
+from foliot.store.hints import ALL_QUEUES_TOPIC, worker_topic
 from foliot.store.jobs import Fired, Firing
 from foliot.store.store import Store
 
@@ -32,7 +32,7 @@ BATCH = 250
 # Statements under way at the same time: one commits while another computes.
 AT_ONCE = 2
 LONGEST_WAIT_SECONDS = 0.2
-CLOSE_BATCH = 1000
+LINK_BATCH = 1000
 # How long before its instant a firing is prepared: a thousand take a tenth of it.
 LEAD_SECONDS = 0.3
 
@@ -109,7 +109,7 @@ class Firer(Service):
         fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
         self._tell(fired)
         if fired.is_making_room:
-            await close_cancelled(self._store)
+            await self._store.end_cancelled()
         # What was planned anew went elsewhere than its firing in `firings` says: it is read anew.
         return fired if current == firings else replace(fired, moved=frozenset())
 
@@ -137,13 +137,6 @@ def by_shard(firing: Firing) -> int:
     return firing.job.shard
 
 
-async def close_cancelled(store: Store) -> int:
-    """Ends what was asked to end and is held by nobody, and tells those that hold what was ended by force."""
-    closed = await store.runs.close_cancelled(CLOSE_BATCH)
-    store.hints.send(worker_topic(worker_id) for worker_id in closed.values() if worker_id is not None)
-    return len(closed)
-
-
 class Resumer(Service):
     """What waits for something other than its instant: runs that were asked to end, held ones whose turn has come, pauses that are over."""
 
@@ -154,13 +147,21 @@ class Resumer(Service):
 
     async def run_once(self) -> float:
         jobs, epochs = self._store.jobs, self._shards.epochs
-        if closed := await close_cancelled(self._store):
+        in_use = await jobs.waits_in_use()
+        if in_use.cancels and (closed := await self._store.end_cancelled()):
             self.events.emit(RunsCancelled(closed))
-        if epochs:
+        if in_use.links and await jobs.link_runs(LINK_BATCH):
+            self._store.hints.send([ALL_QUEUES_TOPIC])
+        if in_use.overlaps and epochs:
             self._store.hints.send(await jobs.release_held(self._shards.scheduler_id, epochs))
-            for job_id in await jobs.jobs_to_resume():
-                job, now = await jobs.get_job(job_id, ""), await jobs.database_now()
-                # It may have been resumed meanwhile, and paused anew.
-                if job is not None and job.paused_until is not None and job.paused_until <= now:
-                    await jobs.resume_job(*resumed(job, now))
+        if in_use.pauses and epochs:
+            await self._resume_jobs()
         return LONGEST_WAIT_SECONDS
+
+    async def _resume_jobs(self) -> None:
+        jobs = self._store.jobs
+        for job_id in await jobs.jobs_to_resume():
+            job, now = await jobs.get_job(job_id, ""), await jobs.database_now()
+            # It may have been resumed meanwhile, and paused anew.
+            if job is not None and job.paused_until is not None and job.paused_until <= now:
+                await jobs.resume_job(*resumed(job, now))

@@ -2,6 +2,9 @@
 
 Limits are kept outside of the claim, so that plain runs pay nothing for them: a run with a key is stored as held, and becomes ready here.
 One gatekeeper works at a time, under a lock of the transaction, because what it counts it then uses up; any number may run.
+
+Claims step over runs of a paused task, of an open circuit and of a task that their worker does not know. Long lines of such runs are put
+aside here, and come back when they may be started.
 """
 
 from __future__ import annotations
@@ -13,12 +16,15 @@ from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.store import Store
 
 INTERVAL_SECONDS = 0.2
+PARK_SECONDS = 1.0
+"""Time between two looks for long lines that nobody may start."""
 
 
 class Gatekeeper(Service):
     def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
+        self._look_at = 0.0
 
     async def run_once(self) -> float:
         gates, hints = self._store.gates, self._store.hints
@@ -27,14 +33,27 @@ class Gatekeeper(Service):
             hints.send(await gates.send_probes())
         if in_use.pauses:
             hints.send([name if kind == "queue" else ALL_QUEUES_TOPIC for kind, name in await gates.end_pauses()])
+        is_busy = await self._order_lines(is_any_parked=in_use.parked)
         if not in_use.limits:
-            return INTERVAL_SECONDS
+            return 0 if is_busy else INTERVAL_SECONDS
         admitted, ousted = await gates.admit_runs()
         hints.send([*admitted, *map(worker_topic, ousted)])
         if not admitted:
-            return INTERVAL_SECONDS
+            return 0 if is_busy else INTERVAL_SECONDS
         self.events.emit(RunsAdmitted(len(admitted)))
         return 0
+
+    async def _order_lines(self, *, is_any_parked: bool) -> bool:
+        """Puts long lines aside, and back when they may go on; whether there was any."""
+        gates, moved = self._store.gates, 0
+        if is_any_parked:
+            back = await gates.unpark_runs()
+            self._store.hints.send(set(back))
+            moved = len(back)
+        if not moved and self.clock.monotonic() >= self._look_at:
+            moved = await gates.park_runs()
+            self._look_at = self.clock.monotonic() + (0 if moved else PARK_SECONDS)
+        return moved > 0
 
     def hinted(self, topic: str) -> None:
         """Something waits for a limit, or made room."""

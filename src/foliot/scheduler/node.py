@@ -12,6 +12,7 @@ from foliot.scheduler.loader import Loader
 from foliot.scheduler.promoter import Promoter
 from foliot.scheduler.pruner import Pruner
 from foliot.scheduler.reaper import Reaper
+from foliot.scheduler.repairer import Repairer
 from foliot.scheduler.replanner import Replanner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service, Supervisor
@@ -34,6 +35,7 @@ class SchedulerNode(Supervisor):
             gatekeeper,
             Promoter(store=store, clock=clock, events=events),
             Expirer(store=store, clock=clock, events=events),
+            Repairer(store=store, clock=clock, events=events),
             Reaper(store=store, config=config, clock=clock, events=events),
         ]
         if listen_url is not None:

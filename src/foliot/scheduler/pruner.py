@@ -22,6 +22,8 @@ class Pruner(Service):
         await self._store.gates.forget_rate_starts()
         while await self._store.submissions.forget_answers():
             pass
+        while await self._store.workflows.forget_parents(await self._store.partitions.oldest_kept()):
+            pass
         if created or dropped:
             self.events.emit(PartitionsKept(created, dropped))
         return INTERVAL_SECONDS

@@ -41,7 +41,7 @@ Cause = type[BaseException] | str | int
 
 DEFAULT_QUEUE = "default"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
-BUILT_IN_TASKS = frozenset({"http", "shell", "simulate"})
+BUILT_IN_TASKS = frozenset({"http", "map", "shell", "simulate", "wait", "workflow"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ import httpx
 
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
-from foliot.sdk.client import Patience
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, path_of, pauses_for
+from foliot.sdk.client import ENDED, Patience
+from foliot.sdk.server import Server
+from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, given, path_of, pauses_for
 
 
 class AsyncClient:
@@ -25,6 +26,11 @@ class AsyncClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
+
+    @property
+    def server(self) -> Server:
+        """The same server, for what is submitted through this client."""
+        return Server(self._wire.url, self._wire.token)
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
         return await self._repeated("/v1/jobs", job)
@@ -45,6 +51,39 @@ class AsyncClient:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document):
+                    return answer
+            await SystemClock().sleep(patience.pause())
+
+    async def create_workflow(self, workflow: Mapping[str, Any]) -> Answer:
+        return await self._repeated("/v1/workflows", workflow)
+
+    async def get_workflow(self, workflow_id: str) -> Answer:
+        return await self._answer("GET", path_of(workflow_id, kind="workflow"))
+
+    async def cancel_workflow(self, workflow_id: str, *, reason: str | None = None, force: bool = False) -> Answer:
+        return await self._answer("POST", path_of(workflow_id, "/cancel", kind="workflow"), given(reason=reason, force=force))
+
+    async def redrive_workflow(self, workflow_id: str) -> Answer:
+        return await self._answer("POST", path_of(workflow_id, "/redrive", kind="workflow"))
+
+    async def signal_run(self, run_id: str, payload: Any = None, *, approved: bool = True, message: str = "") -> Answer:
+        body = {"payload": payload, "approved": approved, "message": message}
+        return await self._answer("POST", path_of(run_id, "/signal", kind="run"), body)
+
+    async def wait_for_workflow(self, workflow_id: str, timeout: float | None = None) -> str:
+        while (now := (await self.get_workflow(workflow_id)).document)["status"] not in ENDED:
+            await self.wait_for_job(now["run_id"], timeout)
+        return str(now["status"])
+
+    async def wait_for_steps(self, workflow_id: str, timeout: float | None = None) -> Answer:
+        patience = Patience(workflow_id, timeout, what="workflow", done="begun")
+        while True:
+            try:
+                answer = await self.get_workflow(workflow_id)
+            except (Unreachable, StoreUnavailable) as error:
+                patience.lost(error)
+            else:
+                if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:
                     return answer
             await SystemClock().sleep(patience.pause())
 

@@ -19,7 +19,8 @@ import msgspec
 
 from foliot.clock import SystemClock, block
 from foliot.errors import FoliotError, StoreUnavailable, Unreachable
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, path_of, pauses_for
+from foliot.sdk.server import Server
+from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, given, path_of, pauses_for
 
 PAGE = 200
 ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
@@ -56,6 +57,11 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
+    @property
+    def server(self) -> Server:
+        """The same server, for what is submitted through this client."""
+        return Server(self._wire.url, self._wire.token, client=self)
+
     def create_job(self, job: Mapping[str, Any]) -> Answer:
         """Creates a job of the API's own fields, one-off or recurring. With an idempotency key, a lost answer is asked for again."""
         return self._repeated("/v1/jobs", job)
@@ -72,20 +78,29 @@ class Client:
         items = [item for page in self._pages() for item in page.items]
         return self._wire.understood(msgspec.json.encode(Page(items)))
 
+    def change_job(self, reference: str, fields: Mapping[str, Any]) -> Answer:
+        """Changes these fields of a recurring job, and no others."""
+        return self._answer("PATCH", path_of(reference), fields)
+
     def delete_job(self, reference: str) -> None:
         self._send("DELETE", path_of(reference))
 
     def pause_job(self, reference: str, *, reason: str | None = None, until: str | None = None) -> Answer:
-        given = {"reason": reason, "until": until}
-        return self._answer("POST", path_of(reference, "/pause"), {name: value for name, value in given.items() if value is not None})
+        return self._answer("POST", path_of(reference, "/pause"), given(reason=reason, until=until))
 
     def resume_job(self, reference: str) -> Answer:
         return self._answer("POST", path_of(reference, "/resume"))
 
+    def pause_jobs(self, group: Mapping[str, Any]) -> Answer:
+        """Pauses the recurring jobs that fit `name` (a pattern), `task` and `queue`; with `dry_run`, only says which."""
+        return self._answer("POST", "/v1/jobs/pause", group)
+
+    def resume_jobs(self, group: Mapping[str, Any]) -> Answer:
+        return self._answer("POST", "/v1/jobs/resume", group)
+
     def pause_gate(self, gate: str, *, reason: str | None = None, until: str | None = None) -> Answer:
         """Pauses `/queues/NAME`, `/tasks/NAME`, or `/`: everything."""
-        given = {"reason": reason, "until": until}
-        return self._answer("POST", f"/v1{gate.rstrip('/')}/pause", {name: value for name, value in given.items() if value is not None})
+        return self._answer("POST", f"/v1{gate.rstrip('/')}/pause", given(reason=reason, until=until))
 
     def resume_gate(self, gate: str) -> Answer:
         return self._answer("POST", f"/v1{gate.rstrip('/')}/resume")
@@ -98,7 +113,46 @@ class Client:
         return self._answer("POST", path_of(reference, "/backfill"), backfill)
 
     def cancel_run(self, run_id: str, *, reason: str | None = None, force: bool = False) -> Answer:
-        return self._answer("POST", path_of(run_id, "/cancel"), {"force": force} | ({} if reason is None else {"reason": reason}))
+        return self._answer("POST", path_of(run_id, "/cancel"), given(force=force, reason=reason))
+
+    def create_workflow(self, workflow: Mapping[str, Any]) -> Answer:
+        """Creates a workflow of the API's own fields. With an idempotency key, a lost answer is asked for again."""
+        return self._repeated("/v1/workflows", workflow)
+
+    def get_workflow(self, workflow_id: str) -> Answer:
+        return self._answer("GET", path_of(workflow_id, kind="workflow"))
+
+    def cancel_workflow(self, workflow_id: str, *, reason: str | None = None, force: bool = False) -> Answer:
+        return self._answer("POST", path_of(workflow_id, "/cancel", kind="workflow"), given(reason=reason, force=force))
+
+    def redrive_workflow(self, workflow_id: str) -> Answer:
+        """Runs again what failed or was cancelled, and what follows from it."""
+        return self._answer("POST", path_of(workflow_id, "/redrive", kind="workflow"))
+
+    def signal_run(self, run_id: str, payload: Any = None, *, approved: bool = True, message: str = "") -> Answer:
+        """Lets a run start that waits for a signal, or makes it fail."""
+        body = {"payload": payload, "approved": approved, "message": message}
+        return self._answer("POST", path_of(run_id, "/signal", kind="run"), body)
+
+    def wait_for_workflow(self, workflow_id: str, timeout: float | None = None) -> str:
+        """Its status once it has ended, well or not."""
+        while (now := self.get_workflow(workflow_id).document)["status"] not in ENDED:
+            # Its run is less to look at than all its steps; a redrive that comes in between gives it another one.
+            self.wait_for_job(now["run_id"], timeout)
+        return str(now["status"])
+
+    def wait_for_steps(self, workflow_id: str, timeout: float | None = None) -> Answer:
+        """The workflow once it has begun, and its steps are runs; or ended without."""
+        patience = Patience(workflow_id, timeout, what="workflow", done="begun")
+        while True:
+            try:
+                answer = self.get_workflow(workflow_id)
+            except (Unreachable, StoreUnavailable) as error:
+                patience.lost(error)
+            else:
+                if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:
+                    return answer
+            block(patience.pause())
 
     def list_ticks(self, reference: str, *, limit: int) -> Answer:
         """The latest ticks with what became of each, latest first."""
@@ -158,11 +212,11 @@ class Client:
 
 
 class Patience:
-    """When to look again at a job that is waited for, and when to stop."""
+    """When to look again at what is waited for, and when to stop."""
 
-    def __init__(self, job_id: str, timeout: float | None) -> None:
+    def __init__(self, job_id: str, timeout: float | None, *, what: str = "job", done: str = "ended") -> None:
         self._clock = SystemClock()
-        self._job_id = job_id
+        self._late = f"{what} {job_id} has not {done} within"
         self._timeout = timeout
         self._began_at = self._clock.monotonic()
         self._lost_at: float | None = None
@@ -186,5 +240,5 @@ class Patience:
             return pause
         left = self._began_at + self._timeout - self._clock.monotonic()
         if left <= 0:
-            raise TimeoutError(f"job {self._job_id} has not ended within {self._timeout:g} s")
+            raise TimeoutError(f"{self._late} {self._timeout:g} s")
         return min(pause, left)

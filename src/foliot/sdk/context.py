@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,10 @@ class Context:
         "left_running",
         "progress_made",
         "run_id",
+        "signal",
         "task",
         "token",
+        "upstream",
     )
 
     def __init__(self, *, run_id: UUID, token: int, attempt: int, task: str, on_output: Callable[[bytes], None]) -> None:
@@ -56,6 +61,10 @@ class Context:
         self.left_running: Future[Any] | None = None
         """Of a plain function that goes on after its attempt has ended."""
         self.progress_made: Progress | None = None
+        self.upstream: Mapping[str, Any] = NOTHING
+        """Of a step: the results of those that it came after, by their keys."""
+        self.signal: Any = None
+        """What the signal said that let it start."""
         self._is_stopping = False
         self._logger: logging.Logger | None = None
         self._on_output = on_output

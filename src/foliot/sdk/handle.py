@@ -56,14 +56,14 @@ class Handle:
 
 def result_of(job: Mapping[str, Any]) -> Any:
     if job["status"] == "completed":
-        return _plain(job["result"])
+        return plain(job["result"])
     error = job["error"] or {}
     why = f"{error['kind']}: {error['message']}" if error else str(job["reason"])
     raise JobFailed(f"job {job['id']} of task {job['task']!r} is {job['status']}: {why}", status=job["status"], error=dict(error))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Without the client's own kind of dict in it."""
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+        return {key: plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list) else value

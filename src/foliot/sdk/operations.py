@@ -11,10 +11,10 @@ import httpx
 import msgspec
 
 from foliot.clock import SystemClock, block
-from foliot.errors import FoliotError, NotFound, StoreUnavailable, Unreachable
+from foliot.errors import FoliotError, StoreUnavailable, Unreachable
 from foliot.sdk.client import PATIENCE_SECONDS, Client
 from foliot.sdk.client import Page as ItemPage
-from foliot.sdk.wire import Answer
+from foliot.sdk.wire import Answer, path_of
 
 PAGE = 200
 # The server says at least every ten seconds that it is there.
@@ -32,6 +32,10 @@ class Operations(Client):
     def list_runs(self, filters: Mapping[str, str], *, limit: int) -> Answer:
         """Up to `limit` runs, the latest first, in the shape of one page."""
         return self._list("/v1/runs", filters, limit)
+
+    def list_workflows(self, filters: Mapping[str, str], *, limit: int) -> Answer:
+        """Up to `limit` workflows that have begun, the latest first, in the shape of one page."""
+        return self._list("/v1/workflows", filters, limit)
 
     def get_run(self, run_id: str) -> Answer:
         return self._answer("GET", _path(run_id))
@@ -56,6 +60,10 @@ class Operations(Client):
 
     def drain_worker(self, worker_id: str) -> Answer:
         return self._answer("POST", f"/v1/workers/{quote(worker_id, safe='')}/drain")
+
+    def explain(self, reference: str) -> Answer:
+        """Why it is not running: of a run, a workflow, a recurring job or a queue."""
+        return self._answer("GET", path_of(reference, root="/v1/explain"))
 
     def list_queues(self) -> Answer:
         return self._answer("GET", "/v1/queues")
@@ -131,10 +139,4 @@ def events_of(lines: Iterator[str]) -> Iterator[tuple[str, LogEvent]]:
 
 
 def _path(run_id: str, rest: str = "") -> str:
-    try:
-        segment = quote(run_id, safe="")
-    except UnicodeEncodeError:
-        segment = ""
-    if segment in ("", ".", ".."):
-        raise NotFound(f"there is no run {run_id!r}")
-    return f"/v1/runs/{segment}{rest}"
+    return path_of(run_id, rest, kind="run")

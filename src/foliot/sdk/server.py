@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 class Server:
     """That of FOLIOT_URL and FOLIOT_TOKEN, unless the app says otherwise. Safe to use from any thread, and after a fork."""
 
-    def __init__(self, url: str | None = None, token: str | None = None) -> None:
+    def __init__(self, url: str | None = None, token: str | None = None, *, client: Client | None = None) -> None:
+        """`client` is one of the caller's, used as it is."""
         self._url = url
         self._token = token
+        self._given = client
         self._lock = threading.Lock()
         self._clients: dict[tuple[int, str, str], Client] = {}
 
     def client(self) -> Client:
         """One that keeps its connections. A process that was forked makes its own: a connection can't be shared."""
+        if self._given is not None:
+            return self._given
         from foliot.sdk.client import Client  # here, because not every program that has tasks submits some
 
         url, token = self._where()

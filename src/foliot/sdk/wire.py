@@ -77,6 +77,7 @@ class Wire:
         if token and not TOKEN.fullmatch(token):
             # Not quoted: it is a secret.
             raise ConfigurationError("FOLIOT_TOKEN: a token has no blanks, line ends or letters beyond ASCII in it")
+        self.url, self.token = url, token
         self._shown_url = without_password(url)
         self._answer_seconds = answer_seconds
         self.settings: dict[str, Any] = {
@@ -130,15 +131,20 @@ class Wire:
         return kind(problem.detail, field=problem.field) if issubclass(kind, Invalid) else kind(problem.detail)
 
 
-def path_of(reference: str, rest: str = "") -> str:
-    """The path of a job. Names that no path can hold are in use for no job."""
+def path_of(reference: str, rest: str = "", *, kind: str = "job", root: str = "") -> str:
+    """The path of a job, a run or a workflow, or of what else is below `root`. Names that no path can hold are in use for none."""
     try:
         segment = quote(reference, safe="")
     except UnicodeEncodeError:
         segment = ""
     if segment in ("", ".", "..") or "/" in reference:
-        raise NotFound(f"there is no job {reference!r}")
-    return f"/v1/jobs/{segment}{rest}"
+        raise NotFound(f"there is no {kind} {reference!r}")
+    return f"{root or f'/v1/{kind}s'}/{segment}{rest}"
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Those that say something."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def encode(body: Any) -> bytes:

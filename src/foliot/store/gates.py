@@ -10,12 +10,16 @@ from uuid import UUID
 
 from foliot.model.gates import FAIR_STEP, Circuit
 from foliot.store import queries
-from foliot.store.postgres import Database
+from foliot.store.postgres import Database, Transaction
 
 PauseKind = Literal["queue", "task", "everything"]
 # Ours among all advisory locks of the database: the letters of "gate".
 GATES_LOCK = 0x67617465
 BATCH = 1000
+HEAD = 5000
+"""So many of the first of a queue are looked at when long lines are put aside, and so many of a line come back at once."""
+LONG = 500
+"""A line that is shorter is stepped over: that takes less than a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class GatesInUse:
     limits: bool
     circuits: bool
     pauses: bool
+    parked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Gates:
 
     async def gates_in_use(self) -> GatesInUse:
         row = await self._database.fetch_row(self._queries["gates_in_use"], self._database.clock.sql_now())
-        return GatesInUse(*row) if row else GatesInUse(limits=False, circuits=False, pauses=False)
+        return GatesInUse(*row) if row else GatesInUse(limits=False, circuits=False, pauses=False, parked=False)
 
     async def admit_runs(self) -> tuple[list[str], list[UUID]]:
         """The queues of those that became ready, and the workers that hold what is to make room; nothing while another is at it."""
@@ -71,8 +76,16 @@ class Gates:
     async def forget_rate_starts(self) -> int:
         return await self._database.execute(self._queries["forget_rate_starts"], self._database.clock.sql_now())
 
-    async def rank_fairly(self, run_ids: Sequence[UUID]) -> None:
-        await self._database.execute(self._queries["rank_fairly"], run_ids, FAIR_STEP)
+    async def rank_fairly(self, run_ids: Sequence[UUID], *, within: Transaction | None = None) -> None:
+        await (within or self._database).execute(self._queries["rank_fairly"], run_ids, FAIR_STEP)
+
+    async def park_runs(self) -> int:
+        """The number of runs that now stand apart."""
+        return await self._database.execute(self._queries["park_runs"], self._database.clock.sql_now(), HEAD, LONG)
+
+    async def unpark_runs(self) -> list[str]:
+        """The queue of each run that became ready."""
+        return [row[0] for row in await self._database.fetch(self._queries["unpark_runs"], self._database.clock.sql_now(), HEAD)]
 
     async def put_pause(self, kind: PauseKind, name: str, until: datetime | None, reason: str | None, actor: str | None) -> None:
         arguments = (kind, name, until, reason, actor, self._database.clock.sql_now())

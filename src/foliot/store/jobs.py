@@ -10,8 +10,10 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
+from foliot.errors import Conflict
 from foliot.model.calendar import CalendarDays
 from foliot.model.ids import not_finished_before
 from foliot.model.job import DueJob, RecurringJob
@@ -38,6 +40,16 @@ NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 def decode_schedule(text: str) -> Schedule:
     """Few schedules are shared by many jobs."""
     return schedule_decoder.decode(text)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsInUse:
+    """What there is to look after beside what is due."""
+
+    cancels: bool = False
+    links: bool = False
+    overlaps: bool = False
+    pauses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +121,36 @@ class Jobs:
         )  # fmt: skip
         return made is not None
 
+    async def insert_job_dependencies(self, job: RecurringJob, upstream_ids: Sequence[UUID], *, within: Transaction) -> None:
+        fires = not job.schedule.has_ticks
+        await within.execute(self._queries["insert_job_dependencies"], job.id, upstream_ids, fires, self._aging)
+
+    async def dependent_jobs(self, job_id: UUID) -> list[str]:
+        """The names of jobs that wait for this one, some of them."""
+        return [row[0] for row in await self._database.fetch(self._queries["dependent_jobs"], job_id)]
+
+    async def waits_in_use(self) -> WaitsInUse:
+        row = await self._database.fetch_row(self._queries["waits_in_use"], self._database.clock.sql_now())
+        return WaitsInUse(*row) if row else WaitsInUse()
+
+    async def link_runs(self, limit: int) -> int:
+        """The number of runs that were tied to one that they wait for."""
+        arguments = (limit, self._database.clock.sql_now())
+        return int(await self._partitions.with_partition(lambda: self._database.fetch_value(self._queries["link_runs"], *arguments)))
+
     async def get_job(self, job_id: UUID | None, name: str) -> RecurringJob | None:
         row = await self._database.fetch_row(self._queries["get_job"], job_id, name)
         return _job(row) if row else None
 
     async def list_jobs(self, after_name: str, limit: int) -> list[RecurringJob]:
         return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], after_name, limit)]
+
+    async def match_jobs(
+        self, pattern: str | None, task: str | None, queue: str | None, *, is_paused: bool, limit: int
+    ) -> list[tuple[UUID, str]]:
+        """Id and name. `pattern` is one of SQL's LIKE."""
+        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit)
+        return [(row[0], row[1]) for row in rows]
 
     async def change_job(
         self,
@@ -136,7 +172,12 @@ class Jobs:
         return version
 
     async def delete_job(self, job_id: UUID) -> bool:
-        return bool(await self._database.fetch_value(self._queries["delete_job"], job_id))
+        """Raises `Conflict` when other jobs depend on it."""
+        try:
+            return bool(await self._database.fetch_value(self._queries["delete_job"], job_id))
+        except asyncpg.ForeignKeyViolationError:
+            names = ", ".join(repr(name) for name in await self.dependent_jobs(job_id))
+            raise Conflict(f"other jobs depend on this one: {names}; delete them first") from None
 
     async def pause_job(self, job_id: UUID, reason: str | None, until: datetime | None) -> bool:
         now = self._database.clock.sql_now()

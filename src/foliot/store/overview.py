@@ -48,8 +48,9 @@ class Overview:
         self._database = database
         self._queries = queries.load("overview")
 
-    async def list_queues(self) -> list[QueueView]:
-        rows = await self._database.fetch(self._queries["list_queues"], COUNT_MAX, self._database.clock.sql_now())
+    async def list_queues(self, most: int | None = None) -> list[QueueView]:
+        """Nothing is counted further than to `most`, or to `COUNT_MAX`."""
+        rows = await self._database.fetch(self._queries["list_queues"], most or COUNT_MAX, self._database.clock.sql_now())
         return [QueueView(*row) for row in rows]
 
     async def count_runs(self, since: datetime) -> dict[str, int]:

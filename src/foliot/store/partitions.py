@@ -7,7 +7,7 @@ default partition, because it would forbid the concurrent detach; a write that m
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TypeVar
 
 from foliot.store import queries
@@ -48,7 +48,7 @@ class Partitions:
 
     async def drop_expired(self) -> int:
         """Drops the days that ended before retention began; the number dropped."""
-        oldest_kept = await self._today() - self._retention
+        oldest_kept = (await self.oldest_kept()).date()
         expired = [(name, is_detaching) for name, is_detaching in await self._list() if partition_day(name) < oldest_kept]
         # One detach at a time may be pending in a parent: what was interrupted is finished before another begins.
         for name, is_detaching in sorted(expired, key=lambda found: not found[1]):
@@ -59,6 +59,10 @@ class Partitions:
             if partition_day(name) < oldest_kept:
                 await self._database.command("drop_partition", f"drop table if exists foliot.{name}")
         return len(expired)
+
+    async def oldest_kept(self) -> datetime:
+        """What ended before then is over."""
+        return datetime.combine(await self._today() - self._retention, time.min, tzinfo=UTC)
 
     async def _create(self, parent: str, day: date) -> None:
         name = partition_name(parent, day)

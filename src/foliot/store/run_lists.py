@@ -21,7 +21,7 @@ from foliot.store.postgres import Database, Record
 decode_json = msgspec.json.Decoder().decode
 C = TypeVar("C")
 I = TypeVar("I")  # noqa: E741
-Where = Literal["all", "live", "history", "running", "failed"]
+Where = Literal["all", "live", "history", "running", "failed", "children"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class RunFilter:
     task: str | None = None
     text: str | None = None
     """In the name, the task or the error."""
+    parent: UUID | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -60,6 +61,9 @@ class RunItem:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    parent_id: UUID | None
+    """The workflow or map that it is a part of."""
+    step: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ class RunLists:
 
     async def list_runs(self, where: Where, span: Span, wanted: RunFilter, *, limit: int, scan: int) -> Page[RunItem, UUID]:
         arguments = (where, span.before, span.live_from, span.history_from, scan, span.finished_from)
-        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1)
+        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.parent)
         rows = await self._database.fetch(self._queries["list_runs"], *arguments, *filters)
         items = [_item(row, 2) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.id, rows[0][1] if rows[0][0] >= scan else None)

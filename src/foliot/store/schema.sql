@@ -2,9 +2,483 @@
 
 CREATE SCHEMA foliot;
 
+CREATE TYPE foliot.ending AS (
+	id uuid,
+	state text,
+	parent_id uuid,
+	blame text,
+	has_dependents boolean
+);
+
 CREATE FUNCTION foliot.due_bucket(at timestamp with time zone) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (floor((EXTRACT(epoch FROM at) / (4)::numeric)))::bigint;
+
+CREATE FUNCTION foliot.fire_dependents(upstreams uuid[], run_ids uuid[], at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    job record;
+    open_run uuid;
+begin
+    update foliot.job_dependencies d set succeeded_at = at, run_id = g.run_id
+    from unnest(upstreams, run_ids) as g (upstream_id, run_id)
+    where d.upstream_id = g.upstream_id and d.fires;
+    for job in
+        select j.*, d.aging, d.run_ids from foliot.jobs j join (
+            select job_id, max(aging) as aging, array_agg(run_id) as run_ids from foliot.job_dependencies
+            where job_id in (select job_id from foliot.job_dependencies where upstream_id = any (upstreams) and fires)
+            group by job_id having bool_and(succeeded_at is not null)
+        ) as d on d.job_id = j.id
+        where j.paused_at is null and coalesce(j.runs_left, 1) > 0
+        order by j.id for update of j
+    loop
+        -- Another one may have fired it while we waited for the lock.
+        continue when exists (select from foliot.job_dependencies d where d.job_id = job.id and d.succeeded_at is null);
+        update foliot.job_dependencies set succeeded_at = null where job_id = job.id;
+        select r.id into open_run from foliot.runs r where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
+        if open_run is not null then
+            insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by) values (job.id, at, at, 'overlap', open_run);
+            continue;
+        end if;
+        insert into foliot.runs (
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, upstream
+        )
+        values (
+            foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - job.priority * job.aging, job.priority,
+            case when job.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+            case when job.options ?| '{concurrency,rate}' then 'limit' end,
+            job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
+        );
+        update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
+    end loop;
+end
+$$;
+
+CREATE FUNCTION foliot.link_runs(most bigint, at timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+declare
+    link record;
+    live record;
+    past record;
+    number bigint := 0;
+begin
+    for link in
+        select l.* from foliot.links l left join foliot.jobs j on j.id = l.upstream_id
+        -- Paused, ended or deleted: nothing more is due.
+        where j.id is null or j.fire_at is null or j.next_at > l.tick_at
+        order by l.run_id limit most for update of l skip locked
+    loop
+        select id, tick_at into live from foliot.runs
+        where job_id = link.upstream_id and tick_at <= link.tick_at order by tick_at desc limit 1;
+        select id, tick_at, state, coalesce(name, id::text) as name into past from foliot.history
+        where job_id = link.upstream_id and tick_at <= link.tick_at order by tick_at desc limit 1;
+        if live.id is not null and (past.id is null or live.tick_at >= past.tick_at) then
+            -- It may end just now: then it is in history at the next look.
+            update foliot.runs set has_dependents = true where id = live.id;
+            continue when not found;
+            insert into foliot.dependencies (upstream_id, run_id) values (live.id, link.run_id);
+            update foliot.runs set upstream = upstream || live.id where id = link.run_id and state = 'waiting';
+        else
+            -- One that has ended counts at once; where there never was one, there is nothing to wait for.
+            insert into foliot.dependencies (upstream_id, run_id) values (coalesce(past.id, link.upstream_id), link.run_id);
+            update foliot.runs set upstream = upstream || past.id where id = link.run_id and state = 'waiting' and past.id is not null;
+            perform foliot.settle_endings(array[row(
+                coalesce(past.id, link.upstream_id), coalesce(past.state, 'succeeded'), null,
+                case when past.state <> 'succeeded' then past.name end, true
+            )::foliot.ending], at);
+        end if;
+        delete from foliot.links where run_id = link.run_id and upstream_id = link.upstream_id;
+        number := number + 1;
+    end loop;
+    return number;
+end
+$$;
+
+CREATE FUNCTION foliot.new_id(at timestamp with time zone) RETURNS uuid
+    LANGUAGE sql PARALLEL SAFE
+    RETURN (encode(set_bit(set_bit(OVERLAY(uuid_send(gen_random_uuid()) PLACING SUBSTRING(int8send((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint) FROM 3) FROM 1 FOR 6), (52)::bigint, 1), (53)::bigint, 1), 'hex'::text))::uuid;
+
+CREATE TABLE foliot.history (
+    id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone NOT NULL,
+    token bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    priority bigint NOT NULL,
+    worker_id uuid,
+    state text NOT NULL,
+    queue text NOT NULL,
+    task text NOT NULL,
+    name text,
+    reason text,
+    payload jsonb,
+    options jsonb,
+    result json,
+    error jsonb,
+    output bytea,
+    job_id uuid,
+    tick_at timestamp with time zone,
+    rerun_of uuid,
+    rerun_as uuid,
+    fingerprint text,
+    parent_id uuid,
+    step text,
+    upstream uuid[],
+    has_dependents boolean,
+    CONSTRAINT history_state_is_terminal CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
+)
+PARTITION BY RANGE (finished_at);
+
+CREATE TABLE foliot.parents (
+    id uuid NOT NULL,
+    root_id uuid NOT NULL,
+    run_id uuid NOT NULL,
+    kind text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    on_failure text NOT NULL,
+    stop jsonb,
+    blame text,
+    total bigint NOT NULL,
+    next_index bigint NOT NULL,
+    capacity bigint NOT NULL,
+    unfinished bigint DEFAULT 0 NOT NULL,
+    succeeded bigint DEFAULT 0 NOT NULL,
+    failed bigint DEFAULT 0 NOT NULL,
+    cancelled bigint DEFAULT 0 NOT NULL,
+    skipped bigint DEFAULT 0 NOT NULL,
+    template jsonb,
+    items jsonb,
+    CONSTRAINT parents_count_right CHECK (((unfinished >= 0) AND (next_index <= total))),
+    CONSTRAINT parents_kind_is_known CHECK ((kind = ANY (ARRAY['workflow'::text, 'map'::text]))),
+    CONSTRAINT parents_on_failure_is_known CHECK ((on_failure = ANY (ARRAY['fail_fast'::text, 'continue'::text])))
+)
+WITH (fillfactor='50');
+
+CREATE FUNCTION foliot.parent_result(p foliot.parents) RETURNS json
+    LANGUAGE sql STABLE
+    RETURN (SELECT CASE WHEN (r.results IS NULL) THEN json_build_object('succeeded', (parent_result.p).succeeded, 'failed', (parent_result.p).failed, 'cancelled', (parent_result.p).cancelled, 'skipped', (parent_result.p).skipped) ELSE json_build_object('succeeded', (parent_result.p).succeeded, 'failed', (parent_result.p).failed, 'cancelled', (parent_result.p).cancelled, 'skipped', (parent_result.p).skipped, 'results', r.results) END AS json_build_object FROM (SELECT CASE WHEN (COALESCE(sum(octet_length((h.result)::text)), (0)::bigint) <= 1000000) THEN json_agg(COALESCE(h.result, 'null'::json) ORDER BY (h.step)::bigint) ELSE NULL::json END AS results FROM foliot.history h WHERE (((parent_result.p).kind = 'map'::text) AND ((parent_result.p).total <= 1000) AND (((parent_result.p).failed + (parent_result.p).cancelled) = 0) AND (h.parent_id = (parent_result.p).id) AND (h.state = 'succeeded'::text) AND (h.finished_at >= ((parent_result.p).created_at - '1 day'::interval)))) r);
+
+CREATE FUNCTION foliot.refill(map_id uuid, at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    map foliot.parents;
+    number bigint;
+    chunk bigint;
+begin
+    select * into map from foliot.parents where id = map_id for update;
+    number := least(map.capacity - map.unfinished, map.total - map.next_index);
+    if number <= 0 or map.stop is not null then
+        return;
+    end if;
+    chunk := (map.template ->> 'chunk_size')::bigint;
+    with numbered as (
+        select n - 1 as index, value from jsonb_array_elements(map.items) with ordinality as e (value, n)
+        where map.items is not null and n > map.next_index * chunk and n <= (map.next_index + number) * chunk
+        union all
+        select i, to_jsonb((map.template ->> 'start')::bigint + i * (map.template ->> 'step')::bigint)
+        from generate_series(
+            map.next_index * chunk, least((map.next_index + number) * chunk, (map.template ->> 'count')::bigint) - 1
+        ) as i
+        where map.items is null
+    ), chunked as (
+        select index / chunk as place, case when chunk = 1 then (array_agg(value))[1] else jsonb_agg(value order by index) end as value
+        from numbered group by index / chunk
+    ), template as (
+        select * from jsonb_to_record(map.template) as t (
+            task text, queue text, name text, priority bigint, payload jsonb, options jsonb, item_name text, rank_offset bigint
+        )
+    )
+    insert into foliot.runs (
+        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, parent_id, step
+    )
+    select foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - t.rank_offset + c.place - map.next_index, t.priority,
+        case when t.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+        case when t.options ?| '{concurrency,rate}' then 'limit' end,
+        t.queue, t.task, t.name, coalesce(t.payload, '{}') || jsonb_build_object(t.item_name, c.value), t.options, map.id, c.place::text
+    from chunked c, template t;
+    update foliot.parents set next_index = next_index + number, unfinished = unfinished + number where id = map_id;
+end
+$$;
+
+CREATE FUNCTION foliot.rule_verdict(rule text, unmet bigint, succeeded bigint, failed bigint, skipped bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE rule WHEN 'all_success'::text THEN CASE WHEN ((failed + skipped) > 0) THEN 'skip'::text WHEN (unmet = 0) THEN 'run'::text ELSE NULL::text END WHEN 'all_failed'::text THEN CASE WHEN ((succeeded + skipped) > 0) THEN 'skip'::text WHEN (unmet = 0) THEN 'run'::text ELSE NULL::text END WHEN 'one_success'::text THEN CASE WHEN (succeeded > 0) THEN 'run'::text WHEN (unmet = 0) THEN 'skip'::text ELSE NULL::text END WHEN 'one_failed'::text THEN CASE WHEN (failed > 0) THEN 'run'::text WHEN (unmet = 0) THEN 'skip'::text ELSE NULL::text END WHEN 'none_failed'::text THEN CASE WHEN (failed > 0) THEN 'skip'::text WHEN (unmet = 0) THEN 'run'::text ELSE NULL::text END WHEN 'none_failed_min_one_success'::text THEN CASE WHEN (failed > 0) THEN 'skip'::text WHEN (unmet = 0) THEN CASE WHEN (succeeded > 0) THEN 'run'::text ELSE 'skip'::text END ELSE NULL::text END ELSE CASE WHEN (unmet = 0) THEN 'run'::text ELSE NULL::text END END;
+
+CREATE FUNCTION foliot.settle() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+declare
+    at timestamptz;
+    ended foliot.ending[];
+    upstreams uuid[];
+    run_ids uuid[];
+begin
+    if current_setting('foliot.is_settling', true) = 'yes' then
+        -- What ends by the settling is counted there.
+        return null;
+    end if;
+    select max(finished_at),
+        array_agg(row(
+            id, state, parent_id,
+            case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end,
+            has_dependents
+        )::foliot.ending) filter (where parent_id is not null or has_dependents),
+        array_agg(job_id) filter (where job_id is not null and state = 'succeeded'),
+        array_agg(id) filter (where job_id is not null and state = 'succeeded')
+    into at, ended, upstreams, run_ids
+    from gone where parent_id is not null or has_dependents or job_id is not null;
+    if ended is not null then
+        perform foliot.settle_endings(ended, at);
+    end if;
+    if upstreams is not null and exists (select from foliot.job_dependencies where upstream_id = any (upstreams) and fires) then
+        perform foliot.fire_dependents(upstreams, run_ids, at);
+    end if;
+    return null;
+end
+$$;
+
+CREATE FUNCTION foliot.settle_dependents(ended foliot.ending[], at timestamp with time zone) RETURNS foliot.ending[]
+    LANGUAGE plpgsql
+    AS $$
+declare
+    skipped foliot.ending[];
+begin
+    with recursive met as (
+        delete from foliot.dependencies d using unnest(ended) as e
+        where d.upstream_id = e.id and e.has_dependents
+        returning d.run_id, e.state, e.blame
+    ), counted as materialized (
+        select run_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
+            count(*) filter (where state in ('failed', 'cancelled')) as failed, count(*) filter (where state = 'skipped') as skipped,
+            min(blame) as blame, min(blame) filter (where state = 'skipped') as blame_of_skipped
+        from met group by run_id
+    ), locked as materialized (
+        -- Without a counter, it waits for its own children.
+        select id, rule, options, signal, due_at, delay_seconds, rank, unmet, met_succeeded, met_failed, met_skipped, blame from foliot.runs
+        where id = any (array(select run_id from counted)) and state = 'waiting' and unmet is not null
+        order by id for update
+    ), tallied as (
+        select l.id, l.rule, l.options, l.signal, l.due_at, greatest(l.due_at, at + l.delay_seconds * interval '1 second', at) as due, l.rank,
+            l.unmet - c.number as unmet, coalesce(l.met_succeeded, 0) + c.succeeded as met_succeeded,
+            coalesce(l.met_failed, 0) + c.failed as met_failed, coalesce(l.met_skipped, 0) + c.skipped as met_skipped,
+            coalesce(l.blame, case l.rule when 'all_failed' then c.blame_of_skipped else c.blame end) as blame
+        from locked l join counted c on c.run_id = l.id
+    ), decided as materialized (
+        select *, foliot.rule_verdict(rule, unmet, met_succeeded, met_failed, met_skipped) as verdict from tallied
+    ), let_go as (
+        update foliot.runs r
+        set unmet = d.unmet, met_succeeded = d.met_succeeded, met_failed = d.met_failed, met_skipped = d.met_skipped, blame = d.blame,
+            state = case
+                when d.verdict is null then 'waiting'
+                when d.due > at then 'scheduled'
+                when d.options ? 'signal' and d.signal is null then 'held'
+                when d.options ?| '{concurrency,rate}' then 'held'
+                else 'ready'
+            end,
+            held_by = case
+                when d.verdict is null or d.due > at then null
+                when d.options ? 'signal' and d.signal is null then 'signal'
+                when d.options ?| '{concurrency,rate}' then 'limit'
+            end,
+            due_at = case
+                when d.verdict is null then d.due_at
+                when d.due <= at and d.options ? 'signal' and d.signal is null
+                    then at + foliot.signal_wait(d.options)
+                else d.due
+            end,
+            rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
+        from decided d
+        where r.id = d.id and d.verdict is distinct from 'skip'
+    ), doomed as (
+        select id, rule, blame, met_skipped from decided where verdict = 'skip'
+        union
+        -- From one to the next by its index, and in no other order, or a long chain takes its length to the square.
+        select r.id, r.rule, doomed.blame, 1::bigint
+        from doomed
+        cross join lateral (select e.run_id from foliot.dependencies e where e.upstream_id = doomed.id offset 0) as e
+        cross join lateral (
+            select r.id, r.rule from foliot.runs r
+            where r.id = e.run_id and r.state = 'waiting'
+                and foliot.rule_verdict(r.rule, r.unmet - 1, r.met_succeeded, r.met_failed, r.met_skipped + 1) = 'skip'
+            offset 0
+        ) as r
+        where not exists (select from decided d where d.id = r.id)
+    ), reasons as materialized (
+        select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed order by id, blame
+    ), closed as (
+        delete from foliot.runs r using reasons d
+        where r.id = any (array(select id from reasons)) and r.id = d.id and r.state = 'waiting'
+        returning r.*, d.error, d.blame as culprit
+    ), kept as (
+        insert into foliot.history (
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+        )
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'skipped', queue, task, name,
+            case error ->> 'kind' when 'DependencyFailed' then 'dependency_failed' when 'DependencySkipped' then 'dependency_skipped' else 'rule_unmet' end,
+            payload, options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+        from closed
+    )
+    select array_agg(row(id, 'skipped', parent_id, culprit, has_dependents)::foliot.ending) into skipped from closed;
+    return skipped;
+end
+$$;
+
+CREATE FUNCTION foliot.settle_endings(ended foliot.ending[], at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+    counted foliot.ending[];
+begin
+    perform set_config('foliot.is_settling', 'yes', true);
+    perform from foliot.parents
+    where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from unnest(ended))))
+    order by id for update;
+    while ended is not null loop
+        counted := ended;
+        while exists (select from unnest(ended) as e where e.has_dependents) loop
+            ended := foliot.settle_dependents(ended, at);
+            counted := counted || ended;
+        end loop;
+        ended := foliot.settle_parents(counted, at);
+    end loop;
+    perform set_config('foliot.is_settling', '', true);
+end
+$$;
+
+CREATE FUNCTION foliot.settle_parents(ended foliot.ending[], at timestamp with time zone) RETURNS foliot.ending[]
+    LANGUAGE plpgsql
+    AS $$
+declare
+    p record;
+    complete uuid[] := '{}';
+    more foliot.ending[];
+    found foliot.ending[];
+begin
+    for p in
+        with counted as (
+            select parent_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
+                count(*) filter (where state = 'failed') as failed, count(*) filter (where state = 'cancelled') as cancelled,
+                count(*) filter (where state = 'skipped') as skipped, min(blame) filter (where state = 'failed') as blame
+            from unnest(ended) where parent_id is not null group by parent_id
+        ), locked as materialized (
+            select id from foliot.parents where id = any (array(select parent_id from counted)) order by id for update
+        )
+        update foliot.parents u
+        set unfinished = u.unfinished - c.number, succeeded = u.succeeded + c.succeeded, failed = u.failed + c.failed,
+            cancelled = u.cancelled + c.cancelled, skipped = u.skipped + c.skipped, blame = coalesce(u.blame, c.blame)
+        from counted c join locked on locked.id = c.parent_id
+        where u.id = c.parent_id
+        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.stop is not null as is_stopping, u.blame,
+            u.on_failure = 'fail_fast' and u.failed > 0 and u.stop is null as begins_to_stop
+    loop
+        if p.begins_to_stop then
+            found := foliot.stop_children(
+                p.id,
+                jsonb_build_object('reason', 'fail_fast', 'message', 'another has failed: ' || coalesce(p.blame, ''), 'is_forced', false), at
+            );
+            more := more || found;
+            if found is null and p.unfinished = 0 then
+                complete := complete || p.id;
+            end if;
+        elsif p.next_index < p.total and not p.is_stopping then
+            if p.unfinished <= p.capacity / 2 then
+                perform foliot.refill(p.id, at);
+            end if;
+        elsif p.unfinished = 0 then
+            complete := complete || p.id;
+        end if;
+    end loop;
+    if complete = '{}' then
+        return more;
+    end if;
+    update foliot.parents set finished_at = at where id = any (complete);
+    with closed as (
+        delete from foliot.runs r using foliot.parents f where f.id = any (complete) and r.id = f.run_id and r.state = 'waiting'
+        returning r.*, f.kind as parent_kind, f.blame as culprit, foliot.parent_result(f) as result, case
+            when f.failed > 0 then 'failed' when f.cancelled > 0 or f.next_index < f.total then 'cancelled' else 'succeeded'
+        end as verdict
+    ), kept as (
+        insert into foliot.history (
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            options, result, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, fingerprint
+        )
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, verdict, queue, task, name,
+            case verdict when 'failed' then 'step_failed' when 'cancelled' then coalesce(cancel ->> 'reason', 'cancelled') end,
+            payload, options, result,
+            case verdict
+                when 'failed' then jsonb_build_object(
+                    'kind', 'StepFailed',
+                    'message', case parent_kind when 'map' then 'an item has failed: ' else 'a step has failed: ' end || coalesce(culprit, '')
+                )
+                when 'cancelled' then jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
+            end,
+            job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
+            case verdict when 'failed' then md5(task || ': ' || coalesce(name, step, '') || ': ' || coalesce(culprit, '')) end
+        from closed
+    )
+    select more || array_agg(row(
+        id, verdict, parent_id, case when verdict <> 'succeeded' then coalesce(step, name, id::text) end, has_dependents
+    )::foliot.ending)
+    into more from closed;
+    return more;
+end
+$$;
+
+CREATE FUNCTION foliot.signal_wait(options jsonb) RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (COALESCE(((options #>> '{signal,timeout_seconds}'::text[]))::double precision, (315360000)::double precision) * '00:00:01'::interval);
+
+CREATE FUNCTION foliot.skip_error(rule text, blame text, skipped bigint) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (blame IS NOT NULL) THEN jsonb_build_object('kind', 'DependencyFailed', 'message', ('dependency_failed: '::text || blame), 'upstream', blame) WHEN (rule = ANY (ARRAY['one_failed'::text, 'all_failed'::text])) THEN jsonb_build_object('kind', 'RuleUnmet', 'message', (('rule '::text || rule) || ': too little has failed'::text)) WHEN (skipped > 0) THEN jsonb_build_object('kind', 'DependencySkipped', 'message', 'what it waits for was skipped') ELSE jsonb_build_object('kind', 'RuleUnmet', 'message', (('rule '::text || rule) || ' can''t be met'::text)) END;
+
+CREATE FUNCTION foliot.stop_children(stopped_id uuid, why jsonb, at timestamp with time zone) RETURNS foliot.ending[]
+    LANGUAGE plpgsql
+    AS $$
+declare
+    ended foliot.ending[];
+begin
+    update foliot.parents set stop = why where id = stopped_id;
+    update foliot.runs set cancel = why
+    where id = any (array(
+        select r.id from foliot.runs r
+        where r.parent_id = stopped_id and r.cancel is null and r.rule is distinct from 'always'
+            and (r.state = 'running' or exists (select from foliot.parents p where p.run_id = r.id))
+        for update of r skip locked
+    ));
+    with closed as (
+        delete from foliot.runs
+        where id = any (array(
+            select id from foliot.runs
+            where parent_id = stopped_id and state <> 'running' and cancel is null and rule is distinct from 'always'
+                and not exists (select from foliot.parents p where p.run_id = runs.id)
+            for update skip locked
+        ))
+        returning *
+    ), kept as (
+        insert into foliot.history (
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+        )
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'cancelled', queue, task, name, why ->> 'reason',
+            payload, options, jsonb_build_object('kind', 'Cancelled', 'message', why ->> 'message'), job_id, tick_at, rerun_of, parent_id,
+            step, upstream, has_dependents
+        from closed
+    )
+    select array_agg(row(id, 'cancelled', parent_id, step, has_dependents)::foliot.ending) into ended from closed;
+    return ended;
+end
+$$;
 
 CREATE FUNCTION foliot.submit(job jsonb) RETURNS uuid
     LANGUAGE plpgsql
@@ -91,7 +565,11 @@ begin
                 payload = nullif(asked.payload, '{}'), options = given_options, expires_at = asked.expires_at, due_at = due,
                 rank = (extract(epoch from due) * 1000000)::bigint
                     - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
-                state = case when r.state in ('waiting', 'held') then r.state when due > at then 'scheduled' else 'ready' end
+                state = case
+                    when r.state = 'waiting' then r.state when due > at then 'scheduled'
+                    when given_options ?| '{concurrency,rate}' then 'held' else 'ready'
+                end,
+                held_by = case when r.state <> 'waiting' and due <= at and given_options ?| '{concurrency,rate}' then 'limit' end
             where r.unique_key = unique_key_given and r.state <> 'running' and r.started_at is null and r.cancel is null
             returning r.id into found_id;
             if found then
@@ -110,36 +588,6 @@ begin
     end loop;
 end
 $_$;
-
-CREATE TABLE foliot.history (
-    id uuid NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone,
-    finished_at timestamp with time zone NOT NULL,
-    token bigint NOT NULL,
-    attempt bigint NOT NULL,
-    lost bigint NOT NULL,
-    priority bigint NOT NULL,
-    worker_id uuid,
-    state text NOT NULL,
-    queue text NOT NULL,
-    task text NOT NULL,
-    name text,
-    reason text,
-    payload jsonb,
-    options jsonb,
-    result json,
-    error jsonb,
-    output bytea,
-    job_id uuid,
-    tick_at timestamp with time zone,
-    rerun_of uuid,
-    rerun_as uuid,
-    fingerprint text,
-    CONSTRAINT history_state_is_terminal CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
-)
-PARTITION BY RANGE (finished_at);
 
 CREATE TABLE foliot.runs (
     id uuid NOT NULL,
@@ -170,6 +618,18 @@ CREATE TABLE foliot.runs (
     held_by text,
     is_probe boolean,
     progress jsonb,
+    parent_id uuid,
+    step text,
+    upstream uuid[],
+    has_dependents boolean,
+    rule text,
+    unmet bigint,
+    met_succeeded bigint,
+    met_failed bigint,
+    met_skipped bigint,
+    blame text,
+    delay_seconds double precision,
+    signal jsonb,
     CONSTRAINT runs_held_for_a_reason CHECK (((state = 'held'::text) = (held_by IS NOT NULL))),
     CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
     CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
@@ -195,7 +655,9 @@ CREATE VIEW foliot.all_runs AS
     runs.due_at,
     runs.created_at,
     runs.started_at,
-    NULL::timestamp with time zone AS finished_at
+    NULL::timestamp with time zone AS finished_at,
+    runs.parent_id,
+    runs.step
    FROM foliot.runs
 UNION ALL
  SELECT history.id,
@@ -216,7 +678,9 @@ UNION ALL
     history.due_at,
     history.created_at,
     history.started_at,
-    history.finished_at
+    history.finished_at,
+    history.parent_id,
+    history.step
    FROM foliot.history;
 
 CREATE TABLE foliot.attempts (
@@ -250,11 +714,25 @@ CREATE TABLE foliot.circuits (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE foliot.dependencies (
+    upstream_id uuid NOT NULL,
+    run_id uuid NOT NULL
+);
+
 CREATE TABLE foliot.idempotency (
     key text NOT NULL,
     fingerprint text NOT NULL,
     answer json NOT NULL,
     expires_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE foliot.job_dependencies (
+    job_id uuid NOT NULL,
+    upstream_id uuid NOT NULL,
+    fires boolean NOT NULL,
+    aging bigint NOT NULL,
+    succeeded_at timestamp with time zone,
+    run_id uuid
 );
 
 CREATE TABLE foliot.job_versions (
@@ -291,6 +769,12 @@ CREATE TABLE foliot.jobs (
     CONSTRAINT jobs_paused_do_not_fire CHECK (((paused_at IS NULL) OR (fire_at IS NULL)))
 )
 WITH (fillfactor='70');
+
+CREATE TABLE foliot.links (
+    run_id uuid NOT NULL,
+    upstream_id uuid NOT NULL,
+    tick_at timestamp with time zone NOT NULL
+);
 
 CREATE TABLE foliot.logs (
     run_id uuid NOT NULL,
@@ -347,6 +831,13 @@ CREATE TABLE foliot.shards (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE foliot.tallies (
+    slot bigint NOT NULL,
+    name text NOT NULL,
+    value double precision NOT NULL
+)
+WITH (fillfactor='50');
+
 CREATE TABLE foliot.tasks (
     name text NOT NULL,
     queue text NOT NULL,
@@ -374,7 +865,8 @@ CREATE TABLE foliot.workers (
     beat_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     labels jsonb DEFAULT '{}'::jsonb NOT NULL,
-    draining_at timestamp with time zone
+    draining_at timestamp with time zone,
+    left_running bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -387,6 +879,9 @@ ALTER TABLE ONLY foliot.circuits
 ALTER TABLE ONLY foliot.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (key);
 
+ALTER TABLE ONLY foliot.job_dependencies
+    ADD CONSTRAINT job_dependencies_pkey PRIMARY KEY (job_id, upstream_id);
+
 ALTER TABLE ONLY foliot.job_versions
     ADD CONSTRAINT job_versions_pkey PRIMARY KEY (job_id, version);
 
@@ -396,8 +891,14 @@ ALTER TABLE ONLY foliot.jobs
 ALTER TABLE ONLY foliot.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY foliot.links
+    ADD CONSTRAINT links_pkey PRIMARY KEY (run_id, upstream_id);
+
 ALTER TABLE ONLY foliot.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY foliot.parents
+    ADD CONSTRAINT parents_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY foliot.pauses
     ADD CONSTRAINT pauses_pkey PRIMARY KEY (kind, name);
@@ -414,6 +915,9 @@ ALTER TABLE ONLY foliot.schedulers
 ALTER TABLE ONLY foliot.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY foliot.tallies
+    ADD CONSTRAINT tallies_pkey PRIMARY KEY (slot, name);
+
 ALTER TABLE ONLY foliot.tasks
     ADD CONSTRAINT tasks_pkey PRIMARY KEY (name);
 
@@ -421,6 +925,10 @@ ALTER TABLE ONLY foliot.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
 CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
+
+CREATE INDEX dependencies_upstream ON foliot.dependencies USING btree (upstream_id);
+
+CREATE INDEX history_children ON ONLY foliot.history USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 
 CREATE INDEX history_dead ON ONLY foliot.history USING btree (finished_at, id) WHERE (state = 'failed'::text);
 
@@ -432,6 +940,8 @@ CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WH
 
 CREATE INDEX idempotency_expiring ON foliot.idempotency USING btree (expires_at);
 
+CREATE INDEX job_dependencies_upstream ON foliot.job_dependencies USING btree (upstream_id);
+
 CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_version) WHERE (calendar IS NOT NULL);
 
 CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_bucket IS NOT NULL);
@@ -440,9 +950,19 @@ CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paus
 
 CREATE INDEX logs_run ON ONLY foliot.logs USING btree (run_id, token, part);
 
+CREATE INDEX parents_finished ON foliot.parents USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+
+CREATE UNIQUE INDEX parents_run ON foliot.parents USING btree (run_id);
+
+CREATE INDEX parents_stopping ON foliot.parents USING btree (id) WHERE ((stop IS NOT NULL) AND (finished_at IS NULL));
+
 CREATE INDEX rate_starts_key ON foliot.rate_starts USING btree (rate_key, started_at);
 
+CREATE INDEX runs_awaiting_signal ON foliot.runs USING btree (due_at) WHERE (held_by = 'signal'::text);
+
 CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT NULL);
+
+CREATE INDEX runs_children ON foliot.runs USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 
 CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (started_at IS NULL));
 
@@ -454,6 +974,10 @@ CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id
 
 CREATE INDEX runs_of_key ON foliot.runs USING btree (concurrency_key) WHERE ((concurrency_key IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text])));
 
+CREATE INDEX runs_overlapping ON foliot.runs USING btree (job_id) WHERE (held_by = 'overlap'::text);
+
+CREATE INDEX runs_parked ON foliot.runs USING btree (queue, task, rank) WHERE (held_by = ANY (ARRAY['pause'::text, 'circuit'::text, 'no_worker'::text]));
+
 CREATE INDEX runs_ready ON foliot.runs USING btree (queue, rank) WHERE (state = 'ready'::text);
 
 CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 'running'::text);
@@ -462,13 +986,21 @@ CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = '
 
 CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (unique_key IS NOT NULL);
 
-CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE (state = 'waiting'::text);
+CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE ((state = 'waiting'::text) AND (parent_id IS NULL));
 
 CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (concurrency_key, rank) WHERE (held_by = 'limit'::text);
 
 CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (rate_key, rank) WHERE (held_by = 'limit'::text);
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
+
+CREATE TRIGGER settle AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.settle();
+
+ALTER TABLE ONLY foliot.job_dependencies
+    ADD CONSTRAINT job_dependencies_job_id_fkey FOREIGN KEY (job_id) REFERENCES foliot.jobs(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY foliot.job_dependencies
+    ADD CONSTRAINT job_dependencies_keep_upstream FOREIGN KEY (upstream_id) REFERENCES foliot.jobs(id);
 
 ALTER TABLE ONLY foliot.jobs
     ADD CONSTRAINT jobs_calendar_exists FOREIGN KEY (calendar) REFERENCES foliot.calendars(name);

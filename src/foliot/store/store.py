@@ -12,10 +12,12 @@ from foliot.events import EventBus
 from foliot.store import migrate, queries
 from foliot.store.calendars import Calendars
 from foliot.store.dead_letters import DeadLetters
+from foliot.store.explain import Explain
 from foliot.store.gates import Gates
-from foliot.store.hints import HintSender
+from foliot.store.hints import ALL_QUEUES_TOPIC, HintSender, worker_topic
 from foliot.store.jobs import Jobs
 from foliot.store.logs import Logs
+from foliot.store.metrics import Metrics
 from foliot.store.overview import Overview
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database
@@ -24,6 +26,9 @@ from foliot.store.runs import Runs
 from foliot.store.shards import Shards
 from foliot.store.submissions import Submissions
 from foliot.store.workers import Workers
+from foliot.store.workflows import Workflows
+
+CLOSE_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +40,31 @@ class Store:
     dead_letters: DeadLetters
     logs: Logs
     overview: Overview
+    explain: Explain
+    metrics: Metrics
     jobs: Jobs
     calendars: Calendars
     gates: Gates
     shards: Shards
     workers: Workers
+    workflows: Workflows
     partitions: Partitions
     hints: HintSender
     events: EventBus
 
     async def migrate(self) -> int:
         return await migrate.migrate(self.database, partitions=self.partitions, events=self.events)
+
+    async def end_cancelled(self) -> int:
+        """Ends what was asked to end and is held by nobody, with all that it is made of, and tells those that hold the rest."""
+        holders = await self.workflows.spread_cancels()
+        closed = await self.runs.close_cancelled(CLOSE_BATCH)
+        holders.update(worker_id for worker_id in closed.values() if worker_id is not None)
+        self.hints.send(worker_topic(worker_id) for worker_id in holders)
+        if closed:
+            # What always runs may have waited for one of these.
+            self.hints.send([ALL_QUEUES_TOPIC])
+        return len(closed)
 
     async def check_schema(self) -> None:
         await migrate.check_schema(self.database)
@@ -72,11 +91,14 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 dead_letters=DeadLetters(database, aging_seconds=config.aging_seconds),
                 logs=Logs(database, partitions=partitions),
                 overview=Overview(database),
+                explain=Explain(database),
+                metrics=Metrics(database),
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),
                 shards=Shards(database, ttl_seconds=config.shard_ttl_seconds),
                 workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
+                workflows=Workflows(database, aging_seconds=config.aging_seconds),
                 partitions=partitions,
                 hints=hints,
                 events=events,

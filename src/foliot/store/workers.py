@@ -38,6 +38,7 @@ class WorkerView:
     beat_at: datetime
     draining_at: datetime | None
     running: int
+    left_running: int
     silent_seconds: float
     ttl_seconds: float
 
@@ -64,9 +65,9 @@ class Workers:
         """The queue that each known task declares."""
         return {row[0]: row[1] for row in await self._database.fetch(self._queries["list_tasks"])}
 
-    async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]]) -> Beat:
-        """`held`: run and token of each attempt under way."""
-        arguments = (worker_id, self._ttl, self._database.clock.sql_now(), *columns(held, 2))
+    async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]], left_running: int = 0) -> Beat:
+        """`held`: run and token of each attempt under way. `left_running`: how many slots are taken by attempts that have ended."""
+        arguments = (worker_id, self._ttl, self._database.clock.sql_now(), *columns(held, 2), left_running)
         rows = await self._database.fetch(self._queries["beat"], *arguments)
         to_end = {(row[1], row[2]): decode_cancel(row[3]) if row[3] else None for row in rows if row[1] is not None}
         return Beat(rows[0][0], to_end, rows[0][4], frozenset(rows[0][5]))

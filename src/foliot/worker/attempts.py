@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,11 +25,13 @@ from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.raised import raised
 from foliot.worker.live_output import LiveOutput
+from foliot.worker.upstream import REFERENCE, Refused
 
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.
 writing = threading.Lock()
+LEFT_RUNNING = "; it does not stop: a plain function can't be ended, and goes on in a slot of its worker until it returns"
 NO_LONGER_OURS = Cancel("lost", "the run is no longer this worker's")
 
 
@@ -39,12 +41,14 @@ class KnownTask:
 
     executor: Executor
     options: RunOptions
+    asks_for_context: bool = True
+    """Otherwise it can't see what came before it, and that is read only if its payload points at it."""
 
 
 class Running:
     """One attempt under way."""
 
-    __slots__ = ("cancel", "claim", "context", "live", "options", "output", "output_max_bytes", "stopped_by", "task", "timer")
+    __slots__ = ("cancel", "claim", "context", "live", "options", "output", "output_max_bytes", "started_at", "stopped_by", "task", "timer")
 
     def __init__(self, claim: Claim, options: RunOptions, output_max_bytes: int) -> None:
         self.claim = claim
@@ -57,6 +61,8 @@ class Running:
         self.context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=self.write)
         self.task: asyncio.Task[None]
         self.timer: asyncio.TimerHandle
+        self.started_at: float
+        """On the loop's clock."""
 
     def write(self, chunk: bytes) -> None:
         with writing:
@@ -76,7 +82,9 @@ class Attempts:
         slots: Mapping[str, int],
         output_max_bytes: int,
         on_outcome: Callable[[Outcome, Claim], None],
-        on_committed: Callable[[Claim], None] = lambda _: None,
+        on_committed: Callable[[Claim, Ending], None] = lambda _claim, _ending: None,
+        on_lasted: Callable[[float], None] = lambda _: None,
+        provide: Callable[[Context, RunOptions, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None,
     ) -> None:
         self._tasks = tasks
         self._slots = dict(slots)
@@ -84,6 +92,10 @@ class Attempts:
         self._output_max_bytes = output_max_bytes
         self._on_outcome = on_outcome
         self._on_committed = on_committed
+        self._provide = provide
+        self.left_running = 0
+        """Functions that go on in their slots although their attempts have ended."""
+        self._on_lasted = on_lasted
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
         self._all_ended = asyncio.Event()
@@ -116,6 +128,7 @@ class Attempts:
         self._free[claim.queue] -= 1
         self._all_ended.clear()
         loop = asyncio.get_running_loop()
+        running.started_at = loop.time()
         running.task = loop.create_task(self._attempt(running, executor))
         running.timer = loop.call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
 
@@ -142,7 +155,14 @@ class Attempts:
             loop.call_soon_threadsafe(self._give_back, queue)
 
     def _give_back(self, queue: str) -> None:
+        self.left_running -= 1
         self._free[queue] += 1
+
+    def _is_told(self, running: Running) -> bool:
+        """Whether the attempt may use what came before it; a signal may also say that it must not begin."""
+        claim = running.claim
+        is_asked_for = self._tasks[claim.task].asks_for_context or running.options.signal is not None
+        return is_asked_for or (claim.payload is not None and REFERENCE in claim.payload)
 
     def _stop(self, running: Running, why: Ending) -> None:
         if running.stopped_by is None:
@@ -150,30 +170,43 @@ class Attempts:
             running.context.ask_to_stop()
             running.task.cancel()
 
-    async def _attempt(self, running: Running, executor: Executor) -> None:
+    async def _execute(self, running: Running, executor: Executor) -> Attempted:
         claim = running.claim
         try:
-            attempted = await executor(decode_payload(claim.payload) if claim.payload else {}, running.context)
+            payload = decode_payload(claim.payload) if claim.payload else {}
+            if claim.has_upstream and self._provide is not None and self._is_told(running):
+                payload = await self._provide(running.context, running.options, payload)
+            return await executor(payload, running.context)
         except asyncio.CancelledError:
-            attempted = stopped(running)
+            return stopped(running)
+        except Refused as refused:
+            return refused.attempted
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             # A task that calls sys.exit() fails; the worker and the other attempts go on.
-            attempted = raised(error)
+            return raised(error)
+
+    async def _attempt(self, running: Running, executor: Executor) -> None:
+        claim = running.claim
+        attempted = await self._execute(running, executor)
         if running.stopped_by is Ending.CANCELLED and attempted.ending in (Ending.FAILED, Ending.SNOOZED):
             # What fails while it is cancelled was cancelled. What had finished first stands.
             attempted = stopped(running)
+        if running.context.left_running is not None:
+            attempted = and_goes_on(attempted)
         if running.output is not None:
             attempted = replace(attempted, output=running.output.value())
         running.timer.cancel()
+        self._on_lasted(asyncio.get_running_loop().time() - running.started_at)
         del self._running[claim.run_id, claim.token]
         if running.context.left_running is None:
             self._free[claim.queue] += 1
         else:
+            self.left_running += 1
             running.context.left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
         if not self._running:
             self._all_ended.set()
-        if attempted.ending is Ending.COMMITTED:
-            self._on_committed(claim)
+        if attempted.ending in (Ending.COMMITTED, Ending.EXPANDED):
+            self._on_committed(claim, attempted.ending)
             return
         chance = random.random()  # noqa: S311
         options, lost = running.options, claim.lost
@@ -187,6 +220,12 @@ def refusing(error: msgspec.DecodeError) -> Executor:
         return Attempted(Ending.FAILED, error=error_of("InvalidOptions", str(error)), is_retryable=False)
 
     return execute
+
+
+def and_goes_on(attempted: Attempted) -> Attempted:
+    """Says of an attempt that has ended that its function has not."""
+    why = attempted.error
+    return attempted if why is None else replace(attempted, error=error_of(why.kind, f"{why.message}{LEFT_RUNNING}"))
 
 
 def stopped(running: Running) -> Attempted:

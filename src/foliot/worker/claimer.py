@@ -18,6 +18,7 @@ from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, RunsClaimed
 from foliot.model.run import Claim
+from foliot.model.spread import spread_of
 from foliot.service import Service
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts
@@ -73,7 +74,7 @@ class Claimer(Service):
         if not claims:
             self._more_is_ready = False
             return self._config.poll_seconds * random.uniform(0.75, 1.0)  # noqa: S311
-        self.events.emit(RunsClaimed(len(claims)))
+        self.events.emit(RunsClaimed(len(claims), spread_of(claim.waited_seconds for claim in claims)))
         self._more_is_ready = True
         return 0
 

@@ -16,13 +16,24 @@ import msgspec
 
 from foliot.clock import Clock
 from foliot.errors import FoliotError
-from foliot.events import CircuitClosed, CircuitOpened, EventBus, RunFailed, RunsFinished, RunsReleased, RunsRetried, StaleWritesRefused
+from foliot.events import (
+    AttemptsEnded,
+    CircuitClosed,
+    CircuitOpened,
+    EventBus,
+    RunFailed,
+    RunsFinished,
+    RunsReleased,
+    RunsRetried,
+    StaleWritesRefused,
+)
 from foliot.model.gates import Circuit
 from foliot.model.outcome import Outcome, error_of
 from foliot.model.run import Claim
+from foliot.model.spread import spread_of
 from foliot.model.states import RunState
 from foliot.service import Service
-from foliot.store.hints import GATES_TOPIC
+from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.store import Store
 
 BATCH = 1000
@@ -34,9 +45,13 @@ class Completer(Service):
         self.worker_id: UUID
         self._store = store
         self._pending: list[Outcome] = []
+        self._lasted: list[float] = []
         self._circuits: dict[str, Circuit] = {}
         self._task_of: dict[tuple[UUID, int], str] = {}
         self._makes_room = False
+        self._lets_go = False
+        self.on_others_let_go: Callable[[], None] = lambda: None
+        """Called when something was written that others waited for: it need not wait for a hint."""
         self._flushed = asyncio.Event()
         self._flushed.set()
 
@@ -48,6 +63,8 @@ class Completer(Service):
         self._pending.append(outcome)
         if claim.options is not None and "concurrency" in claim.options:
             self._makes_room = True
+        if claim.concerns_others:
+            self._lets_go = True
         if claim.task in self._circuits:
             self._task_of[outcome.run_id, outcome.token] = claim.task
         if outcome.state is RunState.FAILED:
@@ -55,6 +72,10 @@ class Completer(Service):
         if self._flushed.is_set():
             self._flushed.clear()
             self.wake()
+
+    def lasted(self, seconds: float) -> None:
+        """An attempt took so long, whatever is to be written about it. Told in batches, as they are written."""
+        self._lasted.append(seconds)
 
     def discard(self) -> None:
         """Forgets what can't be written any more because the worker's lease is gone."""
@@ -66,6 +87,9 @@ class Completer(Service):
         await self._flushed.wait()
 
     async def run_once(self) -> float | None:
+        if self._lasted:
+            lasted, self._lasted = self._lasted, []
+            self.events.emit(AttemptsEnded(len(lasted), spread_of(lasted)))
         batch = self._pending[:BATCH]
         if not batch:
             self._flushed.set()
@@ -87,6 +111,11 @@ class Completer(Service):
         if self._makes_room:
             self._makes_room = False
             self._store.hints.send([GATES_TOPIC])
+        if self._lets_go:
+            # What waited for one of these may be in any queue.
+            self._lets_go = False
+            self._store.hints.send([ALL_QUEUES_TOPIC])
+            self.on_others_let_go()
         if self._task_of:
             await self._count(batch)
 
@@ -124,7 +153,7 @@ class Completer(Service):
             return
         if retried := [o for o in batch if o.state is RunState.SCHEDULED]:
             await self._send(runs.retry_runs, retried)
-            self.events.emit(RunsRetried(len(retried)))
+            self.events.emit(RunsRetried(len(retried), sum(o.reason == "snoozed" for o in retried)))
         if released := [o for o in batch if o.state is RunState.READY]:
             await self._send(runs.release_runs, released)
             self.events.emit(RunsReleased(len(released)))

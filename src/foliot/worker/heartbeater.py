@@ -57,7 +57,7 @@ class Heartbeater(Service):
         is_renewed: bool | None = None
         try:
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
-                beat = await self._workers.beat(self._worker_id, self._attempts.held)
+                beat = await self._workers.beat(self._worker_id, self._attempts.held, self._attempts.left_running)
                 is_renewed = beat.is_renewed
                 self._on_beat(beat)
         except Exception as error:

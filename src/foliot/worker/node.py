@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -27,7 +28,7 @@ from foliot.events import (
     WorkerRegistered,
 )
 from foliot.model.ids import new_id
-from foliot.model.outcome import Outcome
+from foliot.model.outcome import Ending, Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.app import BUILT_IN_TASKS, DEFAULT_QUEUE, App
 from foliot.service import Service
@@ -39,14 +40,17 @@ from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.declared import declare_jobs
 from foliot.worker.executors.containment import choose
+from foliot.worker.executors.expanding import map_items, wait, workflow
+from foliot.worker.executors.guard import Guard
 from foliot.worker.executors.http import http
 from foliot.worker.executors.processes import ProcessPool, in_a_process
-from foliot.worker.executors.python import in_a_thread, on_the_loop
+from foliot.worker.executors.python import asks_for_context, in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.log_writer import LogWriter
+from foliot.worker.upstream import UpstreamReader
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
 LAST_WORDS_SECONDS = 10.0
@@ -79,17 +83,26 @@ class WorkerNode:
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
         """Set when an operator asks this worker to finish what it has and stop."""
-        self._containment = choose(config)
+        self._guard = Guard(str(new_id()))
+        self._containment = replace(choose(config), mark=self._guard.environment)
         self._processes = ProcessPool(self._containment)
         known = self._known_tasks(app)
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
+        self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self._attempts = Attempts(
-            tasks=known, slots=queues, output_max_bytes=config.output_max_bytes, on_outcome=self._ended, on_committed=self._committed
+            tasks=known,
+            slots=queues,
+            output_max_bytes=config.output_max_bytes,
+            on_outcome=self._ended,
+            on_committed=self._committed,
+            provide=self._upstream_reader.provide,
+            on_lasted=self.completer.lasted,
         )
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
         )
+        self.completer.on_others_let_go = self.claimer.wake
         self._heartbeater = HeartbeatThread(
             url=store.database.url,
             attempts=self._attempts,
@@ -105,8 +118,10 @@ class WorkerNode:
             self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
 
     async def start(self) -> None:
-        means, why_weak = self._containment.means, self._containment.why_weak
-        self._events.emit(ContainmentIsWeak(means, why_weak) if why_weak else ContainmentChosen(means))
+        means, why_weak, limits = self._containment.means, self._containment.why_weak, self._containment.tree_limits
+        self._events.emit(ContainmentIsWeak(means, limits, why_weak) if why_weak else ContainmentChosen(means, limits))
+        if self._containment.bubblewrap is not None:
+            await self._guard.start()
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
         await declare_jobs(self._app, store=self._store, events=self._events)
         await self._register()
@@ -130,6 +145,7 @@ class WorkerNode:
         with suppress(StoreUnavailable):
             await self._store.workers.remove_worker(self._worker_id)
         await self._processes.close()
+        await self._guard.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def drained(self) -> None:
@@ -142,7 +158,7 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self.completer, self._log_writer, self.claimer]
+        found: list[Service] = [self.completer, self._log_writer, self._upstream_reader, self.claimer]
         return [*found, self._listener] if self._listener else found
 
     def _known_tasks(self, app: App) -> dict[str, KnownTask]:
@@ -151,7 +167,10 @@ class WorkerNode:
         known = {
             "http": KnownTask(http(self._config, self._clock), defaults),
             "shell": KnownTask(shell(self._config, self._containment, hidden_paths(self._config)), defaults),
+            "map": KnownTask(map_items(self._store, lambda: self._worker_id, aging_seconds=self._config.aging_seconds), defaults),
             "simulate": KnownTask(simulate(self._clock), defaults),
+            "wait": KnownTask(wait, defaults),
+            "workflow": KnownTask(workflow(self._store, lambda: self._worker_id), defaults),
         }
         for task in app.tasks.values():
             if task.options.guarantee == "transactional":
@@ -168,7 +187,7 @@ class WorkerNode:
                 executor = on_the_loop(task.function, result_max_bytes=limit)
             else:
                 executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)
-            known[task.name] = KnownTask(executor, task.options.or_else(defaults))
+            known[task.name] = KnownTask(executor, task.options.or_else(defaults), asks_for_context(task.function))
         return known
 
     async def _register(self) -> None:
@@ -204,8 +223,13 @@ class WorkerNode:
         self.completer.add(outcome, claim)
         self.claimer.slot_freed()
 
-    def _committed(self, claim: Claim) -> None:
-        self._events.emit(RunsFinished(1, 0, 0))
+    def _committed(self, claim: Claim, ending: Ending) -> None:
+        if ending is Ending.COMMITTED:
+            self._events.emit(RunsFinished(1, 0, 0))
+            self.completer.wake()
+        if claim.concerns_others:
+            self._store.hints.send([ALL_QUEUES_TOPIC])
+            self.claimer.wake()
         if claim.options is not None and "concurrency" in claim.options:
             self._store.hints.send([GATES_TOPIC])
         self.claimer.slot_freed()

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from foliot.api.bodies import read_json
 from foliot.api.openapi import described
-from foliot.api.schemas import Name
 from foliot.errors import Conflict, Invalid, NotFound
+from foliot.model.asked import Name
 from foliot.model.calendar import CalendarDays, NamedCalendar, Weekday, calendar_of
 from foliot.store.store import Store
 

@@ -18,6 +18,7 @@ from foliot.api.openapi import described
 from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.errors import Invalid
+from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.store.dead_letters import DeadFilter, DeadGroup, DeadLetter
 from foliot.store.store import Store
@@ -157,6 +158,7 @@ class DeadLetterRoutes:
             )
             items.extend(Replayed(rerun.old_id, rerun.new_id) for rerun in made)
             self._store.hints.send({rerun.queue for rerun in made})
+            self._store.events.emit(RunsSubmitted(len(made)))
         return items
 
     async def _filter(self, asked: ReplayFilter, *, is_rerun_included: bool) -> DeadFilter:

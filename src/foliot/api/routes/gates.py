@@ -12,8 +12,9 @@ from starlette.responses import Response
 
 from foliot.api.bodies import decode, read, read_json
 from foliot.api.openapi import described
-from foliot.api.schemas import LATEST, Name, PauseRequest
+from foliot.api.schemas import LATEST, PauseRequest
 from foliot.errors import Invalid
+from foliot.model.asked import Name
 from foliot.store.gates import PauseKind, QueueLimits
 from foliot.store.hints import ALL_QUEUES_TOPIC
 from foliot.store.store import Store

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
+
 import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.back_pressure import BackPressure
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import BODY, decode, read
+from foliot.api.dependencies import find_dependencies
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
@@ -26,8 +29,9 @@ from foliot.api.schemas import (
     submitted,
 )
 from foliot.api.submitter import Submitter
+from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import Config
-from foliot.errors import Conflict, Invalid, NotFound
+from foliot.errors import Conflict, Invalid, Malformed, NotFound
 from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
@@ -43,11 +47,21 @@ batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.j
 
 
 class JobRoutes:
-    def __init__(self, *, store: Store, submitter: Submitter, known_tasks: KnownTasks, back_pressure: BackPressure, config: Config) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        submitter: Submitter,
+        known_tasks: KnownTasks,
+        back_pressure: BackPressure,
+        definitions: WorkflowDefinitions,
+        config: Config,
+    ) -> None:
         self._store = store
         self._submitter = submitter
         self._known_tasks = known_tasks
         self._back_pressure = back_pressure
+        self._definitions = definitions
         self._config = config
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["jobs"])
@@ -63,19 +77,41 @@ class JobRoutes:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
         body = await read(request, self._config.body_max_bytes)
         asked = decode(body, job_decoder)
-        key = idempotency_key_of(request, asked.idempotency_key)
+        return await self.answer(asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
+
+    async def answer(self, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
+        """Whatever path the request took to become a job."""
         if key is not None:
-            return await self._keyed.answer(key, "/v1/jobs", body, lambda: self._prepare(asked), self._announce)
+            return await self._keyed.answer(key, path, body, lambda: self._prepare(asked), self._announce)
+        made = await self.create(asked)
+        return answered(made, 201 if made.created else 200)
+
+    async def create(self, asked: JobRequest) -> JobCreated | RecurringShown:
+        """Stores what is asked for; or finds the one whose unique key it has."""
+        try:
+            return await self._create(await self._complete(asked))
+        except RecursionError:
+            # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
+            raise Malformed("the body is nested too deeply", field=BODY) from None
+
+    async def _create(self, asked: JobRequest) -> JobCreated | RecurringShown:
         queue = await self._known_tasks.queue_of(asked.task_name())
-        if asked.is_recurring:
-            job = await self._new_recurring(asked, queue)
-            return self._made(await self._insert_recurring(job))
-        run = asked.new_run(new_id(), queue=queue)
-        await self._back_pressure.check(run.queue)
-        if run.unique_key is None:
-            return answered(created(run, await self._submitter.submit(run)), 201)
-        (found,) = await self._store.submissions.submit([run])
-        return self._made(submitted(found)) if found.is_new else self._found(submitted(found))
+        made: JobCreated | RecurringShown
+        if asked.dependencies is not None:
+            made = await self._store.database.in_transaction("create_dependent", await self._prepare_dependent(asked))
+        elif asked.is_recurring:
+            made = await self._insert_recurring(await self._new_recurring(asked, queue))
+        else:
+            run = asked.new_run(new_id(), queue=queue)
+            await self._back_pressure.check(run.queue)
+            if run.unique_key is None:
+                return created(run, await self._submitter.submit(run))
+            (found,) = await self._store.submissions.submit([run])
+            await self._take_turns([run])
+            made = submitted(found)
+        # Also what was found: it may have been replaced by one that is due now.
+        self._announce(made)
+        return made
 
     async def create_batch(self, request: Request) -> Response:
         """Creates up to 10,000 one-off jobs, all of them or none; what is wrong with one names its index."""
@@ -86,9 +122,10 @@ class JobRoutes:
             return await self._keyed.answer(key, "/v1/jobs/batch", body, lambda: self._prepare_batch(asked), self._announce)
         runs = await self._batch_of(asked)
         found = await self._store.submissions.submit(runs)
-        if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
-            await self._store.gates.rank_fairly(fair)
-        return self._made(BatchCreated([submitted(run) for run in found], created=True))
+        await self._take_turns(runs)
+        made = BatchCreated([submitted(run) for run in found], created=True)
+        self._announce(made)
+        return answered(made, 201)
 
     async def get_job(self, reference: str) -> Response:
         """Shows a job by id, or a recurring one by name too: where it stands, and how it ended."""
@@ -112,6 +149,9 @@ class JobRoutes:
 
     async def _prepare(self, asked: JobRequest) -> Work:
         """What is to be done under an idempotency key."""
+        asked = await self._complete(asked)
+        if asked.dependencies is not None:
+            return await self._prepare_dependent(asked)
         queue = await self._known_tasks.queue_of(asked.task_name())
         if asked.is_recurring:
             job = await self._new_recurring(asked, queue)
@@ -121,18 +161,54 @@ class JobRoutes:
 
         async def work(within: Transaction) -> JobCreated:
             (found,) = await self._store.submissions.submit_within(within, [run])
+            await self._take_turns([run], within)
             return submitted(found)
 
         return work
+
+    async def _prepare_dependent(self, asked: JobRequest) -> Callable[[Transaction], Awaitable[JobCreated | RecurringShown]]:
+        """A job that depends on others: recurring if those are; else a single run."""
+        found = await find_dependencies(self._store, asked.dependencies or ())
+        queue = await self._known_tasks.queue_of(asked.task_name())
+        if found.jobs or asked.is_recurring:
+            if found.run_ids:
+                raise Invalid(f"dependencies: {str(found.run_ids[0])!r} is no recurring job", field="dependencies")
+            calendar = await calendar_named(self._store, asked.calendar)
+            names = tuple(job.name for job in found.jobs)
+            now = await self._store.jobs.database_now()
+            job = asked.new_job(new_id(), queue=queue, now=now, calendar=calendar, after=names)
+
+            async def keep_job(within: Transaction) -> RecurringShown:
+                kept = await self._insert_recurring(job, within)
+                await self._store.jobs.insert_job_dependencies(job, [upstream.id for upstream in found.jobs], within=within)
+                return kept
+
+            return keep_job
+        if asked.unique is not None or asked.signal is not None:
+            raise Invalid("dependencies: can't be had together with unique or signal; make it a workflow", field="dependencies")
+        run = asked.new_run(new_id(), queue=queue)
+        await self._back_pressure.check(run.queue)
+
+        async def keep_run(within: Transaction) -> JobCreated:
+            await self._store.workflows.insert_dependent_within(within, run, found.run_ids)
+            stored = await self._store.runs.find_runs([run.id], within=within)
+            return created(run, stored[run.id])
+
+        return keep_run
 
     async def _prepare_batch(self, asked: BatchRequest | list[JobRequest]) -> Work:
         runs = await self._batch_of(asked)
 
         async def work(within: Transaction) -> BatchCreated:
             found = await self._store.submissions.submit_within(within, runs)
+            await self._take_turns(runs, within)
             return BatchCreated([submitted(run) for run in found], created=True)
 
         return work
+
+    async def _take_turns(self, runs: Sequence[NewRun], within: Transaction | None = None) -> None:
+        if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
+            await self._store.gates.rank_fairly(fair, within=within)
 
     async def _batch_of(self, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
         """Raises `Invalid` with the index of the item that is at fault."""
@@ -148,24 +224,24 @@ class JobRoutes:
                 raise type(error)(f"{place}[{index}].{error.detail}", field=field) from None
         return runs
 
+    async def _complete(self, asked: JobRequest) -> JobRequest:
+        """A job that is a workflow is checked through and through before it is stored."""
+        if asked.task_name() != WORKFLOW_TASK:
+            return asked
+        return msgspec.structs.replace(asked, payload=await self._definitions.of_payload(asked.payload))
+
     async def _batch_item(self, job: JobRequest) -> NewRun:
+        job = await self._complete(job)
         queue = await self._known_tasks.queue_of(job.task_name())
         if job.is_recurring:
             raise Invalid("cron: a batch has one-off jobs only", field="cron")
+        if job.dependencies is not None:
+            raise Invalid("dependencies: not in a batch; submit it by itself, or a workflow", field="dependencies")
         if job.idempotency_key is not None:
             raise Invalid("idempotency_key: is for the whole batch", field="idempotency_key")
         run = job.new_run(new_id(), queue=queue)
         await self._back_pressure.check(run.queue)
         return run
-
-    def _made(self, made: JobCreated | BatchCreated | RecurringShown) -> Response:
-        self._announce(made)
-        return answered(made, 201)
-
-    def _found(self, existing: JobCreated) -> Response:
-        # It may have been replaced by one that is due now.
-        self._announce(existing)
-        return answered(existing)
 
     def _announce(self, made: msgspec.Struct) -> None:
         """After it is stored for good: whoever is woken before finds nothing."""

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from foliot.api.log_stream import LogStream
+from foliot.api.log_stream import Followers, LogStream
 from foliot.api.parameters import run_id_of
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
@@ -23,7 +23,8 @@ EVENT_ID = re.compile(r"([1-9][0-9]{0,17}):([0-9]{1,18})")
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
 
-def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event) -> APIRouter:
+def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, followers_max: int) -> APIRouter:
+    followers = Followers(followers_max)
     router = APIRouter(tags=["runs"])
     content = {"text/plain": {"schema": {"type": "string"}}, "text/event-stream": {"schema": {"type": "string"}}}
     described = {"responses": {"200": {"description": "The output, or with `follow` a stream of events", "content": content}}}
@@ -39,6 +40,7 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event) -> APIRo
         if attempt is not None and not asked:
             raise NotFound(f"the run {reference!r} has no attempt {attempt}")
         if follow:
+            followers.check()
             position = position_of(request.headers.get("last-event-id", ""))
             is_known = position is not None and position[0] in [one.token for one in asked]
             return stream(run_id, request, position if is_known else None, asked[-1] if attempt is not None else None)
@@ -55,7 +57,7 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event) -> APIRo
             position=position,
             only_attempt=only_attempt,
         )
-        return StreamingResponse(following.events(), media_type="text/event-stream", headers=HEADERS)
+        return StreamingResponse(followers.counted(following), media_type="text/event-stream", headers=HEADERS)
 
     async def output_of(run_id: UUID, attempt: AttemptItem) -> bytes:
         if attempt.finished_at is not None and (kept := await store.logs.get_output(run_id, attempt.token)) is not None:

@@ -14,8 +14,10 @@ from starlette.responses import Response
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
+from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound
+from foliot.events import RunsSubmitted
 from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
@@ -31,7 +33,7 @@ BACKFILL_MAX = 10_000
 CHANGE_ATTEMPTS = 10
 OPTION_FIELDS = frozenset({
     "retries", "max_retries", "timeout_seconds", "backoff", "retry_on", "never_on", "max_snoozes", "concurrency", "rate", "fairness_key",
-    "guarantee",
+    "guarantee", "metadata",
 })  # fmt: skip
 CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -41,8 +43,9 @@ backfill_decoder = msgspec.json.Decoder(BackfillRequest)
 
 
 class RecurringRoutes:
-    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+    def __init__(self, *, store: Store, definitions: WorkflowDefinitions, body_max_bytes: int) -> None:
         self._store = store
+        self._definitions = definitions
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["recurring jobs"])
@@ -79,6 +82,8 @@ class RecurringRoutes:
         asked = decode(body, request_decoder)
         for _ in range(CHANGE_ATTEMPTS):
             job = await self._find(reference)
+            if job.task == WORKFLOW_TASK and "payload" in given:
+                asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(asked.payload))
             now = await self._jobs.database_now()
             unchanged, first_missed, last_missed = resumed(job, now)
             calendar = await calendar_named(self._store, asked.calendar) if "calendar" in given else None
@@ -119,6 +124,7 @@ class RecurringRoutes:
         if queue is None:
             raise _unknown(reference)
         self._store.hints.send([queue])
+        self._store.events.emit(RunsSubmitted(1))
         return _answer({"id": run_id, "job_id": job.id}, status=201)
 
     async def backfill(self, reference: str, request: Request) -> Response:
@@ -135,6 +141,7 @@ class RecurringRoutes:
         state = RunState.HELD if asked.overlap == "buffer_all" else RunState.READY
         made = await self._jobs.insert_backfill(job.id, missing, state)
         self._store.hints.send([job.queue])
+        self._store.events.emit(RunsSubmitted(len(made)))
         return _answer(Backfilled(sorted(made), len(ticks) - len(made), is_dry_run=False))
 
     async def list_ticks(self, reference: str, limit: int = 50) -> Response:

@@ -15,15 +15,18 @@ from foliot.api.parameters import cursor_of, cursor_text, id_of, instant_of, run
 from foliot.api.routes.recurring import PAGE_MAX, job_id_of, within
 from foliot.api.schemas import EARLIEST, LATEST, status_of
 from foliot.errors import Invalid, NotFound
-from foliot.model.ids import first_id_of, not_finished_before
+from foliot.model.ids import CLOCK_TOLERANCE, first_id_of, not_finished_before
 from foliot.model.run import RunView
 from foliot.model.states import TERMINAL
 from foliot.store.run_lists import AttemptItem, RunFilter, RunItem, Span, Where
 from foliot.store.store import Store
+from foliot.store.workflows import Parent
 
 LOOK_BACK = timedelta(days=7)
 # How many rows a page looks at in search of those that are wanted.
 SCAN_MAX = 10_000
+# So many children are found by their parent and sorted; more than that, and they are what most of the ids between are.
+FEW = 20_000
 FIRST_ID, LAST_ID = UUID(int=0), UUID(int=(1 << 128) - 1)
 
 
@@ -42,6 +45,8 @@ class RunListed(msgspec.Struct, frozen=True):
     tick_at: datetime | None
     rerun_of: UUID | None
     rerun_as: UUID | None
+    parent_id: UUID | None
+    step: str | None
     error: Any
     created_at: datetime
     scheduled_at: datetime
@@ -93,25 +98,32 @@ class RunListRoutes:
         since: str = "",
         until: str = "",
         text: str = "",
+        parent: str = "",
         after: str = "",
         limit: int = 50,
     ) -> Response:
         """Runs, the latest made first; a tick's run counts as made at its tick. `state`: inside or outside words, several with commas.
 
-        Finished runs of the last seven days, unless `since` says otherwise: a time, or a duration such as `2h`.
+        Finished runs of the last seven days, unless `since` says otherwise: a time, or a duration such as `2h`. `parent`: the steps of a
+        workflow, or the items of a map, however old.
         """
-        wanted = RunFilter(states_of(state), text_of(queue, "queue"), text_of(task, "task"), text_of(text, "text"))
+        family = await self._parent_named(parent) if parent else None
+        of = family.id if family else None
+        wanted = RunFilter(states_of(state), text_of(queue, "queue"), text_of(task, "task"), text_of(text, "text"), of)
         limit, now = within(limit, PAGE_MAX, "limit"), await self._store.jobs.database_now()
         begin, end = instant_of(since, "since", now=now), instant_of(until, "until", now=now)
         if begin and end and begin > end:
             raise Invalid("until: is before since", field="until")
         if job:
+            if family is not None:
+                raise Invalid("parent: give either job or parent", field="parent")
             return _answer(await self._job_page(await self._job_named(job), wanted, begin or EARLIEST, end or LATEST, after, limit))
-        looked_from = begin or now - LOOK_BACK
+        looked_from = begin or (family.created_at - CLOCK_TOLERANCE if family else now - LOOK_BACK)
+        last = end if family is None or family.finished_at is None else min(end or LATEST, family.finished_at + CLOCK_TOLERANCE)
         first = first_id_of(looked_from)
-        before = min(id_of(after, "after") if after else LAST_ID, first_id_of(end) if end else LAST_ID)
+        before = min(id_of(after, "after") if after else LAST_ID, first_id_of(last) if last else LAST_ID)
         span = Span(before, first_id_of(begin) if begin else FIRST_ID, first, not_finished_before(first))
-        where, is_exact = place_of(wanted)
+        where, is_exact = place_of(wanted) if family is None or family.total > FEW else ("children", False)
         page = await self._store.run_lists.list_runs(where, span, wanted, limit=limit, scan=limit + 1 if is_exact else SCAN_MAX)
         return _answer(RunPage([listed(item) for item in page.items], str(page.following) if page.following else None, looked_from))
 
@@ -136,6 +148,12 @@ class RunListRoutes:
         if not attempts and await self._store.runs.get_run(run_id) is None:
             raise NotFound(f"there is no run {reference!r}")
         return _answer(AttemptList([attempt_shown(attempt) for attempt in attempts]))
+
+    async def _parent_named(self, reference: str) -> Parent:
+        found = await self._store.workflows.get_parent(id_of(reference, "parent"))
+        if found is None:
+            raise Invalid(f"parent: there is no workflow or map {reference!r} that has begun", field="parent")
+        return found
 
     async def _job_named(self, reference: str) -> UUID:
         job_id = job_id_of(text_of(reference, "job") or "")
@@ -170,15 +188,15 @@ def listed(item: RunItem) -> RunListed:
     return RunListed(
         id=item.id, name=item.name, status=status_of(item.state, item.attempt), state=item.state, reason=item.reason, task=item.task,
         queue=item.queue, priority=item.priority, attempt=item.attempt, worker_id=item.worker_id, job_id=item.job_id,
-        tick_at=item.tick_at, rerun_of=item.rerun_of, rerun_as=item.rerun_as, error=item.error, created_at=item.created_at,
-        scheduled_at=item.due_at, started_at=item.started_at, finished_at=item.finished_at,
+        tick_at=item.tick_at, rerun_of=item.rerun_of, rerun_as=item.rerun_as, parent_id=item.parent_id, step=item.step,
+        error=item.error, created_at=item.created_at, scheduled_at=item.due_at, started_at=item.started_at, finished_at=item.finished_at,
     )  # fmt: skip
 
 
 def item_of(run: RunView) -> RunItem:
     return RunItem(
         run.id, run.name, run.task, run.queue, run.state, run.reason, run.priority, run.attempt, run.worker_id, run.job_id, run.tick_at,
-        run.rerun_of, run.rerun_as, run.error, run.due_at, run.created_at, run.started_at, run.finished_at,
+        run.rerun_of, run.rerun_as, run.error, run.due_at, run.created_at, run.started_at, run.finished_at, run.parent_id, run.step,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -15,12 +15,14 @@ from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.schemas import JobShown, shown
 from foliot.errors import Conflict, NotFound
+from foliot.events import RunsCancelled, RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.run import RunView
-from foliot.store.hints import worker_topic
+from foliot.model.states import RunState
+from foliot.store.hints import GATES_TOPIC, worker_topic
 from foliot.store.store import Store
 
-CLOSE_BATCH = 1000
+T = TypeVar("T")
 
 
 class CancelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,58 +36,89 @@ class RerunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """In place of the one it had."""
 
 
+class SignalRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    payload: Any = None
+    """What the run gets to know, as `ctx.signal`; the result of a step that only waits."""
+    approved: bool = True
+    """False: the run fails."""
+    message: Annotated[str, Meta(max_length=1000)] = ""
+
+
+signal_decoder = msgspec.json.Decoder(SignalRequest)
 rerun_decoder = msgspec.json.Decoder(RerunRequest)
 cancel_decoder = msgspec.json.Decoder(CancelRequest)
 
 
-def runs_router(*, store: Store, body_max_bytes: int) -> APIRouter:
-    router = APIRouter(tags=["runs"])
-    cancels = described(200, JobShown, body=CancelRequest, problems=(404, 422, 503))
+class RunRoutes:
+    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+        self._store = store
+        self._body_max_bytes = body_max_bytes
+        self.router = APIRouter(tags=["runs"])
+        shows = described(200, JobShown, problems=(404, 503))
+        cancels = described(200, JobShown, body=CancelRequest, problems=(400, 404, 413, 415, 422, 503))
+        signals = described(200, JobShown, body=SignalRequest, problems=(400, 404, 409, 413, 415, 422, 503))
+        reruns = described(201, JobShown, body=RerunRequest, problems=(400, 404, 409, 413, 415, 422, 503))
+        add = self.router.add_api_route
+        add("/v1/runs/{reference}", self.get_run, methods=["GET"], openapi_extra=shows)
+        add("/v1/runs/{reference}/cancel", self.cancel_run, methods=["POST"], openapi_extra=cancels)
+        add("/v1/jobs/{reference}/cancel", self.cancel_run, methods=["POST"], openapi_extra=cancels)
+        add("/v1/runs/{reference}/signal", self.signal_run, methods=["POST"], openapi_extra=signals)
+        add("/v1/runs/{reference}/rerun", self.rerun, methods=["POST"], status_code=201, openapi_extra=reruns)
 
-    @router.get("/v1/runs/{reference}", openapi_extra=described(200, JobShown, problems=(404, 503)))
-    async def get_run(reference: str) -> Response:
+    async def get_run(self, reference: str) -> Response:
         """Shows a run: where it stands, and how it ended."""
-        return _answer(shown(await find(reference)))
+        return _answer(shown(await self._find(reference)))
 
-    @router.post("/v1/runs/{reference}/cancel", openapi_extra=cancels)
-    @router.post("/v1/jobs/{reference}/cancel", openapi_extra=cancels)
-    async def cancel_run(reference: str, request: Request) -> Response:
+    async def cancel_run(self, reference: str, request: Request) -> Response:
         """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it is."""
-        asked = decode(await read(request, body_max_bytes) or b"{}", cancel_decoder)
-        run = await find(reference)
-        marked = await store.runs.mark_cancelled([run.id], asked.reason or "cancelled by request", is_forced=asked.force)
-        if marked:
-            closed = await store.runs.close_cancelled(CLOSE_BATCH)
-            store.hints.send(worker_topic(worker_id) for worker_id in {**marked, **closed}.values() if worker_id is not None)
-        return _answer(shown(await find(reference)))
+        asked = await self._read(request, cancel_decoder)
+        run = await self._find(reference)
+        await cancel(self._store, run.id, asked.reason or "cancelled by request", is_forced=asked.force)
+        return _answer(shown(await self._find(reference)))
 
-    @router.post(
-        "/v1/runs/{reference}/rerun",
-        status_code=201,
-        openapi_extra=described(201, JobShown, body=RerunRequest, problems=(404, 409, 422, 503)),
-    )
-    async def rerun(reference: str, request: Request) -> Response:
+    async def signal_run(self, reference: str, request: Request) -> Response:
+        """Lets a run start that waits for a signal, or ends it by saying no. One that comes early is kept for when it is waited for."""
+        asked = await self._read(request, signal_decoder)
+        run = await self._find(reference)
+        found = await self._store.workflows.signal_run(run.id, msgspec.json.encode(asked).decode())
+        if found is None:
+            why = "has had its signal" if (run.options or {}).get("signal") else "does not wait for one"
+            raise Conflict(f"the run {reference!r} is {run.state} and {why}")
+        self._store.hints.send([found[0] if found[1] is RunState.READY else GATES_TOPIC])
+        return _answer(shown(await self._find(reference)))
+
+    async def rerun(self, reference: str, request: Request) -> Response:
         """Runs once more what has ended, well or not: a new run that points back by `rerun_of`."""
-        asked = decode(await read(request, body_max_bytes) or b"{}", rerun_decoder)
-        run = await find(reference)
+        asked = await self._read(request, rerun_decoder)
+        run = await self._find(reference)
         payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
-        made = await store.dead_letters.rerun_runs({run.id: new_id()}, is_any_state=True, is_repeated=True, payload=payload)
+        made = await self._store.dead_letters.rerun_runs({run.id: new_id()}, is_any_state=True, is_repeated=True, payload=payload)
         if not made:
             raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
-        store.hints.send([made[0].queue])
-        new = await find(str(made[0].new_id))
+        self._store.hints.send([made[0].queue])
+        self._store.events.emit(RunsSubmitted(len(made)))
+        new = await self._find(str(made[0].new_id))
         return Response(msgspec.json.encode(shown(new)), 201, {"Location": f"/v1/runs/{new.id}"}, media_type="application/json")
 
-    async def find(reference: str) -> RunView:
+    async def _read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
+        """No body is an empty one."""
+        return decode(await read(request, self._body_max_bytes) or b"{}", decoder)
+
+    async def _find(self, reference: str) -> RunView:
         try:
-            run = await store.runs.get_run(UUID(reference))
+            run = await self._store.runs.get_run(UUID(reference))
         except ValueError:
             run = None
         if run is None:
             raise NotFound(f"there is no run {reference!r}")
         return run
 
-    return router
+
+async def cancel(store: Store, run_id: UUID, message: str, *, is_forced: bool) -> None:
+    marked = await store.runs.mark_cancelled([run_id], message, is_forced=is_forced)
+    if marked:
+        store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
+        store.events.emit(RunsCancelled(await store.end_cancelled()))
 
 
 def _answer(body: object) -> Response:

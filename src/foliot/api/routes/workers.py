@@ -26,6 +26,8 @@ class WorkerShown(msgspec.Struct, frozen=True):
     health: Literal["healthy", "late", "draining"]
     """late: it has not been heard of for half its lease."""
     running: int
+    left_running: int
+    """Plain functions that did not stop when their attempts ended: each still takes a slot."""
     slots: int
     queues: dict[str, int]
     """The slots of each."""
@@ -70,7 +72,8 @@ def shown(worker: WorkerView) -> WorkerShown:
     is_late = worker.silent_seconds > LATE_SHARE * worker.ttl_seconds
     return WorkerShown(
         id=worker.id, name=worker.name, health="late" if is_late else "draining" if worker.draining_at else "healthy",
-        running=worker.running, slots=sum(worker.queues.values()), queues=worker.queues, labels=worker.labels, tasks=worker.tasks,
+        running=worker.running, left_running=worker.left_running, slots=sum(worker.queues.values()), queues=worker.queues,
+        labels=worker.labels, tasks=worker.tasks,
         started_at=worker.started_at, last_beat_at=worker.beat_at, draining_at=worker.draining_at,
     )  # fmt: skip
 

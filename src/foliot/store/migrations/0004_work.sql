@@ -30,7 +30,6 @@ alter table foliot.history
 -- Failed runs are few, and asked for in two orders: as dead letters by when they failed, among all runs by id.
 create index history_dead on foliot.history (finished_at, id) where state = 'failed';
 create index history_failed on foliot.history (id) where state = 'failed';
-create index runs_waiting on foliot.runs (id) where state = 'waiting';
 
 -- Live and finished runs side by side, as lists show them.
 create view foliot.all_runs as
@@ -197,7 +196,11 @@ begin
                 payload = nullif(asked.payload, '{}'), options = given_options, expires_at = asked.expires_at, due_at = due,
                 rank = (extract(epoch from due) * 1000000)::bigint
                     - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
-                state = case when r.state in ('waiting', 'held') then r.state when due > at then 'scheduled' else 'ready' end
+                state = case
+                    when r.state = 'waiting' then r.state when due > at then 'scheduled'
+                    when given_options ?| '{concurrency,rate}' then 'held' else 'ready'
+                end,
+                held_by = case when r.state <> 'waiting' and due <= at and given_options ?| '{concurrency,rate}' then 'limit' end
             where r.unique_key = unique_key_given and r.state <> 'running' and r.started_at is null and r.cancel is null
             returning r.id into found_id;
             if found then

@@ -48,8 +48,8 @@ order by g.count desc, g.last_at desc
 -- name: rerun_runs
 -- New runs that point back at finished ones, which are marked: a dead letter that has been replayed is not replayed again, unless it is
 -- asked for ($5). Sent again after a lost answer, it finds its own marks and what it made, live or finished. What belongs to a recurring job
--- goes beside its schedule, as a run by hand does; a tick that is being fired ahead of its instant is waited for. $8: how far apart
--- they are, from $11 on.
+-- goes beside its schedule, as a run by hand does; a tick that is being fired ahead of its instant is waited for. What waited for a signal
+-- waits for one again. $8: how far apart they are, from $11 on. How often the old one had been put off does not count for the new one.
 with given as (
     select * from unnest($1::uuid[], $2::uuid[]) with ordinality as g (old_id, new_id, ordinal)
 ), marked as (
@@ -57,7 +57,7 @@ with given as (
     from given g
     where h.id = g.old_id and h.finished_at >= $3::timestamptz and ($4::boolean or h.state = 'failed')
         and ($5::boolean or h.rerun_as is null or h.rerun_as = g.new_id)
-    returning h.id, g.new_id, g.ordinal, h.priority, h.queue, h.task, h.name, h.payload, h.options, h.job_id
+    returning h.id, g.new_id, g.ordinal, h.priority, h.queue, h.task, h.name, h.payload, nullif(h.options - 'snoozes', '{}') as options, h.job_id
 ), locked as (
     select id from foliot.jobs where id in (select job_id from marked) order by id for share
 ), timed as (
@@ -67,9 +67,9 @@ with given as (
     insert into foliot.runs (
         id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, rerun_of
     )
-    select new_id, at, due, (extract(epoch from due) * 1000000)::bigint - priority * $10::bigint + ordinal, priority,
-        case when due > at then 'scheduled' when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-        case when due <= at and options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, coalesce($6::jsonb, payload), options, job_id,
+    select new_id, at, due + case when options ? 'signal' then foliot.signal_wait(options) else interval '0' end, (extract(epoch from due) * 1000000)::bigint - priority * $10::bigint + ordinal, priority,
+        case when options ? 'signal' then 'held' when due > at then 'scheduled' when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+        case when options ? 'signal' then 'signal' when due <= at and options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, coalesce($6::jsonb, payload), options, job_id,
         case when job_id is not null then due end, id
     from timed t
     where not exists (select from foliot.history h where h.id = t.new_id and h.finished_at >= $7::timestamptz)

@@ -1,13 +1,15 @@
 -- What stands between a run and its start, beside its instant: limits, pauses, circuits. Plain runs pass none of it.
 
 -- name: gates_in_use
--- Whether anything waits for a limit, a circuit has rested for long enough, or a pause is over: asked often, and mostly answered with no.
+-- Whether anything waits for a limit, a circuit has rested for long enough, a pause is over, or a line stands apart: asked often, and mostly
+-- answered with no.
 with clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 )
 select exists (select from foliot.runs where held_by = 'limit'),
     exists (select from foliot.circuits, clock where open_until <= clock.at),
-    exists (select from foliot.pauses, clock where until_at <= clock.at)
+    exists (select from foliot.pauses, clock where until_at <= clock.at),
+    exists (select from foliot.runs where held_by in ('pause', 'circuit', 'no_worker'))
 from clock
 
 -- name: take_gates
@@ -129,6 +131,85 @@ set rank = starts.rank + given.place * $2::bigint
 from given join starts on starts.queue = given.queue and starts.key = given.key
 where r.id = given.id and r.state in ('ready', 'scheduled', 'held')
 
+-- name: park_runs
+-- ready -> held, out of the way of the claims, which would step over them one by one: long lines ($3) of runs that nobody may start, because
+-- their task is paused, its circuit is open, or no worker of their queue knows it. Looks at the head ($2) of a queue only, because only that
+-- is stepped over, and only if there is such a run among its very first. What has a place under a limit, or belongs to a recurring job, stays.
+with recursive clock as (
+    select coalesce($1::timestamptz, clock_timestamp()) as at
+), lines as (
+    (select queue from foliot.runs where state = 'ready' order by queue limit 1)
+    union all
+    select (select queue from foliot.runs where state = 'ready' and queue > l.queue order by queue limit 1)
+    from lines l where l.queue is not null
+), closed as materialized (
+    select task, 'circuit' as why from foliot.circuits where open_until is not null
+    union
+    select p.name, 'pause' from foliot.pauses p, clock
+    where p.kind = 'task' and (p.until_at is null or p.until_at > clock.at)
+        and not exists (select from foliot.circuits c where c.task = p.name and c.open_until is not null)
+), known as materialized (
+    select distinct q.name as queue, t.name as task
+    from foliot.workers w cross join jsonb_object_keys(w.queues) as q (name) cross join unnest(w.tasks) as t (name), clock
+    where w.expires_at > clock.at
+), suspicious as materialized (
+    select l.queue from lines l where exists (
+        select from (select r.task from foliot.runs r where r.state = 'ready' and r.queue = l.queue order by r.rank limit 100) as first
+        where first.task in (select task from closed)
+            or not exists (select from known k where k.queue = l.queue and k.task = first.task)
+    )
+), head as materialized (
+    select first.id, l.queue, coalesce(c.why, case when k.task is null and l.queue in (select queue from known) then 'no_worker' end) as why
+    from suspicious l cross join lateral (
+        select r.id, r.task, r.is_probe, r.concurrency_key, r.rate_key, r.job_id, r.cancel
+        from foliot.runs r where r.state = 'ready' and r.queue = l.queue order by r.rank limit $2::bigint
+    ) as first
+    left join closed c on c.task = first.task
+    left join known k on k.queue = l.queue and k.task = first.task
+    where first.is_probe is not true and first.concurrency_key is null and first.rate_key is null and first.job_id is null
+        and first.cancel is null
+), locked as (
+    select r.id from foliot.runs r
+    where r.state = 'ready' and r.id = any (array(
+        select h.id from head h
+        where h.why is not null and h.queue in (select queue from head where why is not null group by queue having count(*) >= $3::bigint)
+    ))
+    order by r.id for update skip locked
+)
+update foliot.runs r set state = 'held', held_by = h.why from head h join locked on locked.id = h.id where r.id = h.id
+
+-- name: unpark_runs
+-- held -> ready, in order of rank and some at a time ($2) of each line: those that somebody may start again.
+with recursive clock as (
+    select coalesce($1::timestamptz, clock_timestamp()) as at
+), lines as (
+    (
+        select queue, task from foliot.runs
+        where held_by in ('pause', 'circuit', 'no_worker') order by queue, task limit 1
+    )
+    union all
+    select next.queue, next.task from lines l cross join lateral (
+        select r.queue, r.task from foliot.runs r
+        where r.held_by in ('pause', 'circuit', 'no_worker') and (r.queue, r.task) > (l.queue, l.task) order by r.queue, r.task limit 1
+    ) as next
+), free as (
+    select l.queue, l.task from lines l, clock
+    where not exists (select from foliot.circuits c where c.task = l.task and c.open_until is not null)
+        and not exists (
+            select from foliot.pauses p where p.kind = 'task' and p.name = l.task and (p.until_at is null or p.until_at > clock.at)
+        )
+        and exists (select from foliot.workers w where w.expires_at > clock.at and w.queues ? l.queue and l.task = any (w.tasks))
+)
+update foliot.runs set state = 'ready', held_by = null
+where id = any (array(
+    select r.id from free cross join lateral (
+        select first.id from foliot.runs first
+        where first.held_by in ('pause', 'circuit', 'no_worker') and first.queue = free.queue and first.task = free.task
+        order by first.rank limit $2::bigint for update skip locked
+    ) as r
+))
+returning queue
+
 -- name: put_pause
 -- Paused again, it gets the new reason and end.
 insert into foliot.pauses (kind, name, paused_at, until_at, reason, actor)
@@ -162,7 +243,11 @@ select max_running, max_depth from foliot.queues where name = $1::text
 -- Those that hold more than they may, of the queues that have a bound.
 select q.name from foliot.queues q
 where q.max_depth is not null and (
-    select count(*) from (select from foliot.runs r where r.state = 'ready' and r.queue = q.name limit q.max_depth) as counted
+    select count(*) from (
+        (select from foliot.runs r where r.state = 'ready' and r.queue = q.name limit q.max_depth)
+        union all
+        (select from foliot.runs r where r.held_by in ('pause', 'circuit', 'no_worker') and r.queue = q.name limit q.max_depth)
+    ) as counted
 ) >= q.max_depth
 
 -- name: record_failures
@@ -196,10 +281,18 @@ with due as (
     for update skip locked
 ), chosen as (
     select due.task, first.id from due cross join lateral (
-        select r.id from foliot.runs r where r.state = 'ready' and r.task = due.task order by r.rank limit 1
+        (select r.id, r.rank from foliot.runs r where r.state = 'ready' and r.task = due.task order by r.rank limit 1)
+        union all
+        (
+            select r.id, r.rank from foliot.runs r
+            where r.held_by in ('pause', 'circuit', 'no_worker') and r.task = due.task order by r.rank limit 1
+        )
+        order by rank limit 1
     ) as first
 ), marked as (
-    update foliot.runs r set is_probe = true from chosen where r.id = chosen.id and r.state = 'ready' returning r.id, r.task, r.queue
+    update foliot.runs r set is_probe = true, state = 'ready', held_by = null
+    from chosen where r.id = chosen.id and (r.state = 'ready' or r.held_by in ('pause', 'circuit', 'no_worker'))
+    returning r.id, r.task, r.queue
 ), noted as (
     update foliot.circuits c set probe_id = marked.id from marked where c.task = marked.task
 )

@@ -21,6 +21,20 @@ select created_at from made
 union all
 select created_at from foliot.jobs where id = $1::uuid
 
+-- name: insert_job_dependencies
+-- $3: the job has no schedule of its own, and is fired by them.
+insert into foliot.job_dependencies (job_id, upstream_id, fires, aging)
+select $1::uuid, upstream_id, $3::boolean, $4::bigint from unnest($2::uuid[]) as u (upstream_id)
+on conflict do nothing
+
+-- name: dependent_jobs
+-- Those that wait for this one.
+select j.name from foliot.job_dependencies d join foliot.jobs j on j.id = d.job_id where d.upstream_id = $1::uuid order by j.name limit 10
+
+-- name: link_runs
+-- Runs of jobs that depend on others, tied to the runs that they wait for.
+select foliot.link_runs($1::bigint, coalesce($2::timestamptz, clock_timestamp()))
+
 -- name: database_now
 -- The instant from which the ticks of a new or changed job are counted.
 select coalesce($1::timestamptz, clock_timestamp())
@@ -40,6 +54,13 @@ select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.optio
     c.days as calendar
 from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
 where j.name > $1::text order by j.name limit $2::bigint
+
+-- name: match_jobs
+-- The first so many by name of those that fit, and are paused or not ($4).
+select id, name from foliot.jobs
+where ($1::text is null or name like $1::text) and ($2::text is null or task = $2::text) and ($3::text is null or queue = $3::text)
+    and (paused_at is not null) = $4::boolean
+order by name limit $5::bigint
 
 -- name: change_job
 -- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
@@ -128,6 +149,13 @@ set next_at = $4::timestamptz, fire_at = case when fire_at is not null then $5::
 where id = $1::uuid and version = $2::bigint and next_at is not distinct from $3::timestamptz
 returning true
 
+-- name: waits_in_use
+-- Whether a run was asked to end, one waits to be tied to another, one is held for the one before it, or a pause is over: asked often, and
+-- mostly answered with no.
+select exists (select from foliot.runs where cancel is not null) or exists (select from foliot.parents where stop is not null and finished_at is null),
+    exists (select from foliot.links), exists (select from foliot.runs where held_by = 'overlap'),
+    exists (select from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock_timestamp()))
+
 -- name: jobs_to_resume
 -- Paused until an instant that has come.
 select id from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock_timestamp()) limit 1000
@@ -173,19 +201,24 @@ with clock as (
     from clock, decided d
     where j.id = d.job_id and j.version = d.version and j.next_at = d.expected_at and j.shard = d.shard and j.fire_at <= clock.at
     returning j.id, j.version, d.expected_at, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id,
-        d.verdict, d.blocking_id, d.verdict = 'ready' and j.options ?| '{concurrency,rate}' as is_limited
+        d.verdict, d.blocking_id, d.verdict = 'ready' and j.options ?| '{concurrency,rate}' as is_limited,
+        jsonb_array_length(j.schedule -> 'after') as dependencies
 ), fired as (
     insert into foliot.runs (
-        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at
+        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, rule, unmet
     )
     select m.run_id, clock.at, clock.at, (extract(epoch from clock.at) * 1000000)::bigint - m.priority * $2::bigint, m.priority,
-        case when m.is_limited then 'held' else m.verdict end,
-        case when m.is_limited then 'limit' when m.verdict = 'held' then 'overlap' end,
-        m.queue, m.task, m.name, m.payload, m.options, m.id, m.tick_at
+        case when m.dependencies is not null then 'waiting' when m.is_limited then 'held' else m.verdict end,
+        case when m.dependencies is not null then null when m.is_limited then 'limit' when m.verdict = 'held' then 'overlap' end,
+        m.queue, m.task, m.name, m.payload, m.options, m.id, m.tick_at, case when m.dependencies is not null then 'all_success' end, m.dependencies
     from clock, moved m
     where m.verdict is not null
     on conflict (id) do nothing
     returning queue, state
+), linked as (
+    insert into foliot.links (run_id, upstream_id, tick_at)
+    select m.run_id, d.upstream_id, m.tick_at from moved m join foliot.job_dependencies d on d.job_id = m.id
+    where m.verdict is not null and m.dependencies is not null
 ), making_room as (
     update foliot.runs r
     set cancel = jsonb_build_object(

@@ -57,7 +57,9 @@ order by n.queue
 -- name: count_runs
 -- Live runs by state, each along its own index; finished ones of late, from an id on ($2, $3), of which the latest are counted.
 select state, count(*) from (
-    (select 'waiting' as state from foliot.runs where state = 'waiting' limit $1::bigint)
+    (select 'waiting' as state from foliot.runs where state = 'waiting' and parent_id is null limit $1::bigint)
+    union all
+    (select 'waiting' from foliot.runs where state = 'waiting' and parent_id is not null limit $1::bigint)
     union all
     (select 'scheduled' from foliot.runs where state = 'scheduled' limit $1::bigint)
     union all

@@ -20,9 +20,11 @@ insert into foliot.runs (
     id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
 )
 select
-    id, at, due, (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
-    case when due > at then 'scheduled' when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-    case when due <= at and options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options, unique_key, expires_at
+    id, at,
+    case when options ? 'signal' then at + coalesce((options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second' else due end,
+    (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
+    case when due > at then 'scheduled' when options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
+    case when due > at then null when options ? 'signal' then 'signal' when options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options, unique_key, expires_at
 from timed
 where $12::timestamptz is null
     or not exists (select from foliot.history h where h.id = timed.id and h.finished_at >= $12::timestamptz)
@@ -71,7 +73,8 @@ where id = any (array(
         for update skip locked
     ) as picked
 ))
-returning id, token, attempt, lost, queue, task, payload, options
+returning id, token, attempt, lost, queue, task, payload, options, extract(epoch from started_at - due_at)::float8,
+    upstream is not null or signal is not null, parent_id is not null or has_dependents
 
 -- name: take_queue
 -- One claim at a time from a queue that has a limit; let go of with the transaction.
@@ -79,7 +82,8 @@ select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: recover_claims
 -- What this worker owns but does not hold: claims whose answer got lost on the way.
-select id, token, attempt, lost, queue, task, payload, options
+select id, token, attempt, lost, queue, task, payload, options, extract(epoch from started_at - due_at)::float8,
+    upstream is not null or signal is not null, parent_id is not null or has_dependents
 from foliot.runs r
 where state = 'running' and worker_id = $1::uuid
     and not exists (select from unnest($2::uuid[], $3::bigint[]) as held (id, token) where held.id = r.id and held.token = r.token)
@@ -95,15 +99,17 @@ with outcome as (
     where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state, r.queue,
         r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output, r.job_id, r.tick_at,
-        r.rerun_of, md5(r.task || ': ' || o.pattern) as fingerprint
+        r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents, md5(r.task || ': ' || o.pattern) as fingerprint
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-    task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, fingerprint
+    task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
+    fingerprint
 )
 select
     id, created_at, due_at, started_at, coalesce($9::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, state,
-    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, fingerprint
+    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, parent_id, step, upstream,
+    has_dependents, fingerprint
 from finished
 
 -- name: retry_runs
@@ -173,41 +179,59 @@ where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and
 returning id
 
 -- name: close_runs
--- A run that no worker holds ends unrun: cancelled or skipped.
-with closed as (
+-- A run that no worker holds ends unrun: cancelled or skipped. Roots first, as whoever settles what follows from it wants them.
+with roots as materialized (
+    select id from foliot.parents
+    where id = any (array(select p.root_id from foliot.runs r join foliot.parents p on p.id = r.parent_id where r.id = any ($1::uuid[])))
+    order by id for update
+), closed as (
     delete from foliot.runs
-    where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($4::text[]) order by id for update))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options, job_id, tick_at,
-        rerun_of
+    where id = any (array(
+        select id from foliot.runs
+        where id = any ($1::uuid[]) and state = any ($4::text[]) and (select count(*) from roots) >= 0
+        order by id for update
+    ))
+    returning *
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
-    job_id, tick_at, rerun_of
+    job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
 )
 select
     id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, $2::text,
-    queue, task, name, $3::text, payload, options, job_id, tick_at, rerun_of
+    queue, task, name, $3::text, payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
 from closed
 returning id
 
 -- name: expire_runs
 -- ready | waiting -> skipped, scheduled | held -> cancelled: runs that have not been started by the instant after which they must not be.
-with closed as (
+-- Roots first, as whoever settles what follows from it wants them.
+with expired as materialized (
+    select id, parent_id from foliot.runs
+    where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
+    order by expires_at limit $1::bigint
+), roots as materialized (
+    select id from foliot.parents
+    where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from expired)))
+    order by id for update
+), closed as (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
-        where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
-        order by expires_at limit $1::bigint for update skip locked
+        where id = any (array(select id from expired)) and state <> 'running' and started_at is null
+            and expires_at <= coalesce($2::timestamptz, clock_timestamp()) and (select count(*) from roots) >= 0
+        for update skip locked
     ))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, state, queue, task, name, payload, options, job_id, tick_at
+    returning *
 )
 insert into foliot.history (
     id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
-    job_id, tick_at
+    job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
 )
 select
     id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority,
-    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, queue, task, name, 'expired', payload, options, job_id, tick_at
+    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, queue, task, name, 'expired', payload, options, job_id,
+    tick_at, rerun_of, parent_id, step, upstream, has_dependents
 from closed
 
 -- name: mark_cancelled
@@ -218,24 +242,35 @@ where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) ord
 returning id, worker_id
 
 -- name: close_cancelled
--- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it gone.
-with closed as (
+-- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it gone. One that is made
+-- of others ends with the last of them. Roots first, as whoever settles what follows from it wants them.
+with asked as materialized (
+    select id, parent_id from foliot.runs
+    where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+        and not exists (select from foliot.parents p where p.run_id = runs.id and p.finished_at is null)
+    order by id limit $1::bigint
+), roots as materialized (
+    select id from foliot.parents
+    where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from asked)))
+    order by id for update
+), closed as (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
-        where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
-        order by id limit $1::bigint for update skip locked
+        where id = any (array(select id from asked)) and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+            and (select count(*) from roots) >= 0
+        for update skip locked
     ))
-    returning id, created_at, due_at, started_at, token, attempt, lost, priority, worker_id, queue, task, name, payload, options, job_id,
-        tick_at, rerun_of, cancel
+    returning *
 ), kept as (
     insert into foliot.history (
         id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task, name, reason,
-        payload, options, job_id, tick_at, rerun_of, error
+        payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, error
     )
     select
         id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at, rerun_of,
+        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream,
+        has_dependents,
         jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
     from closed
 )
@@ -274,15 +309,15 @@ with recursive claiming as (
 ), spent as (
     delete from foliot.runs r using taken where r.id = taken.id and taken.is_spent
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost + 1 as lost, r.priority, r.worker_id, r.queue,
-        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at, r.rerun_of
+        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at, r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents
 ), buried as (
     insert into foliot.history (
         id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-        task, name, reason, payload, options, job_id, tick_at, rerun_of, error, fingerprint
+        task, name, reason, payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, error, fingerprint
     )
     select
         id, created_at, due_at, started_at, coalesce($3::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at, rerun_of,
+        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
         jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died while it ran this, ' || lost || ' in all'),
         md5(task || ': ' || $4::text)
     from spent
@@ -291,12 +326,14 @@ with recursive claiming as (
 select (select count(*) from requeued), (select count(*) from buried), array(select distinct queue from requeued)
 
 -- name: get_run
--- One run, wherever it is. A single statement sees it in exactly one of the two places.
+-- One run, wherever it is. A single statement sees it in exactly one of the two places. One that is made of others says how far they are.
 select
     r.id, r.name, r.task, r.queue, r.state, null as reason, r.priority, r.attempt, r.lost, r.worker_id, r.payload, r.options,
     null::json as result, a.error, a.output, r.due_at, r.created_at, r.started_at, null::timestamptz as finished_at,
-    r.job_id, r.tick_at, r.rerun_of, null::uuid as rerun_as, r.progress, r.cancel
+    r.job_id, r.tick_at, r.rerun_of, null::uuid as rerun_as, r.progress, r.cancel, r.unique_key, r.expires_at, r.held_by, r.parent_id, r.step,
+    r.upstream, p.total, p.total - p.next_index + p.unfinished as unfinished
 from foliot.runs r
+left join foliot.parents p on p.run_id = r.id
 left join lateral (
     select error, output from foliot.attempts where run_id = r.id and finished_at >= $2::timestamptz order by token desc limit 1
 ) a on true
@@ -305,5 +342,5 @@ union all
 select
     id, name, task, queue, state, reason, priority, attempt, lost, worker_id, payload, options,
     result, error, output, due_at, created_at, started_at, finished_at,
-    job_id, tick_at, rerun_of, rerun_as, null, null
+    job_id, tick_at, rerun_of, rerun_as, null, null, null, null, null, parent_id, step, upstream, null, null
 from foliot.history where id = $1::uuid and finished_at >= $2::timestamptz

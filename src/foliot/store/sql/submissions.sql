@@ -28,12 +28,16 @@ where key = any (array(
 select id, name, task, queue, priority, state, attempt, due_at, created_at from foliot.runs where unique_key = $1::text
 
 -- name: replace_run
--- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. ready <-> scheduled, as it is due;
--- what waits for something else goes on waiting for it.
+-- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. Its state is that of a new run;
+-- only what waits for other runs goes on waiting for them.
 update foliot.runs r
 set task = $2::text, queue = $3::text, name = $4::text, priority = $5::bigint, payload = $8::jsonb, options = $9::jsonb,
     expires_at = $10::timestamptz, due_at = timed.due, rank = (extract(epoch from timed.due) * 1000000)::bigint - $5::bigint * $12::bigint,
-    state = case when r.state in ('waiting', 'held') then r.state when timed.due > timed.at then 'scheduled' else 'ready' end
+    state = case
+        when r.state = 'waiting' then r.state when timed.due > timed.at then 'scheduled'
+        when $9::jsonb ?| '{concurrency,rate}' then 'held' else 'ready'
+    end,
+    held_by = case when r.state <> 'waiting' and timed.due <= timed.at and $9::jsonb ?| '{concurrency,rate}' then 'limit' end
 from (
     select at, greatest(at, coalesce($6::timestamptz, at + $7::float8 * interval '1 second', at)) as due
     from (select coalesce($11::timestamptz, clock_timestamp()) as at) as clock

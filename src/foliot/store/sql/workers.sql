@@ -23,7 +23,7 @@ select name, queue from foliot.tasks
 -- whether the worker is to drain; and which of its queues have a limit.
 with renewed as (
     update foliot.workers
-    set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second'
+    set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second', left_running = $6::bigint
     from (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
     where id = $1::uuid
     returning draining_at is not null as is_draining, queues
@@ -51,6 +51,7 @@ delete from foliot.workers where id = any (array(
 -- name: list_workers
 -- Those whose lease is in force, with what they run right now.
 select w.id, w.name, w.queues, w.tasks, w.labels, w.started_at, w.beat_at, w.draining_at, coalesce(r.running, 0) as running,
+    w.left_running,
     extract(epoch from clock.at - w.beat_at)::float8 as silent_seconds, extract(epoch from w.expires_at - w.beat_at)::float8 as ttl_seconds
 from (select coalesce($1::timestamptz, clock_timestamp()) as at) as clock
 join foliot.workers w on w.expires_at > clock.at

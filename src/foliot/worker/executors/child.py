@@ -32,6 +32,7 @@ class ChildContext(Context):
 
     def __init__(self, call: Call, answers: int) -> None:
         super().__init__(run_id=call.run_id, token=call.token, attempt=call.attempt, task=call.task, on_output=write_output)
+        self.upstream, self.signal = call.upstream, call.signal
         self._answers = answers
 
     def progress(self, share: float, message: str = "") -> None:

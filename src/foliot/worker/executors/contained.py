@@ -20,7 +20,7 @@ from typing import Any
 
 from foliot.clock import SystemClock
 from foliot.model.ids import new_id
-from foliot.worker.executors.containment import Containment, Means
+from foliot.worker.executors.containment import LIMIT_FILES, Containment, Means
 
 CHUNK = 65_536
 DRAIN_SECONDS = 1.0
@@ -30,10 +30,11 @@ LAUNCHER_SECONDS = 2.0
 """The launcher kills in milliseconds; one that does not is killed itself."""
 PIPE_CHUNKS = 32
 CGROUP_TRIES = 100
-TOLD = re.compile(rb"^(started|exit|signal|refused) ([^\n]*)\n", re.MULTILINE)
+TOLD = re.compile(rb"^(started|exit|signal|refused|exceeded) ([^\n]*)\n", re.MULTILINE)
 NAMESPACE = re.compile(rb'^\{ "child-pid": ([0-9]+)', re.MULTILINE)
 LAUNCHER = Path(__file__).with_name("launcher.py")
 TOLD_MAX = 16_384
+EXCEEDED_MEMORY = "more memory than `memory_mb` allows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Command:
     directory: str = ""
     stdin: bytes = b""
     limits: Mapping[str, int] = field(default_factory=dict)
+    tree: Mapping[str, int] = field(default_factory=dict)
+    """Limits of all processes together: `memory` in bytes, `pids`."""
     user: int | None = None
     wrapper: Sequence[str] | None = None
     """A sandbox's own namespaces, in place of the plain one."""
@@ -54,12 +57,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the command ended: one of the three."""
+    """How the command ended: one of the four."""
 
     code: int = 0
     signal: int | None = None
     refused: str | None = None
     """It never ran."""
+    exceeded: str | None = None
+    """It was killed for having used more than it may, which is this."""
 
 
 class Contained:
@@ -77,6 +82,7 @@ class Contained:
         self._verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._output_ended = asyncio.Event()
         self._cgroup: Path | None = None
+        self._limits_memory = False
         self._leader: int | None = None
         self._namespace: int | None = None
         self._process: Process | None = None
@@ -112,7 +118,16 @@ class Contained:
         if not self._verdict.done():
             # The launcher, or what stands between it and us, was killed; whatever it still said comes first.
             self._read_told()
-        return self._verdict.result() if self._verdict.done() else self._without_a_word(self._waiting.result())
+        verdict = self._verdict.result() if self._verdict.done() else self._without_a_word(self._waiting.result())
+        return Verdict(exceeded=EXCEEDED_MEMORY) if verdict.signal == signal.SIGKILL and self._ran_out_of_memory() else verdict
+
+    def _ran_out_of_memory(self) -> bool:
+        """Whether the kernel killed for that in the command's cgroup."""
+        if self._cgroup is None or not self._limits_memory:
+            return False
+        with suppress(OSError):
+            return re.search(r"^oom_kill [1-9]", (self._cgroup / "memory.events").read_text(), re.MULTILINE) is not None
+        return False
 
     async def drained(self) -> None:
         """Returns when all output was read, or when whoever holds it open has had his time."""
@@ -162,18 +177,21 @@ class Contained:
         self._output, output = self._pipe()
         self._told, status = self._pipe()
         control, self._control = self._pipe()
-        plan, stdin = self._hold(_memory_file(self._plan())), self._hold(_memory_file(self._command.stdin))
+        entrance = self._make_cgroup()
+        plan, stdin = self._hold(_memory_file(self._plan(entrance))), self._hold(_memory_file(self._command.stdin))
         wrapper, passed = self._wrapper(), [control, status, output, plan]
         if wrapper:
-            # A copy: bubblewrap keeps the one that it is told to write to from the command.
-            passed.append(self._hold(os.dup(status)))
-            wrapper = [*wrapper, "--json-status-fd", str(passed[-1]), "--"]
+            # A copy: bubblewrap keeps the one that it is told to write to from the command. It has the other end too, because to be killed
+            # by a pipe that nobody reads, in the middle of starting, would leave its inner process behind.
+            passed += [self._hold(os.dup(status)), self._hold(os.dup(self._told))]
+            wrapper = [*wrapper, "--json-status-fd", str(passed[4]), "--"]
         self._process = await asyncio.create_subprocess_exec(
             *wrapper, sys.executable, "-I", "-S", str(LAUNCHER), *map(str, passed[:4]),
-            stdin=stdin, stdout=DEVNULL, stderr=status, env={}, start_new_session=True, pass_fds=[*passed, *self._command.descriptors],
+            stdin=stdin, stdout=DEVNULL, stderr=status, env=self._containment.mark if wrapper else {}, start_new_session=True,
+            pass_fds=[*passed, *entrance, *self._command.descriptors],
         )  # fmt: skip
         self._waiting = asyncio.ensure_future(self._process.wait())
-        for descriptor in (*passed, stdin):
+        for descriptor in (*passed, *entrance, stdin):
             self._close(descriptor)
         loop.add_reader(self._output, self._read_output)
         loop.add_reader(self._told, self._read_told)
@@ -183,7 +201,25 @@ class Contained:
             return list(self._command.wrapper)
         return list(self._containment.namespace()) if self._is_wrapped else []
 
-    def _plan(self) -> bytes:
+    def _make_cgroup(self) -> list[int]:
+        """The way into it, if there is to be one: held open, because it is not to be seen in a sandbox."""
+        limits = {name: value for name, value in self._command.tree.items() if name in self._containment.controllers}
+        is_means = not self._is_wrapped and self._containment.means is Means.CGROUP
+        if self._containment.cgroup is None or not (limits or is_means):
+            return []
+        self._cgroup = self._containment.cgroup / f"foliot-{new_id()}"
+        self._cgroup.mkdir()
+        for name, value in limits.items():
+            (self._cgroup / LIMIT_FILES[name]).write_text(str(value))
+        if "memory" in limits:
+            self._limits_memory = True
+            # All of it dies, or a shell goes on without half of its children. Swapped out is still used.
+            for file, content in (("memory.oom.group", "1"), ("memory.swap.max", "0")):
+                with suppress(OSError):
+                    (self._cgroup / file).write_text(content)
+        return [self._hold(os.open(self._cgroup / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))]
+
+    def _plan(self, entrance: Sequence[int]) -> bytes:
         command = self._command
         entries = [f"argv={word}" for word in command.argv]
         entries += [f"environment={name}={value}" for name, value in command.environment.items()]
@@ -194,10 +230,11 @@ class Contained:
             entries.append(f"user={command.user}")
         if not self._is_wrapped:
             entries.append("adopts=")
-            if self._containment.means is Means.CGROUP and self._containment.cgroup is not None:
-                self._cgroup = self._containment.cgroup / f"foliot-{new_id()}"
-                self._cgroup.mkdir()
+            if self._cgroup is not None:
                 entries.append(f"cgroup={self._cgroup}")
+        entries += [f"entrance={descriptor}" for descriptor in entrance]
+        if "memory" in command.tree and not self._limits_memory:
+            entries.append(f"memory={command.tree['memory']}")
         return b"".join(entry.encode("utf-8", "surrogateescape") + b"\0" for entry in entries)
 
     # --- reading
@@ -294,6 +331,8 @@ class Contained:
 def _verdict(word: bytes, text: str) -> Verdict:
     if word == b"exit":
         return Verdict(code=int(text))
+    if word == b"exceeded":
+        return Verdict(exceeded=EXCEEDED_MEMORY)
     return Verdict(signal=int(text)) if word == b"signal" else Verdict(refused=text)
 
 

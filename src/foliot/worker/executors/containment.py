@@ -4,6 +4,9 @@ In order of strength: a process namespace made by bubblewrap, which the kernel e
 a cgroup (version 2), killed as one; a launcher that adopts orphans and kills what it finds. Nothing leaves a namespace; a cgroup is left by
 who may write to others; the launcher by a process that gets out of the command's session and kills the launcher.
 
+Limits of memory and of the number of processes hold for the whole tree where a cgroup with these controllers can be made. Elsewhere the
+launcher watches the memory of the tree, ten times a second, and the number of processes is one of the user's, as setrlimit has it.
+
 bubblewrap forbids gaining rights (`sudo` does nothing in there); a worker whose commands need that is told `containment = "cgroup"`.
 """
 
@@ -13,14 +16,19 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.errors import ConfigurationError
 
 PROBE_SECONDS = 5.0
+LEFT_BEHIND_SECONDS = 60
+LIMIT_FILES = {"memory": "memory.max", "pids": "pids.max"}
 NAMESPACE = ("--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--proc", "/proc")
 
 
@@ -37,8 +45,18 @@ class Containment:
     """Where the program is, if it works here."""
     cgroup: Path | None = None
     """The cgroup below which each command gets one of its own, if it may be written to."""
+    controllers: frozenset[str] = frozenset()
+    """Of `memory` and `pids`: what such a cgroup limits for all processes in it together."""
     why_weak: str = ""
     """Why it is no stronger one."""
+    mark: Mapping[str, str] = field(default_factory=dict)
+    """What a worker's guard knows its processes by; see `guard.py`."""
+
+    @property
+    def tree_limits(self) -> str:
+        """In words: what limits all processes of a command together."""
+        memory = "memory by a cgroup" if "memory" in self.controllers else "memory by a look ten times a second"
+        return f"{memory}, processes by {'a cgroup' if 'pids' in self.controllers else 'those of their user'}"
 
     def namespace(self) -> tuple[str, ...]:
         """What makes a process namespace with everything else as it is. A worker that is root lets its commands be."""
@@ -48,15 +66,15 @@ class Containment:
 def choose(config: Config) -> Containment:
     """The strongest there is here, or the one that is configured. Asks bubblewrap once whether it works."""
     bubblewrap, no_bubblewrap = find_bubblewrap()
-    cgroup, no_cgroup = find_cgroup()
+    cgroup, controllers, no_cgroup = find_cgroup()
     wanted = config.containment
     if bubblewrap and wanted in ("auto", "bubblewrap"):
-        return Containment(Means.BUBBLEWRAP, bubblewrap, cgroup)
+        return Containment(Means.BUBBLEWRAP, bubblewrap, cgroup, controllers)
     if cgroup and wanted in ("auto", "cgroup"):
-        return Containment(Means.CGROUP, bubblewrap, cgroup)
+        return Containment(Means.CGROUP, bubblewrap, cgroup, controllers)
     if wanted in ("auto", "launcher"):
         why = f"{no_bubblewrap}; {no_cgroup}" if wanted == "auto" else "configured so"
-        return Containment(Means.LAUNCHER, bubblewrap, cgroup, why_weak=why)
+        return Containment(Means.LAUNCHER, bubblewrap, cgroup, controllers, why_weak=why)
     raise ConfigurationError(f"containment = {wanted!r} can't be had: {no_bubblewrap if wanted == 'bubblewrap' else no_cgroup}")
 
 
@@ -76,21 +94,55 @@ def find_bubblewrap() -> tuple[str | None, str]:
     return found, ""
 
 
-def find_cgroup() -> tuple[Path | None, str]:
-    """Our own cgroup, if we may make others below it; and why not."""
+def find_cgroup() -> tuple[Path | None, frozenset[str], str]:
+    """Where we may make cgroups, what those limit; and why not. Our own, or the one around it where systemd has given us that."""
     try:
         mounted = re.search(r"^(?:\S+ ){4}(\S+) .* - cgroup2 ", Path("/proc/self/mountinfo").read_text(), re.MULTILINE)
         ours = re.search(r"^0::(/.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
     except OSError as error:
-        return None, f"no cgroups here: {error}"
+        return None, frozenset(), f"no cgroups here: {error}"
     if mounted is None or ours is None:
-        return None, "no cgroups of version 2 here"
+        return None, frozenset(), "no cgroups of version 2 here"
     directory = Path(mounted[1]) / ours[1].lstrip("/")
+    around = (directory.parent,) if is_delegated(directory.parent) else ()
+    found = [tried_cgroup(candidate) for candidate in (directory, *around)]
+    # The one that limits most; of equals our own.
+    return max(found, key=lambda one: (one[0] is not None, len(one[1])))
+
+
+def is_delegated(directory: Path) -> bool:
+    """Whether systemd has handed this cgroup over to its service (`Delegate=yes` with `DelegateSubgroup=`)."""
+    try:
+        return os.getxattr(directory, "user.delegate") == b"1"
+    except OSError:
+        return False
+
+
+def tried_cgroup(directory: Path) -> tuple[Path | None, frozenset[str], str]:
+    enable_limits(directory)
+    remove_left_behind(directory)
     probe = directory / f"foliot-probe-{os.getpid()}"
     try:
         probe.mkdir()
     except OSError as error:
-        return None, f"cgroup {directory} can't be written to: {error.strerror}"
+        return None, frozenset(), f"cgroup {directory} can't be written to: {error.strerror}"
     can_kill = (probe / "cgroup.kill").exists()
+    limits = frozenset(name for name, file in LIMIT_FILES.items() if (probe / file).exists())
     probe.rmdir()
-    return (directory, "") if can_kill else (None, "cgroups can't be killed as one before Linux 5.14")
+    return (directory, limits, "") if can_kill else (None, frozenset(), "cgroups can't be killed as one before Linux 5.14")
+
+
+def remove_left_behind(directory: Path) -> None:
+    """Cgroups of workers that were killed. One that is in use can't be removed; one that is about to be is younger."""
+    before = SystemClock().now().timestamp() - LEFT_BEHIND_SECONDS
+    for path in directory.glob("foliot-*"):
+        with suppress(OSError):
+            if path.stat().st_ctime < before:
+                path.rmdir()
+
+
+def enable_limits(directory: Path) -> None:
+    """For the cgroups below. The kernel refuses it where processes are in this one itself, but for the first of all."""
+    for name in LIMIT_FILES:
+        with suppress(OSError):
+            (directory / "cgroup.subtree_control").write_text(f"+{name}")

@@ -25,7 +25,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.clock import Clock
 from foliot.config import Config
-from foliot.errors import Invalid
+from foliot.errors import ConfigurationError, Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.context import Context
 from foliot.worker.executors.addresses import AddressGuard, AddressRefused, HostNotFound
@@ -85,13 +85,16 @@ class Response:
 
 
 def http(config: Config, clock: Clock, guard: AddressGuard | None = None) -> Executor:
-    checked, limit = guard or AddressGuard(config), config.http_body_max_bytes
+    checked, limit, trusted = guard or AddressGuard(config), config.http_body_max_bytes, config.http_ca_file
+    if trusted:
+        # Now rather than with the first request.
+        tls(trusted)
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         asked = msgspec.convert(payload, HttpPayload)
         try:
             async with asyncio.timeout(asked.timeout_seconds):
-                response = await follow(asked, checked, limit)
+                response = await follow(asked, checked, limit, trusted)
         except TimeoutError:
             return failed("HttpTimeout", f"no whole answer within {asked.timeout_seconds:g} s")
         except (Invalid, AddressRefused, HostNotFound) as error:
@@ -145,11 +148,11 @@ def body_of(response: Response) -> Any:
     return response.body.decode("utf-8", "replace")
 
 
-async def follow(asked: HttpPayload, guard: AddressGuard, limit: int) -> Response:
+async def follow(asked: HttpPayload, guard: AddressGuard, limit: int, ca_file: str) -> Response:
     content, headers = encoded(asked)
     request = Request(asked.method, url_of(asked.url), headers, content)
     for left in range(asked.redirects, -1, -1):
-        response = await send(request, guard, limit)
+        response = await send(request, guard, limit, ca_file)
         location = response.headers.get("location")
         if response.status not in REDIRECTS or not location or not left:
             break
@@ -195,13 +198,13 @@ def redirected(request: Request, status: int, url: httpx.URL) -> Request:
     return Request(method, url, headers, content)
 
 
-async def send(request: Request, guard: AddressGuard, limit: int) -> Response:
+async def send(request: Request, guard: AddressGuard, limit: int, ca_file: str) -> Response:
     """Connects to an address that was checked, and lets TLS check the name."""
     host = request.url.host
     addresses = await guard.addresses_of(host, request.url.port or (443 if request.url.scheme == "https" else 80))
     headers = {**request.headers, "host": request.url.netloc.decode("ascii"), "connection": "close"}
     # A client each: connections to the same address under two names must not be mixed up. No proxies from the environment.
-    async with httpx.AsyncClient(verify=tls(), trust_env=False, timeout=None, follow_redirects=False) as client:  # noqa: S113
+    async with httpx.AsyncClient(verify=tls(ca_file), trust_env=False, timeout=None, follow_redirects=False) as client:  # noqa: S113
         for address in addresses:
             url = request.url.copy_with(host=address)
             name = {"sni_hostname": request.url.raw_host.decode("ascii")}
@@ -230,6 +233,12 @@ async def read(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
 
 
 @cache
-def tls() -> ssl.SSLContext:
+def tls(ca_file: str) -> ssl.SSLContext:
     """Slow to make, and always the same."""
-    return httpx.create_ssl_context(trust_env=False)
+    context = httpx.create_ssl_context(trust_env=False)
+    if ca_file:
+        try:
+            context.load_verify_locations(ca_file)
+        except OSError as error:
+            raise ConfigurationError(f"http_ca_file {ca_file!r}: {error.strerror or error}") from None
+    return context

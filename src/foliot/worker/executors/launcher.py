@@ -22,6 +22,9 @@ REAP_MILLISECONDS = 500
 """How often orphans that ended are buried."""
 WATCH_MILLISECONDS = 20
 """The same where the kernel has no pidfd to wait for."""
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+MEMORY_MILLISECONDS = 100
+"""How often the memory of all processes is added up, where no cgroup does it."""
 
 
 class Plan:
@@ -32,6 +35,8 @@ class Plan:
         self.descriptors: list[int] = []
         self.directory = self.cgroup = b""
         self.adopts = False
+        self.entrance = -1
+        self.memory = 0
         self.user: int | None = None
         for entry in text.split(b"\0")[:-1]:
             key, _, value = entry.partition(b"=")
@@ -53,8 +58,8 @@ class Plan:
             self.cgroup = value
         elif key == "adopts":
             self.adopts = True
-        elif key == "user":
-            self.user = int(value)
+        elif key in ("entrance", "memory", "user"):
+            setattr(self, key, int(value))
 
 
 def main() -> None:
@@ -63,16 +68,16 @@ def main() -> None:
     keep_from_the_command(plan.descriptors)
     if plan.adopts:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    child = os.fork()
+    launcher, child = os.getpid(), os.fork()
     if child == 0:
-        become(plan, status, output)
-    os.write(status, b"started %d\n" % child)
+        become(plan, status, output, launcher)
+    tell(status, b"started %d\n" % child)
     # Whoever reads the output sees its end when the command and its children have closed it.
     os.close(output)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
-    watch(child, control, status)
+    watch(child, control, status, plan)
     end(plan, child)
 
 
@@ -87,16 +92,19 @@ def keep_from_the_command(passed: list[int]) -> None:
                 continue
 
 
-def become(plan: Plan, status: int, output: int) -> None:
+def become(plan: Plan, status: int, output: int, launcher: int) -> None:
     """Turns this process into the command."""
     doing = "can't start it"
     try:
         os.setsid()
         if plan.adopts:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if plan.cgroup:
+            if os.getppid() != launcher:
+                # It died before that took effect.
+                os._exit(127)
+        if plan.entrance >= 0:
             doing = "can't enter its cgroup"
-            write_to(plan.cgroup + b"/cgroup.procs", b"0")
+            os.write(plan.entrance, b"0")
         os.dup2(output, 1)
         os.dup2(output, 2)
         if plan.directory:
@@ -129,8 +137,8 @@ def set_limits(plan: Plan) -> None:
         os.setresuid(plan.user, plan.user, plan.user)
 
 
-def watch(child: int, control: int, status: int) -> None:
-    """Returns when the control pipe has ended."""
+def watch(child: int, control: int, status: int, plan: Plan) -> None:
+    """Returns when the control pipe has ended, or more memory was used than may be."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     try:
@@ -139,19 +147,71 @@ def watch(child: int, control: int, status: int) -> None:
         wait = REAP_MILLISECONDS
     except (OSError, AttributeError):
         ended, wait = -1, WATCH_MILLISECONDS
+    if plan.memory:
+        wait = min(wait, MEMORY_MILLISECONDS)
     is_over = False
     while True:
         ready = [descriptor for descriptor, _ in poll.poll(wait)]
         if not is_over and (verdict := reap(child)) is not None:
-            is_over, wait = True, REAP_MILLISECONDS
+            is_over = True
+            wait = MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS
             if ended >= 0:
                 poll.unregister(ended)
-            os.write(status, verdict)
+            tell(status, verdict)
+        if plan.memory and uses_more_than(plan.memory, processes(plan)):
+            tell(status, b"exceeded memory\n")
+            return
         if control in ready:
             if not os.read(control, 64):
                 return
             if not is_over:
                 signal_group(child, signal.SIGTERM)
+
+
+def processes(plan: Plan) -> list[int]:
+    """All that came from the command. In a namespace of our own that is all there is, but for the first and ourselves."""
+    if plan.adopts:
+        return descendants_of(os.getpid())
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
+
+
+def uses_more_than(limit: int, pids: list[int]) -> bool:
+    """The quick look counts what processes share after a fork once for each; only where that is too much is it added up exactly."""
+    return sum(map(unshared_memory, pids)) > limit and sum(map(share_of_memory, pids)) > limit
+
+
+def unshared_memory(pid: int) -> int:
+    """In bytes, without what is in files."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+            words = file.read().split()
+    except OSError:
+        return 0
+    return (int(words[1]) - int(words[2])) * PAGE_BYTES
+
+
+def share_of_memory(pid: int) -> int:
+    """The same, with an equal part of what it shares with others."""
+    found = 0
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
+            for line in file:
+                if line.startswith(b"Pss_Anon:"):
+                    found = int(line.split()[1]) * 1024
+    except PermissionError:
+        return unshared_memory(pid)
+    except OSError:
+        # It ended while it was looked at.
+        return 0
+    return found or unshared_memory(pid)
+
+
+def tell(status: int, line: bytes) -> None:
+    try:
+        os.write(status, line)
+    except OSError:
+        # The worker died. That ends the control pipe too, and we are still needed for what comes then.
+        return
 
 
 def reap(child: int) -> bytes | None:

@@ -26,6 +26,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     attempt: int
     task: str
     result_max_bytes: int
+    upstream: dict[str, Any] = {}
+    signal: Any = None
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

@@ -36,6 +36,7 @@ def in_a_process(function: Function, processes: ProcessPool, *, result_max_bytes
         call = Call(
             module=function.__module__, name=function.__qualname__, payload=payload, run_id=context.run_id, token=context.token,
             attempt=context.attempt, task=context.task, result_max_bytes=result_max_bytes,
+            upstream=dict(context.upstream), signal=context.signal,
         )  # fmt: skip
         process = await processes.take()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,8 @@ from foliot.sdk.app import Function
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
 
+ASK_SECONDS = 1.0
+"""What a plain function that can ask whether it should stop gets for it, before it counts as one that does not."""
 SUCCEEDED_WITH_NOTHING = Attempted(Ending.SUCCEEDED)
 
 
@@ -33,13 +35,23 @@ def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_b
         try:
             result = await asyncio.wrap_future(running)
         except asyncio.CancelledError:
-            if not running.cancel() and not running.done():
-                # A thread can't be ended. It keeps the slot for as long as it goes on, or there would be more at work than slots.
-                context.left_running = running
+            if not running.cancel():
+                if asks_for_context(function):
+                    await _ended(running)
+                if not running.done():
+                    # A thread can't be ended. It keeps the slot for as long as it goes on, or there would be more at work than slots.
+                    context.left_running = running
             raise
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
+
+
+async def _ended(running: Future[Any]) -> None:
+    """Waits for a function that was asked to stop, but not for long. What comes of it is nobody's business any more."""
+    ending = asyncio.wrap_future(running)
+    ending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    await asyncio.wait([ending], timeout=ASK_SECONDS)
 
 
 def wanted(function: Function, context: Context) -> dict[str, Any]:

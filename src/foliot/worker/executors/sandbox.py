@@ -58,6 +58,9 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Sandbox:
     kind: Kind
     limits: dict[str, int] = field(default_factory=dict)
+    """Of each process, by their names in setrlimit."""
+    tree: dict[str, int] = field(default_factory=dict)
+    """Of all its processes together: `memory` in bytes, `pids`."""
     wrapper: tuple[str, ...] | None = None
     user: int | None = None
 
@@ -66,18 +69,24 @@ def sandbox_for(asked: Asked, config: Config, containment: Containment, hidden: 
     """What the command gets; `hidden` are paths that a sandbox of namespaces must not show."""
     limits = limits_for(asked, config)
     kind = kind_for(asked, config, has_limits=bool(limits))
+    tree = {}
+    if "RLIMIT_AS" in limits:
+        tree["memory"] = limits["RLIMIT_AS"]
+    if "RLIMIT_NPROC" in limits and "pids" in containment.controllers:
+        tree["pids"] = limits.pop("RLIMIT_NPROC")
     if "RLIMIT_NPROC" in limits and kind == "process" and os.geteuid() == 0:
-        raise SandboxUnavailable("the kernel does not limit the `processes` of root: run the worker as another user, or ask for bubblewrap")
+        advice = "ask for bubblewrap, or run the worker as another user, or where it may make cgroups"
+        raise SandboxUnavailable(f"the kernel does not limit the `processes` of root: {advice}")
     if kind != "bubblewrap":
         if asked.network is False:
             raise Invalid(f"`network` can be taken from a command by the sandbox bubblewrap only, not by {kind!r}", field="network")
-        return Sandbox(kind, limits)
+        return Sandbox(kind, limits, tree)
     if containment.bubblewrap is None:
         raise SandboxUnavailable("the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker")
     if asked.network and not config.sandbox_network:
         raise Invalid("`network`: sandbox_network does not allow it here", field="network")
     wrapper = (containment.bubblewrap, *namespaces(hidden, has_network=bool(asked.network)))
-    return Sandbox(kind, limits, wrapper, NOBODY if os.geteuid() == 0 else None)
+    return Sandbox(kind, limits, tree, wrapper, NOBODY if os.geteuid() == 0 else None)
 
 
 def kind_for(asked: Asked, config: Config, *, has_limits: bool) -> Kind:
@@ -114,6 +123,6 @@ def namespaces(hidden: Sequence[Path], *, has_network: bool) -> list[str]:
         if not any(path.is_relative_to(directory) for directory in EMPTIED):
             arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)] if path.is_file() else []
     if os.geteuid() == 0:
-        # For becoming nobody, which loses them.
-        arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        # For becoming nobody, which loses them, and for looking at the memory of who did.
+        arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SYS_PTRACE"]
     return arguments

@@ -2,7 +2,8 @@
 
 All that a command starts ends with its attempt: on its end, a timeout, a cancel and the worker's own death; see `containment.py` for how.
 Output is capped while it is read, and a process that holds the pipe open after the command has ended is waited for a second. Nothing of the
-worker's settings is in the environment; see `environment.py` for what is.
+worker's settings is in the environment; see `environment.py` for what is, and `handed.py` for what a command gets of the steps before it
+and how it hands on a result.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from foliot.worker.executors.base import Executor
 from foliot.worker.executors.contained import Command, Contained, Verdict
 from foliot.worker.executors.containment import Containment
 from foliot.worker.executors.environment import clean_environment
+from foliot.worker.executors.handed import Handed
 from foliot.worker.executors.sandbox import Asked, Sandbox, SandboxUnavailable, sandbox_for
 
 Word = Annotated[str, Meta(max_length=100_000)]
@@ -58,42 +60,47 @@ def shell(config: Config, containment: Containment, hidden: Sequence[Path] = ())
             sandbox = sandbox_for(asked, config, containment, hidden)
         except (Invalid, SandboxUnavailable) as error:
             return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)))
-        async with Contained(command_for(asked, config, sandbox), containment, context.write) as contained:
-            try:
-                verdict = await contained.verdict()
-            except asyncio.CancelledError:
-                await contained.ask_and_wait()
-                raise
-            # What ended in time did so, even if a child of it prints on beyond the limit.
-            with suppress(asyncio.CancelledError):
-                await contained.drained()
-        return judge(verdict)
+        with Handed(context) as handed:
+            async with Contained(command_for(asked, config, sandbox, handed), containment, context.write) as contained:
+                try:
+                    verdict = await contained.verdict()
+                except asyncio.CancelledError:
+                    await contained.ask_and_wait()
+                    raise
+                # What ended in time did so, even if a child of it prints on beyond the limit.
+                with suppress(asyncio.CancelledError):
+                    await contained.drained()
+            return failed(verdict) or handed.judge(config.result_max_bytes)
 
     return execute
 
 
-def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox) -> Command:
+def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox, handed: Handed) -> Command:
     has_own_tmp = sandbox.kind == "bubblewrap"
     scratch = {"HOME": "/tmp", "TMPDIR": "/tmp"} if has_own_tmp else {}  # noqa: S108
     return Command(
         argv=asked.words,
-        environment=clean_environment(config, scratch | asked.environment),
+        environment=clean_environment(config, scratch | asked.environment | handed.environment),
         directory=asked.cwd or ("/tmp" if has_own_tmp else ""),  # noqa: S108
         stdin=asked.stdin.encode("utf-8", "surrogatepass"),
         limits=sandbox.limits,
+        tree=sandbox.tree,
         wrapper=sandbox.wrapper,
         user=sandbox.user,
+        descriptors=handed.descriptors,
     )
 
 
-def judge(verdict: Verdict) -> Attempted:
+def failed(verdict: Verdict) -> Attempted | None:
     if verdict.refused is not None:
         return Attempted(Ending.FAILED, error=error_of("NotStarted", verdict.refused))
+    if verdict.exceeded is not None:
+        return Attempted(Ending.FAILED, error=error_of("LimitExceeded", f"killed: all its processes together used {verdict.exceeded}"))
     if verdict.signal is not None:
         return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {signal_name(verdict.signal)}"))
     if verdict.code:
         return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {verdict.code}"), causes=frozenset({verdict.code}))
-    return Attempted(Ending.SUCCEEDED, result='{"exit_code":0}')
+    return None
 
 
 def signal_name(number: int) -> str:

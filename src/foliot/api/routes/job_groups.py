@@ -1,0 +1,111 @@
+"""`/v1/jobs/pause` and `/v1/jobs/resume`: several recurring jobs at once, by a filter; how many they are can be asked first."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.bodies import decode, read
+from foliot.api.openapi import described
+from foliot.api.schemas import LATEST
+from foliot.errors import Conflict, Invalid
+from foliot.model.asked import Name
+from foliot.model.job import resumed
+from foliot.store.hints import JOBS_TOPIC
+from foliot.store.store import Store
+
+MOST = 1000
+LIKE_WORDS = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
+
+
+class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At least one of the first three says which jobs. `dry_run` changes nothing and says how many they are; `expected` is that number."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200, description="A pattern: * is anything, ? is one character.")] | None = None
+    task: Name | None = None
+    queue: Name | None = None
+    reason: Annotated[str, Meta(max_length=1000)] | None = None
+    until: Annotated[datetime, Meta(tz=True)] | None = None
+    dry_run: bool = False
+    expected: Annotated[int, Meta(ge=0, description="With another number of jobs than this, nothing is done: 409.")] | None = None
+
+
+class GroupAnswer(msgspec.Struct, frozen=True):
+    count: int
+    names: list[str]
+    dry_run: bool
+
+
+decoder = msgspec.json.Decoder(GroupRequest)
+
+
+class JobGroupRoutes:
+    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+        self._store = store
+        self._jobs = store.jobs
+        self._body_max_bytes = body_max_bytes
+        self.router = APIRouter(tags=["recurring jobs"])
+        extra = described(200, GroupAnswer, body=GroupRequest, problems=(409, 422, 503))
+        self.router.add_api_route("/v1/jobs/pause", self.pause_jobs, methods=["POST"], openapi_extra=extra)
+        self.router.add_api_route("/v1/jobs/resume", self.resume_jobs, methods=["POST"], openapi_extra=extra)
+
+    async def pause_jobs(self, request: Request) -> Response:
+        """Pauses the recurring jobs that fit and are not paused."""
+        asked = await self._asked(request)
+        if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
+            raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
+        matched = await self._matched(asked, "pause")
+        if not asked.dry_run:
+            for job_id, _ in matched:
+                await self._jobs.pause_job(job_id, asked.reason, asked.until)
+        return _answer(matched, asked)
+
+    async def resume_jobs(self, request: Request) -> Response:
+        """Lets the paused jobs that fit go on, each with its next tick from now."""
+        asked = await self._asked(request)
+        if asked.until is not None or asked.reason is not None:
+            raise Invalid("reason: is for pausing", field="reason" if asked.reason is not None else "until")
+        matched = await self._matched(asked, "resume")
+        if not asked.dry_run:
+            for job_id, name in matched:
+                # One that was resumed, changed or deleted meanwhile is somebody else's doing, and stands.
+                job = await self._jobs.get_job(job_id, name)
+                if job is not None and job.paused_at is not None:
+                    await self._jobs.resume_job(*resumed(job, await self._jobs.database_now()))
+            self._store.hints.send([JOBS_TOPIC])
+        return _answer(matched, asked)
+
+    async def _asked(self, request: Request) -> GroupRequest:
+        asked = decode(await read(request, self._body_max_bytes), decoder)
+        if asked.name is None and asked.task is None and asked.queue is None:
+            raise Invalid("name: say which jobs: name, task or queue; all of them have the name *", field="name")
+        return asked
+
+    async def _matched(self, asked: GroupRequest, doing: Literal["pause", "resume"]) -> list[tuple[UUID, str]]:
+        pattern = None if asked.name is None else like(asked.name)
+        matched = await self._jobs.match_jobs(pattern, asked.task, asked.queue, is_paused=doing == "resume", limit=MOST + 1)
+        if len(matched) > MOST:
+            raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
+        if asked.expected is not None and asked.expected != len(matched):
+            raise Conflict(f"expected: {len(matched)} jobs fit now, not {asked.expected}; nothing was done")
+        return matched
+
+
+def like(pattern: str) -> str:
+    """A pattern of SQL's LIKE. Raises `Invalid` for what can be in no name."""
+    if "\0" in pattern:
+        raise Invalid("name: the character NUL is in no name", field="name")
+    return re.sub(r"[*?%_\\]", lambda found: LIKE_WORDS[found[0]], pattern)
+
+
+def _answer(matched: list[tuple[UUID, str]], asked: GroupRequest) -> Response:
+    answer = GroupAnswer(len(matched), [name for _, name in matched], asked.dry_run)
+    return Response(msgspec.json.encode(answer), media_type="application/json")

@@ -1,0 +1,23 @@
+"""`GET /metrics`, for Prometheus. What is on it: `observability/metrics.py`."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.clock import Clock
+from foliot.observability.metrics import MetricsPage
+from foliot.store.store import Store
+
+
+def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
+    router, page = APIRouter(tags=["overview"]), MetricsPage(store=store, clock=clock)
+
+    @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+    async def metrics(request: Request) -> Response:
+        """Counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics where that is asked for."""
+        content, content_type = await page.render(request.headers.get("accept", ""))
+        return Response(content, headers={"Content-Type": content_type})
+
+    return router

@@ -1,0 +1,214 @@
+"""`/v1/workflows`: steps that wait for each other, submitted as one, shown as one, stopped and run again as one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.bodies import decode, read
+from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
+from foliot.api.openapi import described
+from foliot.api.parameters import id_of, text_of
+from foliot.api.routes.jobs import JobRoutes
+from foliot.api.routes.recurring import PAGE_MAX, within
+from foliot.api.routes.runs import CancelRequest, cancel_decoder
+from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, status_of
+from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
+from foliot.api.workflow_views import (
+    WorkflowCreated,
+    WorkflowPage,
+    WorkflowShown,
+    listed,
+    not_begun,
+    planned_shown,
+    progress_of,
+    states_of,
+    step_shown,
+    steps_of,
+)
+from foliot.config import Config
+from foliot.errors import Conflict, Invalid, NotFound
+from foliot.events import RunsSubmitted
+from foliot.model.ids import new_id
+from foliot.model.run import NewRun, RunView
+from foliot.model.states import TERMINAL, RunState
+from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive
+from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
+from foliot.store.postgres import Transaction
+from foliot.store.store import Store
+from foliot.store.workflows import Parent
+
+JOB_FIELDS = ("task", "job_type", "command", "payload", "signal")
+# How many parents a page looks at: each costs a look at its run.
+SCAN_MAX = 2_000
+LAST_ID = UUID(int=(1 << 128) - 1)
+DELAYED_BY = ("delay_seconds", "schedule_time", "schedule", "unique", "expires_at", "dependencies")
+
+
+class WorkflowRequest(JobRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A workflow to run now; or, with the fields that a job has for it, later or again and again."""
+
+    steps: Annotated[tuple[Step, ...], Meta(min_length=1)]
+    on_failure: OnFailure = "continue"
+
+    def definition(self) -> Workflow:
+        if misplaced := [name for name in JOB_FIELDS if getattr(self, name) is not None]:
+            raise Invalid(f"{misplaced[0]}: belongs to a step", field=misplaced[0])
+        return Workflow(steps=self.steps, on_failure=self.on_failure)
+
+    def as_job(self, definition: Workflow) -> JobRequest:
+        fields = {name: getattr(self, name) for name in JobRequest.__struct_fields__}
+        return JobRequest(**fields | {"task": WORKFLOW_TASK, "payload": msgspec.to_builtins(definition)})
+
+
+request_decoder = msgspec.json.Decoder(WorkflowRequest)
+
+
+class WorkflowRoutes:
+    def __init__(self, *, store: Store, jobs: JobRoutes, definitions: WorkflowDefinitions, config: Config) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._definitions = definitions
+        self._config = config
+        self._keyed = KeyedRequests(store=store)
+        self.router = APIRouter(tags=["workflows"])
+        creates = described(
+            201, WorkflowCreated, JobCreated, RecurringShown, body=WorkflowRequest, problems=(400, 409, 413, 415, 422, 429, 503),
+            repeated=True,
+        )  # fmt: skip
+        lists = described(200, WorkflowPage, problems=(422, 503))
+        shows = described(200, WorkflowShown, problems=(404, 503))
+        cancels = described(200, WorkflowShown, body=CancelRequest, problems=(400, 404, 413, 415, 422, 503))
+        redrives = described(201, WorkflowShown, problems=(404, 409, 503))
+        add = self.router.add_api_route
+        add("/v1/workflows", self.create_workflow, methods=["POST"], status_code=201, openapi_extra=creates)
+        add("/v1/workflows", self.list_workflows, methods=["GET"], openapi_extra=lists)
+        add("/v1/workflows/{reference}", self.get_workflow, methods=["GET"], openapi_extra=shows)
+        add("/v1/workflows/{reference}/cancel", self.cancel_workflow, methods=["POST"], openapi_extra=cancels)
+        add("/v1/workflows/{reference}/redrive", self.redrive, methods=["POST"], status_code=201, openapi_extra=redrives)
+
+    async def create_workflow(self, request: Request) -> Response:
+        """Creates a workflow, all of it or nothing: now; later, with a delay; or again and again, with `cron` or `every`."""
+        body = await read(request, self._config.batch_max_bytes)
+        asked = decode(body, request_decoder)
+        key = idempotency_key_of(request, asked.idempotency_key)
+        if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
+            return await self._jobs.answer(asked.as_job(asked.definition()), key, "/v1/workflows", body)
+        if key is not None:
+            return await self._keyed.answer(key, "/v1/workflows", body, lambda: self._prepare(asked), self._announce)
+        work = await self._prepare(asked)
+        made = await self._store.database.in_transaction("create_workflow", work)
+        self._announce(made)
+        return answered(made, 201, where="/v1/workflows")
+
+    async def list_workflows(self, state: str = "", name: str = "", after: str = "", limit: int = 50) -> Response:
+        """Workflows that have begun, the latest first, and how far they are. Those to come are jobs and runs of the task `workflow`.
+
+        `state`: running, completed, failed or cancelled; several with commas.
+        """
+        wanted = None if not state else sorted({found for word in state.split(",") for found in states_of(word.strip())})
+        before = id_of(after, "after") if after else LAST_ID
+        limit = within(limit, PAGE_MAX, "limit")
+        page = await self._store.workflows.list_workflows(before, wanted, text_of(name, "name"), limit=limit, scan=max(SCAN_MAX, limit + 1))
+        return answered(WorkflowPage([listed(item) for item in page.items], str(page.following) if page.following else None))
+
+    async def get_workflow(self, reference: str) -> Response:
+        """Shows a workflow: where it stands, and each of its steps with the latest run of it."""
+        parent, run = await self._find(reference)
+        return answered(await self._shown(parent, run))
+
+    async def cancel_workflow(self, reference: str, request: Request) -> Response:
+        """Cancels all steps but those that always run, such as teardown; with `force` those too."""
+        asked = decode(await read(request, self._config.body_max_bytes) or b"{}", cancel_decoder)
+        parent, _ = await self._find(reference)
+        why = asked.reason or "the workflow was cancelled"
+        marked = await self._store.runs.mark_cancelled([parent.run_id], why, is_forced=asked.force)
+        self._store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
+        while await self._store.end_cancelled():
+            pass
+        return await self.get_workflow(reference)
+
+    async def redrive(self, reference: str) -> Response:
+        """Runs again what failed or was cancelled, and what follows from it; what succeeded keeps its results."""
+        parent, run = await self._find(reference)
+        if run.state not in TERMINAL:
+            raise Conflict(f"the workflow {reference!r} has not ended; cancel it first, or wait")
+        if not parent.next_index:
+            raise Conflict(f"the workflow {reference!r} ended before it began; POST /v1/runs/{parent.run_id}/rerun runs all of it")
+        children = await self._store.workflows.list_children(parent, STEPS_MAX)
+        steps = plan_redrive(steps_of(run), {child.step: (child.id, child.state) for child in children})
+        if not steps:
+            raise Conflict(f"the workflow {reference!r} has nothing to run again: no step failed or was cancelled")
+        again = {planned.step.key for planned in steps}
+        new = NewRun(new_id(), run.task, run.queue, run.name, run.priority, payload=msgspec.json.encode(run.payload).decode())
+        kept = [child.state for child in children if child.step not in again]
+        queues = await self._store.workflows.redrive(parent, new, steps, kept)
+        if queues is None:
+            raise Conflict(f"the workflow {reference!r} was run again by somebody else just now")
+        self._store.hints.send(queues)
+        parent, run = await self._find(reference)
+        return answered(await self._shown(parent, run, is_new=True), 201, where="/v1/workflows")
+
+    async def _prepare(self, asked: WorkflowRequest) -> Work:
+        definition = await self._definitions.complete(asked.definition())
+        steps = plan(definition.steps)
+        queue = asked.queue or definition.steps[0].queue or "default"
+        payload = msgspec.json.encode(definition).decode()
+        run = NewRun(new_id(), WORKFLOW_TASK, queue, asked.name, asked.priority, payload=payload)
+        ids = {planned.step.key: planned.id for planned in steps}
+        state = RunState.WAITING
+
+        async def work(within: Transaction) -> WorkflowCreated:
+            await self._store.workflows.insert_workflow_within(within, run, steps, definition.on_failure)
+            return WorkflowCreated(run.id, run.name, "running", state, run.task, run.queue, run.priority, ids, created=True)
+
+        return work
+
+    def _announce(self, made: msgspec.Struct) -> None:
+        if isinstance(made, WorkflowCreated):
+            self._store.hints.send([ALL_QUEUES_TOPIC, GATES_TOPIC])
+            self._store.events.emit(RunsSubmitted(len(made.steps)))
+
+    async def _find(self, reference: str) -> tuple[Parent, RunView]:
+        """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""
+        try:
+            run_id: UUID | None = UUID(reference)
+        except ValueError:
+            run_id = None
+        while run_id is not None:
+            parent = await self._store.workflows.get_parent(run_id)
+            run = await self._store.runs.get_run(parent.run_id if parent else run_id)
+            if run is None or run.task != WORKFLOW_TASK:
+                break
+            if parent is not None:
+                return parent, run
+            if run.rerun_as is None:
+                return not_begun(run), run
+            run_id = run.rerun_as
+        raise NotFound(f"there is no workflow {reference!r}")
+
+    async def _shown(self, parent: Parent, run: RunView, *, is_new: bool = False) -> WorkflowShown:
+        children = {child.step: child for child in await self._store.workflows.list_children(parent, STEPS_MAX)}
+        return WorkflowShown(
+            id=parent.id,
+            run_id=parent.run_id,
+            name=run.name,
+            status=status_of(run.state, run.attempt) if run.state in TERMINAL or not parent.next_index else "running",
+            state=run.state,
+            reason=run.reason,
+            on_failure=parent.on_failure,
+            progress=progress_of(parent),
+            created_at=parent.created_at,
+            finished_at=parent.finished_at,
+            error=run.error,
+            job_id=run.job_id,
+            tick_at=run.tick_at,
+            steps=[step_shown(step, children[step.key]) if step.key in children else planned_shown(step, run) for step in steps_of(run)],
+            created=is_new,
+        )

@@ -1,0 +1,166 @@
+"""Workflows and their steps as they are shown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from foliot.api.schemas import status_of
+from foliot.config import did_you_mean
+from foliot.errors import Invalid, NotFound
+from foliot.model.run import RunView
+from foliot.model.states import LIVE, TERMINAL, RunState
+from foliot.model.workflow import Step, Workflow, check
+from foliot.store.workflows import Child, Parent, WorkflowItem
+
+WORDS = {
+    "running": tuple(LIVE), "completed": ("succeeded",), "succeeded": ("succeeded",), "failed": ("failed",), "cancelled": ("cancelled",),
+}  # fmt: skip
+
+
+class StepShown(msgspec.Struct, frozen=True):
+    key: str
+    id: UUID | None
+    task: str
+    queue: str | None
+    status: str
+    state: str
+    reason: str | None
+    after: list[str]
+    rule: str
+    attempt: int
+    scheduled_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: Any
+    error: Any
+    children: Any
+
+
+class WorkflowProgress(msgspec.Struct, frozen=True):
+    """How many steps there are, how many have not ended, and how the others did; `share` is from 0 to 1."""
+
+    share: float
+    total: int
+    unfinished: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    skipped: int
+
+
+class WorkflowListed(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    run_id: UUID
+    """Of its latest run: a redrive makes a new one."""
+    name: str | None
+    status: str
+    state: str
+    reason: str | None
+    on_failure: str
+    progress: WorkflowProgress
+    created_at: datetime
+    finished_at: datetime | None
+    error: Any
+    job_id: UUID | None
+    tick_at: datetime | None
+
+
+class WorkflowShown(WorkflowListed, frozen=True, kw_only=True):
+    steps: list[StepShown]
+    created: bool = False
+
+
+class WorkflowPage(msgspec.Struct, frozen=True):
+    items: list[WorkflowListed]
+    next: str | None
+    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no further."""
+
+
+class WorkflowCreated(msgspec.Struct, frozen=True):
+    id: UUID
+    name: str | None
+    status: str
+    state: str
+    task: str
+    queue: str
+    priority: int
+    steps: dict[str, UUID]
+    """The run of each step."""
+    created: bool
+
+
+def states_of(word: str) -> tuple[str, ...]:
+    """The states that an outside word stands for."""
+    if word not in WORDS:
+        raise Invalid(f"state: no workflow is {word!r}{did_you_mean(word, list(WORDS))}", field="state")
+    return WORDS[word]
+
+
+def listed(item: WorkflowItem) -> WorkflowListed:
+    parent = item.parent
+    return WorkflowListed(
+        id=parent.id, run_id=parent.run_id, name=item.name, status=status_word(item.state), state=item.state, reason=item.reason,
+        on_failure=parent.on_failure, progress=progress_of(parent), created_at=parent.created_at, finished_at=parent.finished_at,
+        error=item.error, job_id=item.job_id, tick_at=item.tick_at,
+    )  # fmt: skip
+
+
+def status_word(state: RunState) -> str:
+    return status_of(state, 0) if state in TERMINAL else "running"
+
+
+def progress_of(parent: Parent) -> WorkflowProgress:
+    return WorkflowProgress(
+        share=(parent.total - parent.unfinished) / max(1, parent.total), total=parent.total, unfinished=parent.unfinished,
+        succeeded=parent.succeeded, failed=parent.failed, cancelled=parent.cancelled, skipped=parent.skipped,
+    )  # fmt: skip
+
+
+def not_begun(run: RunView) -> Parent:
+    """Raises `NotFound` for what was written past the API and is no workflow at all."""
+    try:
+        definition = msgspec.convert(run.payload, Workflow)
+        check(definition)
+    except (msgspec.ValidationError, Invalid) as error:
+        raise NotFound(f"the run {run.id} is no workflow: {error}") from None
+    number = len(definition.steps)
+    return Parent(run.id, run.id, "workflow", definition.on_failure, number, 0, number, 0, 0, 0, 0, run.created_at, run.finished_at)
+
+
+def steps_of(run: RunView) -> tuple[Step, ...]:
+    return check(msgspec.convert(run.payload, Workflow))
+
+
+def step_shown(step: Step, child: Child) -> StepShown:
+    return StepShown(
+        key=step.key,
+        id=child.id,
+        task=step.task_name(),
+        queue=child.queue,
+        status="running" if child.children is not None and child.state not in TERMINAL else status_of(child.state, child.attempt),
+        state=child.state,
+        reason=child.reason,
+        after=list(step.after),
+        rule=step.needs,
+        attempt=child.attempt,
+        scheduled_at=child.due_at if child.state is RunState.SCHEDULED else None,
+        started_at=child.started_at,
+        finished_at=child.finished_at,
+        result=child.result,
+        error=child.error,
+        children=child.children,
+    )
+
+
+def planned_shown(step: Step, run: RunView) -> StepShown:
+    """A step of a workflow that has not begun, or never will."""
+    state = run.state if run.state in TERMINAL else RunState.WAITING
+    return StepShown(
+        key=step.key, id=None, task=step.task_name(), queue=step.queue, status=status_of(state, 0), state=state, reason=run.reason,
+        after=list(step.after), rule=step.needs, attempt=0, scheduled_at=None, started_at=None, finished_at=None, result=None, error=None,
+        children=None,
+    )  # fmt: skip

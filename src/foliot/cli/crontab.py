@@ -1,0 +1,238 @@
+"""A crontab, read as cron reads it, and each of its lines as a job; with a word about everything that can't be kept.
+
+What cron does is kept: its zone, its environment and shell, input after `%`, no retries, no time limit, no making up for missed
+times, and a run that is still going on does not stop the next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from foliot.errors import Invalid
+from foliot.model.job import check_name
+from foliot.model.run import MAX_TIMEOUT_SECONDS
+from foliot.triggers.cron_fields import ALIASES, CronError, parse_fields
+from foliot.triggers.zones import zone_named
+
+VARIABLE = re.compile(r"""\s*(["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)\1\s*=\s*(?P<value>.*?)\s*""")
+RANDOM_RANGE = re.compile(r"(?P<low>[0-9]{0,2})~(?P<high>[0-9]{0,2})")
+# The lowest and highest number of each field, for a random range that leaves one out.
+RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+WORDS = ALIASES | {"@every_minute": "* * * * *"}
+DEFAULT_SHELL = "/bin/sh"
+NAME_MAX = 60
+# About how cron itself works; no command sees them.
+MAIL = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"})
+SET_BY_CRON = frozenset({"USER", "LOGNAME"})
+WRAPPERS = frozenset({
+    "cd", "env", "sudo", "nice", "ionice", "chronic", "timeout", "flock", "exec", "test", "[", "sh", "bash", "dash", "zsh",
+    "perl", "php", "python", "python3", "ruby", "node",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that is not as it was under cron."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    line: int
+    fields: Mapping[str, Any]
+    """Of the job, as the API has them."""
+
+
+@dataclass(slots=True)
+class Crontab:
+    entries: list[Entry] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    left_out: list[Note] = field(default_factory=list)
+    """Lines that become no job, and why."""
+
+
+@dataclass(slots=True)
+class _Around:
+    """What the lines before an entry say about it."""
+
+    zone: str
+    shell: str = DEFAULT_SHELL
+    home: str | None = None
+    jitter_seconds: int = 0
+    environment: dict[str, str] = field(default_factory=dict)
+    comments: list[str] = field(default_factory=list)
+
+
+def parse_crontab(text: str, *, zone: str, has_users: bool) -> Crontab:
+    """`zone` is the one that cron uses where the crontab says nothing. `has_users`: each entry names a user, as in /etc/crontab."""
+    found, around, names = Crontab(), _Around(zone), _Names()
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if line.startswith("#"):
+            around.comments.append(line.lstrip("#").strip())
+            continue
+        if line:
+            _read_line(line, number, found, around, names, has_users)
+        around.comments.clear()
+    return found
+
+
+def _read_line(line: str, number: int, found: Crontab, around: _Around, names: _Names, has_users: bool) -> None:
+    if variable := VARIABLE.fullmatch(line):
+        text = _set(variable["name"], _unquoted(variable["value"]), around)
+        if text:
+            found.notes.append(Note(number, text))
+        return
+    try:
+        notes: list[str] = []
+        fields = _job(line, around, notes, has_users)
+    except Invalid as error:
+        found.left_out.append(Note(number, error.detail))
+        return
+    fields["name"] = names.of(around.comments, fields["metadata"].pop("command"), number)
+    found.entries.append(Entry(number, fields))
+    found.notes.extend(Note(number, text) for text in notes)
+
+
+def _set(name: str, value: str, around: _Around) -> str:
+    """Remembers a variable; what can't be kept of it."""
+    if name in MAIL:
+        return f"{name}: no mail is sent; output is kept with each run (foliot logs), failures in foliot dead" if value else ""
+    if name in SET_BY_CRON:
+        return f"{name}: commands run as the worker's user"
+    if name == "SHELL":
+        around.shell = value or DEFAULT_SHELL
+    elif name == "CRON_TZ":
+        try:
+            zone_named(value)
+        except Invalid as error:
+            return f"CRON_TZ: {error.detail}; what follows stays in {around.zone}"
+        around.zone = value
+    elif name == "RANDOM_DELAY":
+        around.jitter_seconds = min(int(value), 1440) * 60 if value.isdecimal() else 0
+    else:
+        around.environment[name] = value
+        if name == "HOME":
+            around.home = value
+    return ""
+
+
+def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[str, Any]:
+    if line.startswith("-"):
+        # Some crons take it as a wish not to be logged.
+        line = line[1:]
+    cron, rest = _schedule(line, notes)
+    if has_users:
+        user, _, rest = re.sub(r"\s+", " ", rest, count=1).partition(" ")
+        notes.append(f"user {user}: commands run as the worker's user")
+    command, stdin = _split_input(rest)
+    if not command:
+        raise Invalid("there is no command" + ("; did you mean a crontab without users?" if has_users else ""))
+    payload: dict[str, Any] = {"command": command} if around.shell == DEFAULT_SHELL else {"argv": [around.shell, "-c", command]}
+    payload |= {
+        name: value
+        for name, value in (("cwd", around.home), ("environment", dict(around.environment)), ("stdin", stdin))
+        if value
+    }  # fmt: skip
+    job: dict[str, Any] = {
+        "task": "shell",
+        "cron": cron,
+        "timezone": around.zone,
+        "payload": payload,
+        "overlap": "allow_all",
+        "catchup": "none",
+        "retries": 0,
+        "timeout_seconds": MAX_TIMEOUT_SECONDS,
+        "metadata": {"command": command} | ({"description": "\n".join(around.comments)} if any(around.comments) else {}),
+    }
+    return job | ({"jitter_seconds": around.jitter_seconds} if around.jitter_seconds else {})
+
+
+def _schedule(line: str, notes: list[str]) -> tuple[str, str]:
+    """The expression, and what follows it."""
+    if line.startswith("@"):
+        word, _, rest = re.sub(r"\s+", " ", line, count=1).partition(" ")
+        if word.lower() == "@reboot":
+            raise Invalid("@reboot: a cluster has no such moment; let systemd run it when the machine starts, or `foliot submit` it")
+        if word.lower() not in WORDS:
+            raise Invalid(f"{word}: there is no such word; known: {', '.join(sorted(WORDS))}")
+        return WORDS[word.lower()], rest.strip()
+    pieces = line.split(None, 5)
+    if len(pieces) < 6:
+        raise Invalid("this is neither a variable nor five fields and a command")
+    fields = [_without_random(piece, place, notes) for place, piece in enumerate(pieces[:5])]
+    try:
+        parse_fields(" ".join(fields))
+    except CronError as error:
+        raise Invalid(error.detail) from None
+    return " ".join(fields), pieces[5]
+
+
+def _without_random(piece: str, place: int, notes: list[str]) -> str:
+    """`0~30`, a time that cron draws anew each time it starts, becomes one that is drawn once for the job."""
+    if "~" not in piece:
+        return piece
+    notes.append(f"{piece}: the random time is drawn once, and stays")
+    low, high = RANGES[place]
+    return RANDOM_RANGE.sub(lambda found: f"H({found['low'] or low}-{found['high'] or high})", piece)
+
+
+def _split_input(text: str) -> tuple[str, str]:
+    """A bare % ends the command; what follows is its input, in which each further one is the end of a line."""
+    parts = [part.replace("\\%", "%") for part in re.split(r"(?<!\\)%", text)]
+    command, *lines = parts
+    return command.strip(), "\n".join(lines) + "\n" if lines else ""
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
+
+
+class _Names:
+    """A name for each job: what the comment above it says, else what it runs; each once."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def of(self, comments: list[str], command: str, number: int) -> str:
+        name = next((name for name in (*map(_as_name, comments), _as_name(_program(command))) if name), f"crontab line {number}")
+        unique, count = name, 2
+        while unique in self._taken:
+            unique, count = f"{name} {count}", count + 1
+        self._taken.add(unique)
+        return unique
+
+
+def _as_name(text: str) -> str:
+    """The text, where it can be a name: short, and no entry that was commented out."""
+    name = re.sub(r"\s+", " ", text.replace("/", "-")).strip(" -=*#:.")
+    is_entry = text.startswith("@") or len(re.findall(r"^\S*[0-9*]\S*|(?<=\s)[0-9*/,~-]+(?=\s)", text)) >= 4
+    if not name or len(name) > NAME_MAX or is_entry or "dom mon dow" in text or VARIABLE.fullmatch(text):
+        return ""
+    try:
+        check_name(name)
+    except Invalid:
+        return ""
+    return name
+
+
+def _program(command: str) -> str:
+    words = list(_words(command))
+    return next((word for word in words if word not in WRAPPERS), words[0] if words else "")
+
+
+def _words(command: str) -> Iterator[str]:
+    """The names of programs and files in a command, without directories, options and variables; not where `cd` goes."""
+    before = ""
+    for word in command.split():
+        name = PurePosixPath(word.strip("\"';()&|")).name
+        if name and not word.startswith("-") and "=" not in word and before != "cd":
+            yield name
+        before = word

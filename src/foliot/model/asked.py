@@ -1,0 +1,94 @@
+"""What a job and a step of a workflow say alike of the run that they ask for: the task, what it gets, and how it is to be executed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from foliot.errors import Invalid
+from foliot.model.gates import Concurrency, Guarantee, Key, Rate
+from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
+from foliot.model.retry import Backoff, Causes
+from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunOptions, Signal
+
+# Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
+MAX_DELAY_SECONDS = 315_360_000
+
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
+Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
+
+
+class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """`job_type` and `max_retries` are other names of `task` and `retries`."""
+
+    task: Name | None = None
+    job_type: Name | None = None
+    command: Annotated[str, Meta(min_length=1, max_length=100_000, description="A shell command line; implies task `shell`.")] | None = None
+    payload: Annotated[dict[str, Any], Meta(description="What the task gets: its keyword arguments.")] | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    delay_seconds: Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)] | None = None
+    signal: Annotated[Signal, Meta(description="It starts only when it has been signalled, by POST /v1/runs/{id}/signal.")] | None = None
+    queue: Name | None = None
+    priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
+    retries: Retries | None = None
+    max_retries: Retries | None = None
+    timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
+    backoff: Backoff | None = None
+    concurrency: Concurrency | None = None
+    rate: Rate | None = None
+    fairness_key: Annotated[Key, Meta(description="Whose turn it is: runs of each key in turn.")] | None = None
+    guarantee: Guarantee | None = None
+    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
+    never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
+    max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    metadata: Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None = None
+
+    def task_name(self) -> str:
+        named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
+        if not named and self.signal is not None:
+            return "wait"
+        if not named:
+            raise Invalid("task: say what to run: a task's name, or a command", field="task")
+        if len(set(named)) > 1:
+            raise Invalid(f"task: {' and '.join(map(repr, named))} name different tasks; give one", field="task")
+        return named[0]
+
+    def payload_tree(self) -> dict[str, Any] | None:
+        payload = self.payload
+        if self.command is not None:
+            if payload:
+                raise Invalid("payload: a command has no payload", field="payload")
+            payload = {"command": self.command}
+        return payload or None
+
+    def payload_text(self) -> str | None:
+        payload = self.payload_tree()
+        return msgspec.json.encode(payload).decode() if payload else None
+
+    def options_text(self) -> str | None:
+        options = self.run_options()
+        return None if options == RunOptions() else msgspec.json.encode(options).decode()
+
+    def run_options(self) -> RunOptions:
+        if self.retries is not None and self.max_retries is not None:
+            raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
+        if self.signal is not None and self.delay_seconds is not None:
+            raise Invalid("signal: what waits for a signal has no delay; let a step before it wait", field="signal")
+        retries = self.max_retries if self.retries is None else self.retries
+        return RunOptions(
+            retries=retries,
+            timeout_seconds=self.timeout_seconds,
+            backoff=self.backoff,
+            concurrency=self.concurrency,
+            rate=self.rate,
+            fairness_key=self.fairness_key,
+            guarantee=self.guarantee,
+            retry_on=self.retry_on,
+            never_on=self.never_on,
+            max_snoozes=self.max_snoozes,
+            signal=self.signal,
+            metadata=self.metadata or None,
+        )

@@ -1,0 +1,217 @@
+"""`/metrics`: what Foliot counts and measures, for Prometheus.
+
+Counters and histograms come from the sums that all processes keep in the database (`tallies.py`), gauges from a few statements that look
+at a bounded number of rows. All of it is read at most once a second, however many ask. Only `process_...` is about the one process that
+answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import accumulate
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from foliot.clock import Clock
+from foliot.model.spread import BOUNDS
+from foliot.observability import tallies
+from foliot.store.metrics import Recent
+from foliot.store.overview import Nodes, QueueView
+from foliot.store.store import Store
+
+FRESH_SECONDS = 1.0
+COUNT_MAX = 100_000
+DEAD_MAX = 10_000
+QUEUES_MAX = 100
+OTHER_QUEUES = "(other)"
+RECENT_MAX = 5_000
+RECENT_SPAN = timedelta(hours=1)
+QUANTILES = (0.5, 0.95, 0.99)
+
+Kind = Literal["counter", "gauge", "histogram"]
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A metric as the documentation lists it."""
+
+    name: str
+    kind: Kind
+    text: str
+    labels: Labels = ()
+
+
+METRICS = (
+    Described("jobs_scheduled_total", "counter", "Jobs created: submitted, fired by a schedule, triggered or run again."),
+    Described("jobs_completed_total", "counter", "Jobs that have ended.", ("status",)),
+    Described("jobs_failed_total", "counter", "Jobs that failed for good."),
+    Described("job_retries_total", "counter", "Attempts that failed and were followed by another."),
+    Described("job_duration_seconds", "histogram", "How long an attempt took."),
+    Described("job_queue_wait_seconds", "histogram", "From the instant an attempt was due to its start."),
+    Described("jobs_pending_total", "gauge", f"Jobs that wait, by type; up to {COUNT_MAX:,} of each state are counted.", ("job_type",)),
+    Described("active_workers_total", "gauge", "Workers whose lease is in force."),
+    Described("foliot_job_success_ratio", "gauge", f"Succeeded, of the latest {RECENT_MAX:,} jobs of the last hour that did or failed."),
+    Described("foliot_execution_latency_seconds", "gauge", "From due to started, of the same jobs, by quantile.", ("quantile",)),
+    Described("foliot_queue_depth", "gauge", f"Jobs that wait for a worker; the {QUEUES_MAX} deepest queues by name.", ("queue",)),
+    Described("foliot_worker_utilization_ratio", "gauge", "Slots of living workers that are at work."),
+    Described("foliot_retry_ratio", "gauge", "Of the same jobs as the success ratio: took more than one attempt."),
+    Described("foliot_dead_letters", "gauge", f"Failed jobs that nobody has replayed, among the latest {DEAD_MAX:,} failures."),
+    Described("foliot_queue_lag_seconds", "gauge", "How long the first in line has been due.", ("queue",)),
+    Described("foliot_running_jobs", "gauge", "Jobs that run now."),
+    Described("foliot_worker_slots", "gauge", "Jobs that the living workers can run at once."),
+    Described("foliot_schedulers", "gauge", "Scheduler nodes whose lease is in force."),
+    Described("foliot_unowned_shards", "gauge", "Shards that no living scheduler node owns: their jobs do not fire."),
+    Described("foliot_ticks_fired_total", "counter", "Due ticks of recurring jobs that became a run."),
+    Described("foliot_ticks_noted_total", "counter", "Rows written about due ticks that did not become a run, each with its reason."),
+    Described("foliot_runs_lost_total", "counter", "Attempts that were lost with their worker."),
+    Described("foliot_stale_writes_refused_total", "counter", "Outcomes that came too late and were refused."),
+)
+BY_NAME: Mapping[str, Described] = {metric.name: metric for metric in METRICS}
+# How a job ended, in the words of the metric; and what it is called where it is counted.
+ENDINGS = {"success": tallies.SUCCEEDED, "failed": tallies.FAILED, "cancelled": tallies.CANCELLED, "skipped": tallies.SKIPPED}
+COUNTERS = {
+    "jobs_scheduled_total": tallies.SUBMITTED,
+    "jobs_failed_total": tallies.FAILED,
+    "job_retries_total": tallies.RETRIED,
+    "foliot_ticks_fired_total": tallies.FIRED,
+    "foliot_ticks_noted_total": tallies.NOTED,
+    "foliot_runs_lost_total": tallies.LOST,
+    "foliot_stale_writes_refused_total": tallies.REFUSED,
+}
+HISTOGRAMS = {"job_duration_seconds": tallies.LASTED, "job_queue_wait_seconds": tallies.WAITED}
+JOB_TYPES = {"immediate": "now", "delayed": "later", "recurring": "recurring"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the database said at one time."""
+
+    sums: Mapping[str, float]
+    queues: list[QueueView]
+    nodes: Nodes
+    pending: Mapping[str, int]
+    recent: Recent
+    dead_letters: int
+
+
+class MetricsPage:
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._read_at = float("-inf")
+        self._reading: Reading
+        self._process = ProcessCollector(registry=None)
+
+    async def render(self, accept: str) -> tuple[bytes, str]:
+        """The page and its content type, in the format that was asked for."""
+        async with self._lock:
+            if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
+                self._reading = await read(self._store)
+                self._read_at = self._clock.monotonic()
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Page(self._reading, self._process))
+        encode, content_type = choose_encoder(accept)
+        return encode(registry), content_type
+
+
+class _Page(Collector):
+    """One reading as the library's own kind of metrics."""
+
+    def __init__(self, reading: Reading, process: Collector) -> None:
+        self._reading = reading
+        self._process = process
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        yield from families_of(self._reading)
+        yield from self._process.collect()
+
+
+async def read(store: Store) -> Reading:
+    nodes = await store.overview.count_nodes()
+    return Reading(
+        sums=await store.metrics.sum_tallies(),
+        queues=await store.overview.list_queues(COUNT_MAX),
+        nodes=nodes,
+        pending=await store.metrics.count_pending(COUNT_MAX),
+        recent=await store.metrics.measure_recent(nodes.now - RECENT_SPAN, RECENT_MAX, QUANTILES),
+        dead_letters=await store.metrics.count_dead_letters(DEAD_MAX),
+    )
+
+
+def families_of(reading: Reading) -> Iterator[Metric]:
+    sums = reading.sums
+    for name, counted in COUNTERS.items():
+        yield _counter(name, {(): sums.get(counted, 0.0)})
+    yield _counter("jobs_completed_total", {(status,): sums.get(counted, 0.0) for status, counted in ENDINGS.items()})
+    for name, measure in HISTOGRAMS.items():
+        yield _histogram(name, measure, sums)
+    for name, values in gauges_of(reading).items():
+        yield _gauge(name, values)
+
+
+def gauges_of(reading: Reading) -> dict[str, dict[Labels, float]]:
+    nodes, recent = reading.nodes, reading.recent
+    running = sum(queue.running for queue in reading.queues)
+    ended = recent.succeeded + recent.failed
+    depths, lags = _by_queue(reading.queues)
+    latencies = dict(zip(QUANTILES, recent.latencies, strict=True)) if recent.latencies else {}
+    return {
+        "jobs_pending_total": {(kind,): reading.pending.get(found, 0) for kind, found in JOB_TYPES.items()},
+        "active_workers_total": {(): nodes.workers},
+        "foliot_job_success_ratio": {(): recent.succeeded / ended} if ended else {},
+        "foliot_execution_latency_seconds": {(f"{quantile:g}",): latency for quantile, latency in latencies.items()},
+        "foliot_queue_depth": depths,
+        "foliot_worker_utilization_ratio": {(): min(running / nodes.slots, 1.0)} if nodes.slots else {},
+        "foliot_retry_ratio": {(): recent.retried / recent.tried} if recent.tried else {},
+        "foliot_dead_letters": {(): reading.dead_letters},
+        "foliot_queue_lag_seconds": lags,
+        "foliot_running_jobs": {(): running},
+        "foliot_worker_slots": {(): nodes.slots},
+        "foliot_schedulers": {(): nodes.schedulers},
+        "foliot_unowned_shards": {(): nodes.shards - nodes.owned_shards},
+    }
+
+
+def _by_queue(queues: list[QueueView]) -> tuple[dict[Labels, float], dict[Labels, float]]:
+    """Depth and lag. A job may name any queue, so only so many get a series of their own; the others share one."""
+    depths: dict[Labels, float] = {}
+    lags: dict[Labels, float] = {}
+    for place, queue in enumerate(sorted(queues, key=lambda queue: (-queue.ready, queue.name))):
+        label = (queue.name if place < QUEUES_MAX else OTHER_QUEUES,)
+        depths[label] = depths.get(label, 0.0) + queue.ready
+        lags[label] = max(lags.get(label, 0.0), queue.oldest_ready_seconds or 0.0)
+    return depths, lags
+
+
+def _counter(name: str, values: Mapping[Labels, float]) -> Metric:
+    family = CounterMetricFamily(name, BY_NAME[name].text, labels=BY_NAME[name].labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:
+    family = GaugeMetricFamily(name, BY_NAME[name].text, labels=BY_NAME[name].labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _histogram(name: str, measure: str, sums: Mapping[str, float]) -> Metric:
+    counts = accumulate(sums.get(tallies.bucket_name(measure, index), 0.0) for index in range(len(BOUNDS) + 1))
+    bounds = [*map(str, BOUNDS), "+Inf"]
+    family = HistogramMetricFamily(name, BY_NAME[name].text)
+    family.add_metric((), list(zip(bounds, counts, strict=True)), sums.get(tallies.sum_name(measure), 0.0))
+    return family

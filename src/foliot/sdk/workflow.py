@@ -1,0 +1,359 @@
+"""`foliot.Workflow`: steps that wait for one another, put together in Python and submitted as one.
+
+    flow = foliot.Workflow("nightly", on_failure="fail_fast")
+    extract = flow.step(extract_rows, day="2026-11-16")
+    load = flow.step("load", load_rows, rows=extract.result["rows"])
+    tiles = flow.map("tiles", resize, over=range(1000), item="number", max_concurrency=50, after=load)
+    approve = flow.approval("approve", timeout=3600, after=tiles)
+    flow.shell("publish", "make publish", after=approve)
+    flow.teardown("cleanup", remove_scratch)
+    night = flow.submit()
+    night.signal("approve", {"by": "ann"})
+    night.result("load")
+
+A step is a task (or one with options, `task.with_options(retries=5)`), a task's name, or another workflow; keyword arguments are its
+payload. Its key is given first, or is the task's name. `step.result` stands for what the step will return, as a whole or in part: where it
+is used, that step comes first. A task reads the results of all steps that it came after in `ctx.upstream`, and what a signal said in
+`ctx.signal`.
+
+What makes no sense, such as a circle, is an `Invalid` before anything is sent. Async code has twins: `submit_async`, `submit_at_async`,
+`schedule_async`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
+
+import msgspec
+
+from foliot.errors import Invalid
+from foliot.model import workflow as model
+from foliot.model.workflow import OnFailure, Rule
+from foliot.sdk.app import ScheduleFields
+from foliot.sdk.server import Server
+from foliot.sdk.submitting import Submitting, due
+from foliot.sdk.workflow_handle import WorkflowHandle
+
+if TYPE_CHECKING:
+    from foliot.sdk.async_client import AsyncClient
+    from foliot.sdk.client import Client
+
+
+class Connected(Protocol):
+    """An app or a client: what knows a server."""
+
+    @property
+    def server(self) -> Server: ...
+
+
+class Reference:
+    """What a step will return, or the part of it that a path of keys and indexes leads to."""
+
+    __slots__ = ("_key", "_path")
+
+    def __init__(self, key: str, path: tuple[str | int, ...] = ()) -> None:
+        self._key = key
+        self._path = path
+
+    def __getitem__(self, part: str | int) -> Reference:
+        return Reference(self._key, (*self._path, part))
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{self!r} is not there yet: the step that gets it can loop over it")
+
+    def __repr__(self) -> str:
+        return f"<result of {self._key!r}{''.join(f'[{part!r}]' for part in self._path)}>"
+
+    @property
+    def key(self) -> str:
+        return self._key
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        return self._path
+
+    def written(self) -> dict[str, Any]:
+        """As a payload holds it."""
+        return {"$result": self._key} | ({"path": list(self._path)} if self._path else {})
+
+
+class Step:
+    """A step of a workflow that is being put together."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    @property
+    def result(self) -> Reference:
+        """What it will return, for the payloads of other steps."""
+        return Reference(self.key)
+
+    def __repr__(self) -> str:
+        return f"<step {self.key!r}>"
+
+
+After: TypeAlias = "Step | str | Iterable[Step | str]"
+What: TypeAlias = "Submitting | str | Workflow"
+Fields: TypeAlias = dict[str, Any]
+
+
+class Workflow:
+    """Steps that wait for one another. `on_failure`: what becomes of the steps that do not wait for one that failed."""
+
+    def __init__(self, name: str | None = None, *, on_failure: OnFailure = "continue", queue: str | None = None, priority: int = 0) -> None:
+        self.name = name
+        self._fields: Fields = {"name": name, "queue": queue, "priority": priority or None}
+        self._on_failure = on_failure
+        self._steps: dict[str, Fields] = {}
+        self.servers: list[Server] = []
+        """Those of the apps whose tasks it has."""
+        self._default_server = Server()
+
+    def step(
+        self,
+        key: str | What,
+        task: What | None = None,
+        /,
+        *,
+        after: After = (),
+        rule: Rule = "all_success",
+        options: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> Step:
+        """Adds a step, `step(task)` or `step(key, task)`. `options` are fields of the API, such as `{"retries": 5, "queue": "mail"}`;
+        `payload` is for arguments that have the name of something here. Another workflow is taken as it is at this moment."""
+        return self._add(key, task, after, {"rule": rule, **(options or {})}, {**(payload or {}), **arguments})
+
+    def teardown(
+        self,
+        key: str | What,
+        task: What | None = None,
+        /,
+        *,
+        after: After = (),
+        options: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> Step:
+        """Adds a step that runs also after a failure or a cancel: when those that it comes after have ended, or else all others."""
+        return self._add(key, task, after, {"teardown": True, **(options or {})}, {**(payload or {}), **arguments})
+
+    def map(
+        self,
+        key: str | What,
+        task: What | None = None,
+        /,
+        *,
+        over: Iterable[Any] | Reference | Step,
+        item: str = "item",
+        chunk_size: int = 1,
+        max_concurrency: int | None = None,
+        on_failure: OnFailure = "continue",
+        after: After = (),
+        rule: Rule = "all_success",
+        options: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> Step:
+        """Adds a step that is a run for each item of a range, a list, or the list that a step before it returns; or for each `chunk_size`
+        of them. The task gets it as the argument that `item` names, beside the payload."""
+        used: dict[str, None] = {}
+        source = _source(over, used)
+        asked = {
+            **source,
+            "item_name": item,
+            "chunk_size": chunk_size,
+            "max_concurrency": max_concurrency,
+            "on_failure": on_failure,
+        }
+        fields = {"rule": rule, "map": {name: value for name, value in asked.items() if value is not None}, **(options or {})}
+        return self._add(key, task, [*used, *_keys(after)], fields, {**(payload or {}), **arguments})
+
+    def shell(
+        self,
+        key: str,
+        command: str | Sequence[str],
+        /,
+        *,
+        after: After = (),
+        rule: Rule = "all_success",
+        options: Mapping[str, Any] | None = None,
+        **payload: Any,
+    ) -> Step:
+        """Adds a command line for /bin/sh, or a program with its arguments. Further fields are those of the task `shell`, such as `cwd`.
+
+        The command finds the results before it in the JSON file that FOLIOT_UPSTREAM names, and may write its own to FOLIOT_RESULT."""
+        words = {"command": command} if isinstance(command, str) else {"argv": list(command)}
+        return self._add(key, "shell", after, {"rule": rule, **(options or {})}, words | payload)
+
+    def approval(
+        self,
+        key: str,
+        /,
+        *,
+        timeout: float | timedelta | None = None,
+        on_timeout: str = "fail",
+        after: After = (),
+        rule: Rule = "all_success",
+    ) -> Step:
+        """Adds a step that waits, without a slot of any worker, until it is signalled. Its result is what the signal said."""
+        signal = {"on_timeout": on_timeout} | ({} if timeout is None else {"timeout_seconds": _seconds(timeout)})
+        return self._add(key, "wait", after, {"rule": rule, "signal": signal}, {})
+
+    def sleep(self, key: str, duration: float | timedelta, /, *, after: After = (), rule: Rule = "all_success") -> Step:
+        """Adds a step that waits so long, in seconds, without a slot of any worker."""
+        return self._add(key, "wait", after, {"rule": rule, "delay_seconds": _seconds(duration)}, {})
+
+    # --- checked and sent
+
+    def definition(self) -> Fields:
+        """Steps and policy as the API takes them. Raises `Invalid`, with the step or the circle named, for what makes no sense."""
+        found: Fields = {"steps": list(self._steps.values())} | ({} if self._on_failure == "continue" else {"on_failure": self._on_failure})
+        try:
+            model.check(msgspec.convert(found, model.Workflow))
+        except msgspec.ValidationError as error:
+            raise Invalid(self._named(str(error)), field="steps") from None
+        return found
+
+    def request(self) -> Fields:
+        """What `POST /v1/workflows` takes, and `foliot workflows submit` as a file."""
+        return {name: value for name, value in self._fields.items() if value is not None} | self.definition()
+
+    def submit(self, to: Client | Connected | None = None, /, *, idempotency_key: str | None = None) -> WorkflowHandle:
+        """Submits it, to start at once. It goes to the given client's or app's server; else to that of the app of its tasks."""
+        server, body = self._server(to), self.request() | _keyed(idempotency_key)
+        return _handle(server, server.client().create_workflow(body).document)
+
+    def submit_at(self, when: datetime | timedelta, to: Client | Connected | None = None, /) -> WorkflowHandle:
+        """Submits it, to start at an instant, or so much later."""
+        server, body = self._server(to), self.request() | due(when)
+        return _handle(server, server.client().create_workflow(body).document)
+
+    def schedule(self, to: Client | Connected | None = None, /, **schedule: Unpack[ScheduleFields]) -> str:
+        """Makes a recurring job of it, by `cron` or `every`. Returns the job's id; it is paused, triggered and deleted as any other."""
+        return str(self._server(to).client().create_workflow(self._recurring(schedule)).document["id"])
+
+    async def submit_async(self, to: AsyncClient | Connected | None = None, /, *, idempotency_key: str | None = None) -> WorkflowHandle:
+        server, body = self._server(to), self.request() | _keyed(idempotency_key)
+        async with server.async_client() as client:
+            return _handle(server, (await client.create_workflow(body)).document)
+
+    async def submit_at_async(self, when: datetime | timedelta, to: AsyncClient | Connected | None = None, /) -> WorkflowHandle:
+        server, body = self._server(to), self.request() | due(when)
+        async with server.async_client() as client:
+            return _handle(server, (await client.create_workflow(body)).document)
+
+    async def schedule_async(self, to: AsyncClient | Connected | None = None, /, **schedule: Unpack[ScheduleFields]) -> str:
+        body = self._recurring(schedule)
+        async with self._server(to).async_client() as client:
+            return str((await client.create_workflow(body)).document["id"])
+
+    # --- put together
+
+    def _add(self, key: str | What, task: What | None, after: After, fields: Fields, payload: Fields) -> Step:
+        known_as, what = self._what(key, task)
+        if known_as in self._steps:
+            raise Invalid(f"there is a step {known_as!r} already; give this one another key: step({known_as + '-2'!r}, ...)", field="key")
+        used: dict[str, None] = dict.fromkeys(_keys(after))
+        written = _written(payload, used)
+        step = {**what, **fields, "key": known_as, "after": list(used)}
+        if isinstance(key if task is None else task, Workflow):
+            if payload:
+                raise Invalid(f"step {known_as!r}: a workflow takes no arguments; its steps have them", field="payload")
+        elif written:
+            step["payload"] = written
+        self._steps[known_as] = {name: value for name, value in step.items() if (name, value) not in DEFAULTS}
+        return Step(known_as)
+
+    def _what(self, key: str | What, task: What | None) -> tuple[str, Fields]:
+        """The key, and the fields that say what is run."""
+        what = key if task is None else task
+        named: str | None
+        fields: Fields
+        if isinstance(what, Workflow):
+            named = what.name
+            fields = {"task": "workflow", "payload": what.definition()}
+            self.servers += what.servers
+        elif isinstance(what, Submitting):
+            fields = what.fields()
+            named = fields["task"]
+            self.servers.append(what.server())
+        elif isinstance(what, str):
+            named, fields = what, {"task": what}
+        else:
+            raise Invalid(f"{what!r} is no step: give a task, the name of one, or a workflow", field="task")
+        known_as = named if task is None else key
+        if not isinstance(known_as, str):
+            raise Invalid(f"{known_as!r} is no key of a step: step(key, task) takes a text first", field="key")
+        return known_as, fields
+
+    def _recurring(self, schedule: ScheduleFields) -> Fields:
+        if ("cron" in schedule) == ("every" in schedule):
+            raise Invalid("schedule: give either cron or every", field="cron")
+        return self.request() | dict(schedule)
+
+    def _server(self, to: Any) -> Server:
+        if to is not None:
+            server: Server = to.server
+            return server
+        return self.servers[0] if self.servers else self._default_server
+
+    def _named(self, message: str) -> str:
+        """With the key of the step that it is about, in place of its number."""
+        found = PLACE.search(message)
+        if found is None:
+            return message.replace("`$.", "`")
+        return f"step {list(self._steps)[int(found[1])]!r}: {f'{found[2]}: ' if found[2] else ''}{message[: found.start()]}"
+
+
+PLACE = re.compile(r" - at `\$\.steps\[(\d+)\]\.?([^`]*)`$")
+DEFAULTS: tuple[tuple[str, Any], ...] = (("rule", "all_success"), ("after", []))
+
+
+def _keys(after: After) -> list[str]:
+    given = [after] if isinstance(after, Step | str) else after
+    return [step.key if isinstance(step, Step) else step for step in given]
+
+
+def _source(over: Iterable[Any] | Reference | Step, used: dict[str, None]) -> Fields:
+    """What a map goes over; the steps that it needs for that are noted."""
+    if isinstance(over, range):
+        return {"range": {"start": over.start, "stop": over.stop, "step": over.step}}
+    if isinstance(over, Step):
+        over = over.result
+    if isinstance(over, Reference):
+        if over.path:
+            raise Invalid(f"over: {over!r} is a part; a map goes over the whole result of a step", field="over")
+        used[over.key] = None
+        return {"result_of": over.key}
+    return {"items": _written(list(over), used)}
+
+
+def _written(value: Any, used: dict[str, None]) -> Any:
+    """With references as a payload holds them; the steps that they point at are noted."""
+    if isinstance(value, Reference):
+        used[value.key] = None
+        return value.written()
+    if isinstance(value, Step):
+        raise Invalid(f"{value!r} is no value: {value.key}.result is what it returns", field="payload")
+    if isinstance(value, Mapping):
+        return {name: _written(inner, used) for name, inner in value.items()}
+    return [_written(inner, used) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _seconds(duration: float | timedelta) -> float:
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+def _keyed(idempotency_key: str | None) -> Fields:
+    return {} if idempotency_key is None else {"idempotency_key": idempotency_key}
+
+
+def _handle(server: Server, made: Mapping[str, Any]) -> WorkflowHandle:
+    return WorkflowHandle(made["id"], server=server, is_new=made["created"])

@@ -1,0 +1,207 @@
+"""Reads what `explain` tells: for one run, job or queue, each gate between it and its start, with its numbers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.explanation import Explanation, Gate, summed_up
+from foliot.model.gates import Concurrency, Rate
+from foliot.model.run import RunOptions
+from foliot.store import queries
+from foliot.store.postgres import Database, Record
+
+COUNT_MAX = 10_000
+SHOWN = 10
+decode_options = msgspec.json.Decoder(RunOptions).decode
+
+
+class Explain:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queries = queries.load("explain")
+
+    async def run(self, run_id: UUID) -> Explanation | None:
+        """None: there is no live run of this id."""
+        row = await self._database.fetch_row(self._queries["explain_run"], run_id, self._now())
+        if row is None:
+            return None
+        options = decode_options(row["options"]) if row["options"] else RunOptions()
+        kind = row["task"] if row["is_parent"] else "run"
+        if row["is_parent"]:
+            gates = [await self._children(row)]
+        elif row["state"] == "running":
+            gates = [await self._worker(row)]
+        else:
+            gates = await self._gates(row, options)
+        summary = summed_up(gates, "it may start at any moment: it is the next in line")
+        return Explanation(str(row["id"]), kind, row["name"] or row["step"], row["state"], summary, gates)
+
+    async def queue(self, name: str, task: str = "") -> Explanation:
+        row = await self._line(name, task, COUNT_MAX * 2**40)
+        pauses = await self._pauses(name, task)
+        gates = [*pauses, _queue_limit(row), _served(row, name, task), _depth(row)]
+        return Explanation(name, "queue", name, "paused" if pauses else "active", summed_up(gates, f"{row[3]} runs are ready in it"), gates)
+
+    async def _gates(self, row: Record, options: RunOptions) -> list[Gate]:
+        """In the order in which a run passes them."""
+        gates = [_cancelled(row), await self._dependencies(row), _due(row), _signalled(row, options), await self._overlap(row)]
+        if options.concurrency is not None:
+            gates.append(await self._concurrency(row, options.concurrency))
+        if options.rate is not None:
+            gates.append(await self._rate(row, options.rate))
+        gates += await self._pauses(row["queue"], row["task"])
+        gates.append(await self._circuit(row))
+        line = await self._line(row["queue"], row["task"], row["rank"])
+        gates += [_queue_limit(line), _served(line, row["queue"], row["task"]), _expired(row), _place(row, line)]
+        return [gate for gate in gates if gate is not None]
+
+    async def _dependencies(self, row: Record) -> Gate | None:
+        if row["state"] != "waiting":
+            return None
+        before = await self._database.fetch(self._queries["explain_upstream"], row["id"], SHOWN)
+        shown = [{"id": str(found[0]), "name": found[1], "state": found[2], "since": found[3]} for found in before]
+        names = ", ".join(f"{found[1]} ({found[2]})" for found in before[:3]) or "what has ended a moment ago"
+        more = f" and {row['unmet'] - 3} more" if (row["unmet"] or 0) > 3 else ""
+        detail = f"waits for {row['unmet']} of those before it by the rule {row['rule']}: {names}{more}"
+        return Gate("dependencies", is_open=False, detail=detail, numbers={"unmet": row["unmet"], "rule": row["rule"], "upstream": shown})
+
+    async def _children(self, row: Record) -> Gate:
+        open_ones = await self._database.fetch(self._queries["explain_children"], row["id"], SHOWN)
+        names = ", ".join(f"{found[1]} ({found[2]})" for found in open_ones[:3])
+        shown = [{"id": str(found[0]), "name": found[1], "state": found[2], "since": found[3]} for found in open_ones]
+        return Gate("children", is_open=False, detail=f"is under way: {names}", numbers={"open": shown})
+
+    async def _overlap(self, row: Record) -> Gate | None:
+        if row["held_by"] != "overlap":
+            return None
+        other = await self._database.fetch_row(self._queries["explain_overlap"], row["job_id"], row["id"])
+        if other is None:
+            return Gate("overlap", is_open=True, detail="the run before it has ended")
+        detail = f"waits for the run before it, {other[0]}, which is {other[1]}"
+        return Gate("overlap", is_open=False, detail=detail, numbers={"blocked_by": str(other[0])})
+
+    async def _concurrency(self, row: Record, limit: Concurrency) -> Gate:
+        found = await self._database.fetch_row(self._queries["explain_concurrency"], limit.key, row["rank"], COUNT_MAX)
+        taken, holders, before = found if found is not None else (0, [], 0)
+        numbers = {"key": limit.key, "limit": limit.limit, "taken": taken, "before": before, "held_by": [str(holder) for holder in holders]}
+        is_open = row["held_by"] != "limit" or taken + before < limit.limit
+        detail = f"key {limit.key!r} is at {taken} of {limit.limit}, and {before} stand before it"
+        return Gate("concurrency", is_open=is_open, detail=detail, numbers=numbers)
+
+    async def _rate(self, row: Record, limit: Rate) -> Gate:
+        arguments = (limit.key, limit.period_seconds, row["rank"], COUNT_MAX, self._now())
+        found = await self._database.fetch_row(self._queries["explain_rate"], *arguments)
+        started, free_at, before = found if found is not None else (0, None, 0)
+        numbers = {"key": limit.key, "limit": limit.limit, "started": started, "before": before, "free_at": free_at}
+        is_open = row["held_by"] != "limit" or started + before < limit.limit
+        detail = f"rate {limit.key!r}: {started} of {limit.limit} in {limit.period_seconds:g} s have started, and {before} stand before it"
+        return Gate("rate", is_open=is_open, detail=detail, numbers=numbers)
+
+    async def _pauses(self, queue: str, task: str) -> list[Gate]:
+        rows = await self._database.fetch(self._queries["explain_pauses"], queue, task, self._now())
+        return [_paused(*row) for row in rows]
+
+    async def _circuit(self, row: Record) -> Gate | None:
+        found = await self._database.fetch_row(self._queries["explain_circuit"], row["task"])
+        if found is None:
+            return None
+        detail = f"task {row['task']!r} rests after {found[0]} failures in a row, until {_iso(found[1])}"
+        numbers = {"failures": found[0], "open_until": found[1], "probe": None if found[2] is None else str(found[2])}
+        return Gate("circuit", is_open=bool(row["is_probe"]), detail=detail, numbers=numbers)
+
+    async def _line(self, queue: str, task: str, rank: int) -> Record:
+        return await self._database.fetch_row(self._queries["explain_queue"], queue, task, rank, COUNT_MAX, self._now())
+
+    async def _worker(self, row: Record) -> Gate:
+        found = await self._database.fetch_row(self._queries["explain_worker"], row["worker_id"], self._now())
+        name, lives = found if found is not None else (str(row["worker_id"]), False)
+        seconds = (row["at"] - row["started_at"]).total_seconds() if row["started_at"] else 0.0
+        if row["cancel"] is not None:
+            return Gate("cancel", is_open=False, detail=f"runs on {name}, and was asked to end")
+        if not lives:
+            return Gate("worker", is_open=False, detail=f"its worker {name} does not answer any more: it will be given to another")
+        return Gate("worker", is_open=True, detail=f"runs on {name} for {seconds:.1f} s", numbers={"worker": name, "seconds": seconds})
+
+    def _now(self) -> datetime | None:
+        return self._database.clock.sql_now()
+
+
+def _cancelled(row: Record) -> Gate | None:
+    return None if row["cancel"] is None else Gate("cancel", is_open=False, detail="was asked to end, and will in a moment")
+
+
+def _due(row: Record) -> Gate:
+    if row["state"] != "scheduled":
+        return Gate("due", is_open=True, detail="is due")
+    wait: timedelta = row["due_at"] - row["at"]
+    why = f"attempt {row['attempt'] + 1} is" if row["attempt"] else "is"
+    numbers = {"due_at": row["due_at"], "seconds": max(0.0, wait.total_seconds())}
+    return Gate("due", is_open=wait.total_seconds() <= 0, detail=f"{why} not due until {_iso(row['due_at'])}", numbers=numbers)
+
+
+def _signalled(row: Record, options: RunOptions) -> Gate | None:
+    if options.signal is None:
+        return None
+    if row["held_by"] != "signal":
+        return Gate("signal", is_open=True, detail="needs a signal: it has it, or does not wait for it yet")
+    until = f" until {_iso(row['due_at'])}" if options.signal.timeout_seconds is not None else ""
+    return Gate("signal", is_open=False, detail=f"waits for a signal{until}: POST /v1/runs/{row['id']}/signal")
+
+
+def _paused(kind: str, name: str, reason: str | None, actor: str | None, since: datetime, until: datetime | None) -> Gate:
+    what = "everything" if kind == "everything" else f"{kind} {name!r}"
+    by, because, end = f" by {actor}" if actor else "", f" because {reason}" if reason else "", f" until {_iso(until)}" if until else ""
+    numbers = {"kind": kind, "name": name, "reason": reason, "actor": actor, "since": since, "until": until}
+    return Gate("pause", is_open=False, detail=f"{what} is paused{by}{because}{end}", numbers=numbers)
+
+
+def _queue_limit(line: Record) -> Gate:
+    most, running = line[0], line[2]
+    detail = f"{running} run in its queue" if most is None else f"{running} of {most} run in its queue"
+    return Gate("queue_limit", is_open=most is None or running < most, detail=detail, numbers={"limit": most, "running": running})
+
+
+def _served(line: Record, queue: str, task: str) -> Gate:
+    serving, knowing, draining, slots, running, names = line[4:10]
+    numbers = {
+        "serving": serving,
+        "knowing": knowing,
+        "draining": draining,
+        "slots": int(slots),
+        "busy": int(running),
+        "workers": names or [],
+    }
+    if serving == 0:
+        return Gate("worker", is_open=False, detail=f"no live worker serves the queue {queue!r}", numbers=numbers)
+    if task and knowing == 0:
+        return Gate("worker", is_open=False, detail=f"no live worker of the queue {queue!r} knows the task {task!r}", numbers=numbers)
+    if task and running >= slots:
+        detail = f"all {int(slots)} slots of {knowing} workers are busy" if slots else "the workers that know it are draining"
+        return Gate("worker", is_open=False, detail=detail, numbers=numbers)
+    return Gate("worker", is_open=True, detail=f"{knowing or serving} live workers can take it", numbers=numbers)
+
+
+def _expired(row: Record) -> Gate | None:
+    if row["expires_at"] is None or row["started_at"] is not None or row["expires_at"] > row["at"]:
+        return None
+    return Gate("expired", is_open=False, detail=f"was to start by {_iso(row['expires_at'])}: it is being skipped")
+
+
+def _place(row: Record, line: Record) -> Gate:
+    before = line[3]
+    many = f"{before} or more" if before >= COUNT_MAX else str(before)
+    is_next = before == 0 or row["state"] != "ready"
+    return Gate("line", is_open=is_next, detail=f"{many} runs stand before it in its queue", numbers={"before": before})
+
+
+def _depth(line: Record) -> Gate:
+    most, ready = line[1], line[3]
+    detail = f"{ready} runs are ready" if most is None else f"{ready} of {most} runs are ready"
+    return Gate("depth", is_open=most is None or ready < most, detail=detail, numbers={"limit": most, "ready": ready})
+
+
+def _iso(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,49 @@
+-- What /metrics shows. Each statement looks at a bounded number of rows, however much has run.
+
+-- name: add_tallies
+-- Ordered, so that processes that share a slot can't deadlock.
+insert into foliot.tallies as t (slot, name, value)
+select $1::bigint, name, value from unnest($2::text[], $3::float8[]) as d (name, value) order by name
+on conflict (slot, name) do update set value = t.value + excluded.value
+
+-- name: sum_tallies
+-- All slots together; there are a few dozen names.
+select name, sum(value)::float8 from foliot.tallies group by name
+
+-- name: count_pending
+-- What waits, by what it waits for: a worker, or its time; and by whether a recurring job made it. Each state is counted along its own index.
+select kind, count(*) from (
+    (select case when job_id is null then 'now' else 'recurring' end as kind from foliot.runs where state = 'ready' limit $1::bigint)
+    union all
+    (select case when job_id is null then 'now' else 'recurring' end from foliot.runs where state = 'held' limit $1::bigint)
+    union all
+    (
+        select case when job_id is null then 'now' else 'recurring' end from foliot.runs
+        where state = 'waiting' and parent_id is null limit $1::bigint
+    )
+    union all
+    (
+        select case when job_id is null then 'now' else 'recurring' end from foliot.runs
+        where state = 'waiting' and parent_id is not null limit $1::bigint
+    )
+    union all
+    (select case when job_id is null then 'later' else 'recurring' end from foliot.runs where state = 'scheduled' limit $1::bigint)
+) as found
+group by kind
+
+-- name: measure_recent
+-- How the latest runs went, from an id on ($1, $2), of which $3 are looked at.
+with recent as materialized (
+    select state, attempt - lost as tries, extract(epoch from started_at - due_at)::float8 as waited
+    from foliot.history where id >= $1::uuid and finished_at >= $2::timestamptz order by id desc limit $3::bigint
+)
+select count(*) filter (where state = 'succeeded') as succeeded, count(*) filter (where state = 'failed') as failed,
+    count(*) filter (where tries > 1) as retried, count(*) filter (where tries > 0) as tried,
+    percentile_cont($4::float8[]) within group (order by greatest(waited, 0)) filter (where waited is not null) as latencies
+from recent
+
+-- name: count_dead_letters
+-- Of the latest $1 failed runs, those that nobody has replayed.
+select count(*) filter (where rerun_as is null) from (
+    select rerun_as from foliot.history where state = 'failed' order by finished_at desc, id desc limit $1::bigint
+) as latest

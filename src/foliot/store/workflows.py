@@ -1,0 +1,388 @@
+"""Runs that are made of others, and runs that wait for others: stored, expanded, shown, stopped, run again, signalled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from foliot.errors import Invalid
+from foliot.model.ids import CLOCK_TOLERANCE, not_finished_before
+from foliot.model.priority import aging_microseconds
+from foliot.model.run import NewRun
+from foliot.model.states import RunState
+from foliot.model.workflow import MapPayload, OnFailure, PlannedStep, Step
+from foliot.store import queries
+from foliot.store.postgres import Database, Record, Transaction, array_text, columns
+from foliot.store.run_lists import Page, page_of
+
+ParentKind = Literal["workflow", "map"]
+ADOPTED_MAX = 100_000
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Where a workflow or a map stands."""
+
+    id: UUID
+    run_id: UUID
+    """Its latest run."""
+    kind: ParentKind
+    on_failure: OnFailure
+    total: int
+    next_index: int
+    unfinished: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    skipped: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+PARENT_FIELDS = len(fields(Parent))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowItem:
+    """A workflow as lists show it."""
+
+    parent: Parent
+    name: str | None
+    state: RunState
+    reason: str | None
+    error: Any
+    job_id: UUID | None
+    tick_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """The latest run of a step or an item."""
+
+    id: UUID
+    step: str
+    task: str
+    queue: str
+    state: RunState
+    reason: str | None
+    attempt: int
+    upstream: list[UUID] | None
+    result: Any
+    error: Any
+    due_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    rerun_of: UUID | None
+    rule: str | None
+    unmet: int | None
+    held_by: str | None
+    children: Any
+    """Of one that is made of others itself: how many of them, and how they came out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    key: str
+    state: RunState
+    result: str | None
+    """JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a run may know of those before it."""
+
+    upstream: Sequence[Upstream] = ()
+    signal: str | None = None
+    """JSON text."""
+    bytes: int = 0
+    """Of all results together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The children that a run is to have."""
+
+    kind: ParentKind
+    on_failure: OnFailure
+    total: int
+    made: int
+    """As many of them are stored together with it; the others are made when their turn comes."""
+    capacity: int
+    """How many of them exist at a time."""
+    template: str | None = None
+    """Of a map: JSON text of what every item's run is made from."""
+    items: str | None = None
+    """Of a map: JSON text of a list; None for a range."""
+
+
+class Workflows:
+    def __init__(self, database: Database, *, aging_seconds: float) -> None:
+        self._database = database
+        self._aging = aging_microseconds(aging_seconds)
+        self._queries = queries.load("workflows")
+
+    # --- made
+
+    async def insert_workflow(self, run: NewRun, steps: Sequence[PlannedStep], on_failure: OnFailure) -> set[str]:
+        """Stores all of it or nothing; the queues in which something is ready. Sent again, it changes nothing."""
+
+        return await self._database.in_transaction(
+            "insert_workflow", lambda within: self.insert_workflow_within(within, run, steps, on_failure)
+        )
+
+    async def insert_workflow_within(
+        self, within: Transaction, run: NewRun, steps: Sequence[PlannedStep], on_failure: OnFailure
+    ) -> set[str]:
+        if not await self.insert_parent(within, run.id, _of_steps(steps, on_failure)):
+            return set()
+        await self.insert_parent_run(within, run)
+        return await self.insert_steps(within, run.id, steps)
+
+    async def expand_workflow(
+        self, run_id: UUID, token: int, worker_id: UUID, steps: Sequence[PlannedStep], on_failure: OnFailure
+    ) -> set[str] | None:
+        """The run of an attempt becomes its steps. None: it is no longer this worker's."""
+
+        async def work(within: Transaction) -> set[str] | None:
+            if not await self.expand_run(within, run_id, token, worker_id):
+                return None
+            await self.insert_parent(within, run_id, _of_steps(steps, on_failure))
+            return await self.insert_steps(within, run_id, steps)
+
+        return await self._database.in_transaction("expand_workflow", work)
+
+    async def expand_map(self, run_id: UUID, token: int, worker_id: UUID, family: Family) -> bool:
+        """The run of an attempt becomes its items, of which the first are made; one that is run again takes over those that succeeded."""
+
+        async def work(within: Transaction) -> bool:
+            if not await self.expand_run(within, run_id, token, worker_id):
+                return False
+            adoptable = await self.find_adoptable(within, run_id, family)
+            if adoptable is not None and await self.adopt_items(within, adoptable, run_id, family):
+                await self.repeat_items(within, adoptable)
+                await self.refill(within, adoptable)
+                return True
+            await self.insert_parent(within, run_id, family)
+            await self.refill(within, run_id)
+            return True
+
+        return await self._database.in_transaction("expand_map", work)
+
+    async def insert_parent(self, within: Transaction, run_id: UUID, family: Family) -> bool:
+        arguments = (
+            run_id,
+            family.kind,
+            family.on_failure,
+            family.total,
+            family.made,
+            family.capacity,
+            family.template,
+            family.items,
+            self._now(),
+        )
+        return bool(await within.fetch_value(self._queries["insert_parent"], *arguments))
+
+    async def insert_parent_run(self, within: Transaction, run: NewRun, rerun_of: UUID | None = None) -> datetime:
+        arguments = (run.id, run.task, run.queue, run.name, run.priority, run.payload, self._now(), rerun_of)
+        created_at: datetime = await within.fetch_value(self._queries["insert_parent_run"], *arguments)
+        return created_at
+
+    async def expand_run(self, within: Transaction, run_id: UUID, token: int, worker_id: UUID) -> bool:
+        return bool(await within.fetch_value(self._queries["expand_run"], run_id, token, worker_id))
+
+    async def insert_steps(self, within: Transaction, parent_id: UUID, steps: Sequence[PlannedStep]) -> set[str]:
+        """The queues in which something is ready."""
+        given = columns([_row(planned) for planned in steps], 16)
+        rows = await within.fetch(self._queries["insert_steps"], *given, parent_id, self._now(), self._aging)
+        new = {planned.id for planned in steps}
+        arrows = [(upstream, planned.id) for planned in steps for upstream in planned.upstream if upstream in new]
+        await self.insert_dependencies(within, arrows)
+        return {row[0] for row in rows if row[1] == RunState.READY}
+
+    async def insert_dependencies(self, within: Transaction, arrows: Sequence[tuple[UUID, UUID]]) -> None:
+        """From each upstream to what waits for it."""
+        if arrows:
+            await within.execute(self._queries["insert_dependencies"], *(array_text(column) for column in columns(arrows, 2)))
+
+    async def refill(self, within: Transaction, map_id: UUID) -> None:
+        await within.execute(self._queries["refill"], map_id, self._now())
+
+    async def find_adoptable(self, within: Transaction, run_id: UUID, family: Family) -> UUID | None:
+        row = await within.fetch_row(self._queries["find_adoptable"], run_id, family.template, family.items)
+        return row[0] if row and row[1] <= ADOPTED_MAX else None
+
+    async def adopt_items(self, within: Transaction, map_id: UUID, run_id: UUID, family: Family) -> bool:
+        arguments = (map_id, run_id, family.on_failure, family.capacity)
+        return await within.fetch_value(self._queries["adopt_items"], *arguments) is not None
+
+    async def repeat_items(self, within: Transaction, map_id: UUID) -> None:
+        await within.execute(self._queries["repeat_items"], map_id, self._aging, self._now())
+
+    async def insert_dependent(self, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
+        """A run that waits until all of these have succeeded. Raises `Invalid` for one that does not exist."""
+        await self._database.in_transaction("insert_dependent", lambda within: self.insert_dependent_within(within, run, upstream_ids))
+
+    async def insert_dependent_within(self, within: Transaction, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
+        live = await self.mark_followed(within, upstream_ids)
+        given = (
+            run.id,
+            run.task,
+            run.queue,
+            run.name,
+            run.priority,
+            run.due_at,
+            run.delay_seconds,
+            run.payload,
+            run.options,
+            run.expires_at,
+        )
+        arguments = (*given, upstream_ids, self._aging, self._now(), not_finished_before(run.id))
+        if not await within.fetch_value(self._queries["insert_dependent"], *arguments):
+            return
+        if missing := await self._tie(within, run.id, upstream_ids, live):
+            raise Invalid(f"dependencies: there is no job {str(min(missing))!r}", field="dependencies")
+
+    async def _tie(self, within: Transaction, run_id: UUID, upstream_ids: Sequence[UUID], live: set[UUID]) -> set[UUID]:
+        """A run to those that it waits for, of which some live; those that never were."""
+        await self.insert_dependencies(within, [(upstream, run_id) for upstream in upstream_ids])
+        ended = [upstream for upstream in upstream_ids if upstream not in live]
+        row = await within.fetch_row(self._queries["settle_ended"], ended, self._now()) if ended else None
+        return set(ended).difference(row[0] if row else ())
+
+    # --- stopped, run again, signalled
+
+    async def spread_cancels(self) -> set[UUID]:
+        """From parents that are asked to end to their children, and theirs; the workers that hold some of these."""
+        holders: set[UUID] = set()
+        while rows := await self._database.fetch(self._queries["spread_cancels"]):
+            holders |= {row[0] for row in rows if row[0] is not None}
+        return holders
+
+    async def redrive(self, parent: Parent, run: NewRun, steps: Sequence[PlannedStep], kept: Sequence[RunState]) -> set[str] | None:
+        """The workflow goes on under a new run. None: somebody else was first."""
+
+        async def work(within: Transaction) -> set[str] | None:
+            succeeded, skipped = kept.count(RunState.SUCCEEDED), kept.count(RunState.SKIPPED)
+            arguments = (parent.id, run.id, len(steps), succeeded, skipped, parent.run_id)
+            if not await within.fetch_value(self._queries["reopen_parent"], *arguments):
+                return None
+            await self.insert_parent_run(within, run, parent.run_id)
+            replaced = [(step.rerun_of, step.id) for step in steps if step.rerun_of is not None] + [(parent.run_id, run.id)]
+            since = parent.created_at - CLOCK_TOLERANCE
+            await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)
+            queues = await self.insert_steps(within, parent.id, steps)
+            await within.execute(self._queries["skip_hopeless"], parent.id, self._now())
+            return queues
+
+        return await self._database.in_transaction("redrive", work)
+
+    async def signal_run(self, run_id: UUID, signal: str) -> tuple[str, RunState] | None:
+        """Queue and state of the run. None: it does not wait for a signal, or has had it."""
+        row = await self._database.fetch_row(self._queries["signal_run"], run_id, signal, self._now())
+        return (row[0], RunState(row[1])) if row else None
+
+    async def time_out_signals(self, limit: int) -> list[str]:
+        """The queue of each run that was let go."""
+        return [row[0] for row in await self._database.fetch(self._queries["time_out_signals"], limit, self._now())]
+
+    async def forget_parents(self, finished_before: datetime) -> int:
+        """The number forgotten, at most a batch."""
+        return await self._database.execute(self._queries["forget_parents"], BATCH, finished_before)
+
+    # --- shown
+
+    async def get_parent(self, run_id: UUID) -> Parent | None:
+        row = await self._database.fetch_row(self._queries["get_parent"], run_id)
+        return Parent(*row) if row else None
+
+    async def list_workflows(
+        self, before: UUID, states: Sequence[str] | None, name: str | None, *, limit: int, scan: int
+    ) -> Page[WorkflowItem, UUID]:
+        rows = await self._database.fetch(self._queries["list_workflows"], before, scan, states, name, limit + 1)
+        items = [_workflow(row) for row in rows if row[2] is not None]
+        return page_of(items, limit, lambda item: item.parent.id, rows[0][1] if rows[0][0] >= scan else None)
+
+    async def list_children(self, parent: Parent, limit: int) -> list[Child]:
+        arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
+        return [_child(row) for row in await self._database.fetch(self._queries["list_children"], *arguments)]
+
+    async def read_upstream(self, run_ids: Sequence[UUID], max_bytes: int) -> dict[UUID, Before]:
+        """For each of these live runs: what ended before it, and its signal. Results that are larger together are not among it."""
+        found: dict[UUID, list[Upstream]] = {}
+        signals: dict[UUID, tuple[str | None, int]] = {}
+        for row in await self._database.fetch(self._queries["read_upstream"], run_ids, max_bytes):
+            before = found.setdefault(row[0], [])
+            signals[row[0]] = row[1], int(row[5] or 0)
+            if row[2] is not None:
+                before.append(Upstream(row[2], RunState(row[3]), row[4]))
+        return {run_id: Before(before, *signals[run_id]) for run_id, before in found.items()}
+
+    async def mark_followed(self, within: Transaction, run_ids: Sequence[UUID]) -> set[UUID]:
+        """Those that live."""
+        return {row[0] for row in await within.fetch(self._queries["mark_followed"], run_ids)}
+
+    async def count_anew(self, run_id: UUID) -> None:
+        """Lets a run that waits look again at all that it waits for."""
+
+        async def work(within: Transaction) -> None:
+            upstream_ids = await within.fetch_value(self._queries["count_anew"], run_id)
+            if upstream_ids:
+                await self._tie(within, run_id, upstream_ids, await self.mark_followed(within, upstream_ids))
+
+        await self._database.in_transaction("count_anew", work)
+
+    async def find_stuck(self) -> list[tuple[str, UUID]]:
+        """Kind and id of what should have gone on and did not."""
+        return [(row[0], row[1]) for row in await self._database.fetch(self._queries["find_stuck"])]
+
+    def _now(self) -> datetime | None:
+        return self._database.clock.sql_now()
+
+
+def _of_steps(steps: Sequence[PlannedStep], on_failure: OnFailure) -> Family:
+    number = len(steps)
+    return Family("workflow", on_failure, total=number, made=number, capacity=number)
+
+
+def _row(planned: PlannedStep) -> tuple[object, ...]:
+    step, met = planned.step, planned.met or {}
+    task, payload, options = _run_of(step)
+    failed = met.get("failed", 0) + met.get("cancelled", 0)
+    return (
+        planned.id, step.key, task, step.queue, step.name or step.key, step.priority, payload, options, step.needs,
+        array_text(planned.upstream), planned.has_dependents, step.delay_seconds, planned.rerun_of,
+        met.get("succeeded", 0), failed, met.get("skipped", 0),
+    )  # fmt: skip
+
+
+def _run_of(step: Step) -> tuple[str, str | None, str | None]:
+    """Task, payload and options of the run that a step is. That of a map makes others: it is they that the options are for."""
+    if step.map is None:
+        return step.task_name(), step.payload_text(), step.options_text()
+    fields = {name: getattr(step, name) for name in MapPayload.__struct_fields__ if name not in ("name", "delay_seconds", "signal")}
+    payload = MapPayload(**fields | {"name": step.name or step.key})
+    options = None if step.signal is None else msgspec.json.encode({"signal": step.signal}).decode()
+    return "map", msgspec.json.encode(payload).decode(), options
+
+
+def _workflow(row: Record) -> WorkflowItem:
+    values = list(row)[2:]
+    name, state, reason, error, job_id, tick_at = values[PARENT_FIELDS:]
+    error = None if error is None else msgspec.Raw(error)
+    return WorkflowItem(Parent(*values[:PARENT_FIELDS]), name, RunState(state), reason, error, job_id, tick_at)
+
+
+def _child(row: Record) -> Child:
+    values = dict(row)
+    values["state"] = RunState(values["state"])
+    for name in ("result", "error", "children"):
+        values[name] = None if values[name] is None else msgspec.Raw(values[name])
+    return Child(**values)

@@ -1,0 +1,256 @@
+"""`Bench`: an app's jobs in memory, with time that is moved by hand. What becomes of an attempt is decided by the worker's own code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+
+from foliot.api.bodies import decode
+from foliot.api.schemas import JobRequest
+from foliot.config import Config, did_you_mean
+from foliot.errors import Conflict, FoliotError, Invalid, NotFound, UnknownTask
+from foliot.model.ids import new_id
+from foliot.model.outcome import Attempted, Outcome, decide
+from foliot.model.run import NewRun, RunOptions, RunView
+from foliot.model.schedule import timetable_of
+from foliot.model.states import TERMINAL, RunState
+from foliot.sdk.app import App, Task
+from foliot.sdk.context import Context
+from foliot.testing.clients import InlineServer
+from foliot.triggers.base import to_datetime, to_instant
+from foliot.worker.executors.python import succeeded, wanted
+from foliot.worker.executors.raised import raised
+
+T = TypeVar("T")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+# A task that submits itself again and again would never let a test go on.
+ATTEMPTS_MAX = 100_000
+DEFAULTS = Config()
+DEFAULT_OPTIONS = RunOptions(retries=DEFAULTS.retries, timeout_seconds=DEFAULTS.timeout_seconds)
+job_decoder = msgspec.json.Decoder(JobRequest)
+decode_json = msgspec.json.decode
+
+
+@dataclass(slots=True)
+class Job:
+    """One job of the bench."""
+
+    asked: NewRun
+    task: Task
+    options: RunOptions
+    created_at: datetime
+    due_at: datetime
+    state: RunState
+    attempt: int = 0
+    token: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+    output: bytearray = field(default_factory=bytearray)
+    is_of_schedule: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.state not in TERMINAL
+
+    @property
+    def rank(self) -> datetime:
+        """Jobs that are due take their turns in its order, as on a worker."""
+        return self.due_at - timedelta(seconds=self.asked.priority * DEFAULTS.aging_seconds)
+
+    def view(self) -> RunView:
+        last = self.outcome
+        return RunView(
+            id=self.asked.id,
+            name=self.asked.name,
+            task=self.asked.task,
+            queue=self.asked.queue,
+            state=self.state,
+            reason=last.reason if last and not self.is_open else None,
+            priority=self.asked.priority,
+            attempt=self.attempt,
+            lost=0,
+            worker_id=None,
+            payload=decode_json(self.asked.payload) if self.asked.payload else {},
+            options=decode_json(self.asked.options) if self.asked.options else None,
+            result=decode_json(last.result) if last and last.result else None,
+            error=decode_json(last.error) if last and last.error and not self.is_open else None,
+            output=bytes(self.output) or None,
+            due_at=self.due_at,
+            created_at=self.created_at,
+            started_at=self.started_at,
+            finished_at=self.finished_at,
+        )
+
+
+class Bench:
+    """Made by `inline`. `now` is its time."""
+
+    def __init__(self, app: App, now: datetime = START) -> None:
+        if now.tzinfo is None:
+            raise Invalid(f"now: {now.isoformat()} has no time zone; which instant is meant?", field="now")
+        self.now = now
+        self._app = app
+        self._jobs: dict[str, Job] = {}
+        self._by_key: dict[str, Job] = {}
+        self._anchor = to_instant(now)
+        self._ticks = {name: self._tick_after(task, now) for name, task in app.tasks.items() if task.schedule is not None}
+
+    def jobs(self, task: Task | str | None = None) -> list[RunView]:
+        """Every job so far, of one task or of all, in the order in which they were made."""
+        name = task.name if isinstance(task, Task) else task
+        return [job.view() for job in self._jobs.values() if name is None or job.asked.task == name]
+
+    def run(self) -> int:
+        """Runs what is due, and what that submits, until nothing is due any more; how many attempts that took."""
+        return _now(self.run_async())
+
+    def advance(self, by: timedelta | float) -> int:
+        """Moves time on, by so many seconds or so long, and runs what becomes due on the way, each at its time; how many attempts."""
+        return _now(self.advance_async(by))
+
+    async def run_async(self) -> int:
+        attempts = 0
+        while due := [job for job in self._jobs.values() if job.is_open and job.due_at <= self.now]:
+            await self._attempt(min(due, key=lambda job: job.rank))
+            attempts += 1
+            if attempts >= ATTEMPTS_MAX:
+                raise FoliotError(f"{attempts} attempts, and there is still more due: does a task submit itself?")
+        return attempts
+
+    async def advance_async(self, by: timedelta | float) -> int:
+        seconds = by.total_seconds() if isinstance(by, timedelta) else by
+        if not seconds >= 0:
+            raise Invalid(f"by: time goes forward only, not by {seconds:g} s", field="by")
+        end, attempts = self.now + timedelta(seconds=seconds), await self.run_async()
+        while (moment := self._next_moment()) is not None and moment <= end:
+            self.now = moment
+            self._fire()
+            attempts += await self.run_async()
+        self.now = end
+        return attempts
+
+    def submit(self, fields: Mapping[str, Any]) -> tuple[Job, bool]:
+        """The job that these fields of the API make, or lead to; and whether it is new."""
+        asked = decode(msgspec.json.encode(fields), job_decoder)
+        if asked.is_recurring:
+            raise Invalid("cron: jobs recur here by the schedule of their task only", field="cron")
+        task = self._task(asked.task_name())
+        key = asked.idempotency_key
+        if key is not None and key in self._by_key:
+            return self._by_key[key], False
+        run = asked.new_run(new_id(), queue=task.queue)
+        holder = self._holder_of(run.unique_key)
+        if holder is not None and run.on_conflict != "replace":
+            if run.on_conflict == "reject":
+                raise Conflict(f"unique: the run {holder.asked.id} has the key {run.unique_key!r} and is {holder.state}")
+            return holder, False
+        if holder is not None:
+            del self._jobs[str(holder.asked.id)]
+        job = self._add(run, task, asked.run_options())
+        if key is not None:
+            self._by_key[key] = job
+        return job, True
+
+    def find(self, job_id: str) -> Job:
+        try:
+            return self._jobs[job_id]
+        except KeyError:
+            raise NotFound(f"there is no job {job_id!r} here") from None
+
+    def _holder_of(self, unique_key: str | None) -> Job | None:
+        holders = (job for job in self._jobs.values() if job.is_open and job.asked.unique_key == unique_key)
+        return None if unique_key is None else next(holders, None)
+
+    def _task(self, name: str) -> Task:
+        task = self._app.tasks.get(name)
+        if task is None:
+            raise UnknownTask(f"task: the app has no task named {name!r}{did_you_mean(name, self._app.tasks)}", field="task")
+        if task.options.guarantee == "transactional":
+            raise Invalid(f"task: {name!r} is transactional, and there is no database here; call it with a connection", field="task")
+        return task
+
+    def _add(self, run: NewRun, task: Task, options: RunOptions) -> Job:
+        due_at = max(self.now, run.due_at or self.now + timedelta(seconds=run.delay_seconds or 0))
+        state = RunState.SCHEDULED if due_at > self.now else RunState.READY
+        job = Job(run, task, options.or_else(task.options).or_else(DEFAULT_OPTIONS), self.now, due_at, state)
+        self._jobs[str(run.id)] = job
+        return job
+
+    async def _attempt(self, job: Job) -> None:
+        job.state, job.started_at = RunState.RUNNING, self.now
+        job.attempt += 1
+        job.token += 1
+        job.output.clear()
+        context = Context(run_id=job.asked.id, token=job.token, attempt=job.attempt, task=job.task.name, on_output=job.output.extend)
+        attempted = await _attempted(job, context)
+        outcome = decide(job.asked.id, job.token, attempted, attempt=job.attempt, lost=0, options=job.options, chance=0.0)
+        job.outcome = outcome
+        if outcome.state is not RunState.SCHEDULED:
+            job.state, job.finished_at = outcome.state, self.now
+            return
+        job.due_at = self.now + timedelta(seconds=outcome.delay_seconds)
+        job.state = RunState.SCHEDULED
+        if outcome.reason == "snoozed":
+            job.attempt -= 1
+            job.options = msgspec.structs.replace(job.options, snoozes=job.options.snoozes + 1)
+
+    def _next_moment(self) -> datetime | None:
+        dues = [job.due_at for job in self._jobs.values() if job.is_open]
+        return min([*dues, *(tick for tick in self._ticks.values() if tick is not None)], default=None)
+
+    def _fire(self) -> None:
+        """The ticks of schedules that are due now. One that finds the run before still open is left out, where the task wants it so."""
+        for name, tick in self._ticks.items():
+            if tick is None or tick > self.now:
+                continue
+            task = self._app.tasks[name]
+            self._ticks[name] = self._tick_after(task, self.now)
+            is_busy = any(job.is_open and job.is_of_schedule and job.task is task for job in self._jobs.values())
+            if not (is_busy and task.schedule is not None and task.schedule.overlap == "skip"):
+                self._add(NewRun(id=new_id(), task=name, queue=task.queue, name=name), task, RunOptions()).is_of_schedule = True
+
+    def _tick_after(self, task: Task, moment: datetime) -> datetime | None:
+        if task.schedule is None:
+            return None
+        timetable = timetable_of(task.schedule, task.name, self._anchor, None)
+        tick = timetable.fires.next_after(to_instant(moment))
+        return None if tick is None else to_datetime(tick)
+
+
+@contextmanager
+def inline(app: App, now: datetime = START) -> Iterator[Bench]:
+    """While it is open, the app's tasks are submitted to the bench, and to no server."""
+    bench, server = Bench(app, now), app.server
+    app.server = InlineServer(bench)
+    try:
+        yield bench
+    finally:
+        app.server = server
+
+
+async def _attempted(job: Job, context: Context) -> Attempted:
+    payload = decode_json(job.asked.payload) if job.asked.payload else {}
+    function = job.task.function
+    try:
+        result = function(**payload, **wanted(function, context))
+        if job.task.is_async:
+            result = await result
+        return succeeded(result, DEFAULTS.result_max_bytes)
+    except (Exception, SystemExit) as error:
+        return raised(error)
+
+
+def _now(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    work.close()
+    raise FoliotError("an event loop is running: await run_async, advance_async and the other twins for async code")

@@ -1,0 +1,143 @@
+"""Recurring jobs that depend on each other, by a scheduler node turned by hand."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus
+from foliot.model.outcome import Outcome
+from foliot.model.states import RunState
+from foliot.scheduler.shard_keeper import ShardKeeper
+from foliot.store.store import Store
+from tests.support.dependencies import WORKER, create, end
+from tests.support.fake_clock import FakeClock
+from tests.support.schedulers import Node
+
+
+@pytest.fixture
+def clock(fake_clock: FakeClock) -> Clock:
+    return fake_clock
+
+
+@pytest.fixture
+async def node(store: Store, config: Config, events: EventBus, fake_clock: FakeClock) -> Node:
+    keeper = ShardKeeper(store=store, config=config, clock=fake_clock, events=events)
+    await keeper.run_once()
+    return Node(store, keeper, events, fake_clock)
+
+
+async def ticks(client: httpx.AsyncClient, name: str) -> list[str]:
+    items = (await client.get(f"/v1/jobs/{name}/ticks")).json()["items"]
+    return [item["outcome"] for item in items][::-1]
+
+
+class TestByInstant:
+    async def test_a_run_waits_for_that_of_the_same_instant(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        for name in ("a", "b"):
+            await create(client, name=name, every="10s")
+        await create(client, name="down", every="10s", dependencies=["a", "b"])
+        await node.pass_time(10)
+        await node.turn()
+        assert await ticks(client, "down") == ["waiting"]
+        assert await end(store) == ["a", "b"]
+        assert await end(store) == ["down"]
+        assert await ticks(client, "down") == ["succeeded"]
+
+    async def test_a_slower_upstream_is_waited_for_by_its_latest_run(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        await create(client, name="slow", every="30s")
+        await create(client, name="down", every="10s", dependencies=["slow"])
+        # Nothing of it was due yet: there is nothing to wait for.
+        await node.pass_time(10)
+        await node.turn()
+        assert await end(store) == ["down"]
+        await node.pass_time(10)
+        await node.turn()
+        assert await end(store) == ["down"]
+        await node.pass_time(10)
+        await node.turn()
+        assert await end(store) == ["slow"]
+        assert await end(store) == ["down"]
+        # The one before has ended well.
+        await node.pass_time(10)
+        await node.turn()
+        assert await end(store) == ["down"]
+
+    async def test_a_failed_upstream_skips_the_run_of_that_instant_only(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        await create(client, name="up", every="10s")
+        await create(client, name="down", every="10s", dependencies=["up"])
+        await node.pass_time(10)
+        await node.turn()
+        assert await end(store, RunState.FAILED) == ["up"]
+        await node.pass_time(10)
+        await node.turn()
+        assert await end(store) == ["up"]
+        assert await end(store) == ["down"]
+        assert await ticks(client, "down") == ["skipped", "succeeded"]
+
+    async def test_one_that_is_paused_holds_nothing_up(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        await create(client, name="up", every="10s")
+        await create(client, name="down", every="10s", dependencies=["up"])
+        assert (await client.post("/v1/jobs/up/pause", json={})).status_code == 200
+        await node.pass_time(10)
+        await node.turn()
+        assert await end(store) == ["down"]
+
+    async def test_one_that_others_depend_on_is_not_deleted(self, client: httpx.AsyncClient) -> None:
+        await create(client, name="up", every="10s")
+        await create(client, name="down", every="10s", dependencies=["up"])
+        answer = await client.delete("/v1/jobs/up")
+        assert answer.status_code == 409
+        assert "'down'" in answer.json()["detail"]
+        assert (await client.delete("/v1/jobs/down")).status_code == 204
+        assert (await client.delete("/v1/jobs/up")).status_code == 204
+
+
+class TestBySuccess:
+    async def test_it_fires_when_each_has_succeeded_since_it_last_fired(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        for name in ("a", "b"):
+            await create(client, name=name, every="10s")
+        down = await create(client, name="down", dependencies=["a", "b"])
+        assert down["status"] == "active"
+        await node.pass_time(10)
+        assert await end(store, count=1) in (["a"], ["b"])
+        assert await ticks(client, "down") == []
+        await end(store, count=1)
+        assert await end(store) == ["down"]
+        await node.pass_time(10)
+        assert await end(store, RunState.FAILED, count=1) in (["a"], ["b"])
+        await end(store, count=1)
+        assert await ticks(client, "down") == ["succeeded"]
+        await node.pass_time(10)
+        await end(store, count=2)
+        assert await end(store) == ["down"]
+
+    async def test_paused_and_overlapping(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        await create(client, name="up", every="10s")
+        await create(client, name="down", dependencies=["up"])
+        await node.pass_time(10)
+        await end(store, count=1)
+        await node.pass_time(10)
+        (claim, other) = await store.runs.claim_runs(WORKER, {"default": 2}, ["simulate"])
+        up = claim if (await store.runs.get_run(claim.run_id)).name == "up" else other  # type: ignore[union-attr]
+        await store.runs.finish_runs(WORKER, [Outcome(up.run_id, up.token, RunState.SUCCEEDED)])
+        assert await ticks(client, "down") == ["running", "overlap"]
+        await client.post("/v1/jobs/down/pause", json={})
+        await node.pass_time(10)
+        await end(store, count=1)
+        assert await ticks(client, "down") == ["running", "overlap"]
+
+    async def test_many_ends_at_once_fire_it_once(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        names = [f"up{number}" for number in range(8)]
+        for name in names:
+            await create(client, name=name, every="10s")
+        await create(client, name="down", dependencies=names)
+        await node.pass_time(10)
+        claims = await store.runs.claim_runs(WORKER, {"default": 100}, ["simulate"])
+        done = [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
+        await asyncio.gather(*(store.runs.finish_runs(WORKER, [outcome]) for outcome in done))
+        assert await ticks(client, "down") == ["ready"]

@@ -1,0 +1,235 @@
+"""A crontab, line by line: what becomes of it, and what is said about what does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliot.cli import import_crontab
+from foliot.cli.crontab import Crontab, parse_crontab
+from foliot.cli.import_crontab import local_zone
+from tests.support.terminal import Shell
+
+REAL = r"""
+# Edit this file to introduce tasks to be run by cron.
+# m h  dom mon dow   command
+SHELL=/bin/bash
+PATH = "/usr/local/bin:/usr/bin:/bin"
+MAILTO=ops@example.com
+FOO='a b'
+
+# Nightly backup
+30 2 * * *  /opt/backup/run.sh --full >> /var/log/backup.log 2>&1
+
+# 0 5 * * 1 tar -zcf /var/backups/home.tgz /home/
+@reboot /usr/bin/start-something
+@daily  find /tmp -mtime +7 -delete
+
+CRON_TZ=Europe/Berlin
+*/15 8-18 * * MON-FRI  mail -s "report 100\% done" boss%Dear boss,%all is well.
+0 0 31 2 * never
+5 25 * * * wrong hour
+just some words
+MAILTO=""
+0~30 4 * * 7 cd /srv/app && python3 manage.py clearsessions
+"""
+
+
+def parsed(text: str, *, has_users: bool = False) -> Crontab:
+    return parse_crontab(text, zone="UTC", has_users=has_users)
+
+
+def only(text: str, *, has_users: bool = False) -> dict[str, Any]:
+    """The one job of a crontab that has nothing wrong with it."""
+    found = parsed(text, has_users=has_users)
+    assert not found.left_out
+    (entry,) = found.entries
+    return dict(entry.fields)
+
+
+def test_a_real_crontab() -> None:
+    found = parsed(REAL)
+    assert [(entry.line, entry.fields["name"], entry.fields["cron"], entry.fields["timezone"]) for entry in found.entries] == [
+        (10, "Nightly backup", "30 2 * * *", "UTC"),
+        (14, "find", "0 0 * * *", "UTC"),
+        (17, "mail", "*/15 8-18 * * MON-FRI", "Europe/Berlin"),
+        (18, "never", "0 0 31 2 *", "Europe/Berlin"),
+        (22, "manage.py", "H(0-30) 4 * * 7", "Europe/Berlin"),
+    ]
+    assert [(note.line, note.text.partition(":")[0]) for note in found.left_out] == [
+        (13, "@reboot"), (19, "hour"), (20, "this is neither a variable nor five fields and a command"),
+    ]  # fmt: skip
+    assert [(note.line, note.text.partition(":")[0]) for note in found.notes] == [(6, "MAILTO"), (22, "0~30")]
+
+
+def test_what_cron_does_is_kept() -> None:
+    job = only("SHELL=/bin/bash\nPATH=/opt/bin\nHOME=/srv\n0 1 * * * run\n")
+    assert job["payload"] == {"argv": ["/bin/bash", "-c", "run"], "cwd": "/srv", "environment": {"PATH": "/opt/bin", "HOME": "/srv"}}
+    assert (job["overlap"], job["catchup"], job["retries"], job["timeout_seconds"]) == ("allow_all", "none", 0, 31_536_000)
+
+
+@pytest.mark.parametrize(
+    ("command", "run", "stdin"),
+    [
+        ("cat", "cat", None),
+        ("cat%one%two", "cat", "one\ntwo\n"),
+        (r"date +\%F", "date +%F", None),
+        (r"cat%100\%%", "cat", "100%\n\n"),
+        ("cat%", "cat", "\n"),
+    ],
+)
+def test_a_percent_sign_is_the_end_of_a_line_unless_it_is_escaped(command: str, run: str, stdin: str | None) -> None:
+    payload = only(f"* * * * * {command}")["payload"]
+    assert (payload["command"], payload.get("stdin")) == (run, stdin)
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [("A=b", "b"), ("A = b c ", "b c"), ('A="b c"', "b c"), ("A='b'", "b"), ('"A"="b"', "b"), ("A=", ""), ('A="', '"'), ("A=b=c", "b=c")],
+)
+def test_variables_are_read_as_cron_reads_them(line: str, value: str) -> None:
+    assert only(f"{line}\n* * * * * x")["payload"]["environment"] == {"A": value}
+
+
+def test_a_variable_holds_from_its_line_on() -> None:
+    found = parsed("0 1 * * * before\nCRON_TZ=Asia/Tokyo\nRANDOM_DELAY=5\nA=1\n0 1 * * * after\n")
+    before, after = (entry.fields for entry in found.entries)
+    assert (before["timezone"], "jitter_seconds" in before, "environment" in before["payload"]) == ("UTC", False, False)
+    assert (after["timezone"], after["jitter_seconds"], after["payload"]["environment"]) == ("Asia/Tokyo", 300, {"A": "1"})
+
+
+def test_a_zone_that_does_not_exist_and_the_user_s_name_are_said() -> None:
+    found = parsed("CRON_TZ=Mars/Olympus\nLOGNAME=joe\n0 1 * * * x\n")
+    assert [note.line for note in found.notes] == [1, 2]
+    assert found.entries[0].fields["timezone"] == "UTC"
+
+
+def test_a_system_crontab_has_a_user() -> None:
+    found = parsed("17 *\t* * *\troot\tcd / && run-parts --report /etc/cron.hourly\n@daily www-data /usr/bin/tidy\n", has_users=True)
+    first, second = (entry.fields for entry in found.entries)
+    assert (first["name"], first["payload"]) == ("run-parts", {"command": "cd / && run-parts --report /etc/cron.hourly"})
+    assert (second["name"], second["payload"]) == ("tidy", {"command": "/usr/bin/tidy"})
+    assert [note.text.partition(":")[0] for note in found.notes] == ["user root", "user www-data"]
+    assert "without users" in parsed("0 1 * * * lonely\n", has_users=True).left_out[0].text
+
+
+@pytest.mark.parametrize(
+    ("comments", "name"),
+    [
+        ("# Clean up", "Clean up"),
+        ("### --- Clean up: ---", "Clean up"),
+        ("#", "run.sh"),
+        ("# m h dom mon dow command", "run.sh"),
+        ("# 0 5 * * 1 old.sh", "run.sh"),
+        ("# PATH=/bin", "run.sh"),
+        ("# " + "long " * 20, "run.sh"),
+        ("# in/out", "in-out"),
+        ("# first\n# second", "first"),
+        ("# far away\n", "run.sh"),
+        ("# 3 copies a day", "3 copies a day"),
+    ],
+)
+def test_the_comment_above_is_the_name_where_it_can_be(comments: str, name: str) -> None:
+    assert only(f"{comments}\n0 1 * * * /opt/run.sh --now")["name"] == name
+
+
+def test_comments_are_kept_as_a_description_and_names_are_told_apart() -> None:
+    found = parsed("# one\n# and more\n0 1 * * * x\n# one\n0 2 * * * x\n")
+    assert [(entry.fields["name"], entry.fields["metadata"]["description"]) for entry in found.entries] == [
+        ("one", "one\nand more"),
+        ("one 2", "one"),
+    ]
+
+
+@pytest.mark.parametrize("word", ["@yearly", "@Hourly", "@every_minute", "@midnight"])
+def test_words_are_known(word: str) -> None:
+    assert len(only(f"{word}\tx")["cron"].split()) == 5
+
+
+def test_the_machine_s_zone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TZ", raising=False)
+    monkeypatch.setattr(import_crontab, "LOCAL_TIME", tmp_path / "localtime")
+    monkeypatch.setattr(import_crontab, "ZONE_NAME", tmp_path / "timezone")
+    assert local_zone() == "UTC"
+    (tmp_path / "timezone").write_text("Europe/Paris\n")
+    assert local_zone() == "Europe/Paris"
+    (tmp_path / "localtime").symlink_to("/usr/share/zoneinfo/Asia/Tokyo")
+    assert local_zone() == "Asia/Tokyo"
+    monkeypatch.setenv("TZ", ":America/New_York")
+    assert local_zone() == "America/New_York"
+
+
+@pytest.mark.process
+class TestTheCommand:
+    @pytest.fixture
+    def crontab(self, tmp_path: Path) -> Path:
+        path = tmp_path / "crontab"
+        path.write_text(REAL)
+        return path
+
+    def test_it_shows_then_makes_then_changes_nothing(self, shell: Shell, crontab: Path) -> None:
+        shown = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna")
+        assert (shown.code, shown.out.count("create ")) == (1, 4)
+        assert "30 2 * * * Europe/Vienna: " in shown.out
+        assert shown.out.endswith("4 create; dry run: nothing was done\n")
+        # The fourth is found out only by asking when it would fire.
+        assert [line.split(": ")[0] for line in shown.err.splitlines()] == ["note"] * 2 + ["left out"] * 4
+        assert f"{crontab}:13: @reboot: a cluster has no such moment" in shown.err
+        assert "Nightly backup" not in shell.done("jobs")
+
+        made = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna", "--apply")
+        assert (made.code, made.out.splitlines()[-1]) == (1, "4 create")
+        job = json.loads(shell.done("jobs", "show", "Nightly backup", "--json"))
+        assert job["schedule"] == {"cron": "30 2 * * *", "timezone": "Europe/Vienna", "overlap": "allow_all", "catchup": "none"}
+        assert job["metadata"] == {"description": "Nightly backup", "applied_by": f"crontab {crontab}"}
+        assert job["payload"]["argv"][:2] == ["/bin/bash", "-c"]
+
+        again = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna", "--apply", "--json")
+        document = json.loads(again.out)
+        assert {item["action"] for item in document["items"]} == {"unchanged"}
+        assert (document["dry_run"], len(document["left_out"]), document["left_out"][0]["line"]) == (False, 4, 13)
+        assert json.loads(shell.done("jobs", "show", "Nightly backup", "--json"))["version"] == job["version"]
+
+        crontab.write_text(REAL.replace("30 2", "45 3"))
+        changed = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna", "--apply")
+        assert "cron: 30 2 * * * -> 45 3 * * *" in changed.out
+
+    def test_a_job_of_that_name_that_came_from_elsewhere_is_left_alone(self, shell: Shell, tmp_path: Path) -> None:
+        shell.done("submit", "--command", "true", "--cron", "0 1 * * *", "--name", "taken by hand")
+        ended = shell.foliot("import-crontab", "-", "--apply", stdin=b"# taken by hand\n0 2 * * * x\n")
+        assert ended.code == 1
+        assert "was made by somebody else; --adopt takes it over" in ended.out
+        assert shell.foliot("import-crontab", "-", "--apply", "--adopt", stdin=b"# taken by hand\n0 2 * * * x\n").code == 0
+
+    def test_an_imported_command_runs_with_its_input(self, shell: Shell) -> None:
+        shell.done("import-crontab", "-", "--apply", stdin=b"A=b\n# with input\n0 0 1 1 * echo $A; cat%to the end\n")
+        run_id = json.loads(shell.done("trigger", "with input", "--json"))["id"]
+        assert shell.done("logs", "-f", run_id) == "b\nto the end\n"
+
+    @pytest.mark.parametrize(
+        ("arguments", "complaint"),
+        [
+            (["/no/such/crontab"], "/no/such/crontab: No such file"),
+            (["-", "--timezone", "Mars/Olympus"], "Mars/Olympus"),
+        ],
+        ids=["no file", "no zone"],
+    )
+    def test_what_can_t_be_read_is_refused(self, shell: Shell, arguments: list[str], complaint: str) -> None:
+        assert complaint in shell.refusal("import-crontab", *arguments, code=2)
+
+    def test_bytes_that_are_no_text(self, shell: Shell) -> None:
+        assert "not UTF-8 at byte 2" in shell.refusal("import-crontab", "-", code=2, stdin=b"# \xff")
+
+    def test_without_a_file_the_user_s_own_is_taken(self, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        program = tmp_path / "crontab"
+        program.write_text('#!/bin/sh\n[ "$1" = -l ] && echo "0 1 * * * mine"\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        assert "mine" in shell.done("import-crontab")
+        program.write_text("#!/bin/sh\necho no crontab for you >&2; exit 1\n")
+        assert "crontab -l: no crontab for you" in shell.refusal("import-crontab", code=2)
+        monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+        assert "there is no program crontab" in shell.refusal("import-crontab", code=2)

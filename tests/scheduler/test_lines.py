@@ -1,0 +1,156 @@
+"""Long lines of runs that nobody may start: put aside, so that claims do not step over them, and back when they may go on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from foliot.clock import Clock
+from foliot.events import EventBus
+from foliot.model.gates import Circuit
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import Claim, NewRun
+from foliot.model.states import RunState
+from foliot.scheduler.gatekeeper import PARK_SECONDS, Gatekeeper
+from foliot.store.gates import HEAD, LONG, QueueLimits
+from foliot.store.store import Store
+from tests.support.fake_clock import FakeClock
+
+WORKER = new_id()
+
+
+@pytest.fixture
+def clock(fake_clock: FakeClock) -> Clock:
+    return fake_clock
+
+
+@pytest.fixture
+async def gatekeeper(store: Store, fake_clock: FakeClock, events: EventBus) -> Gatekeeper:
+    await store.workers.register_worker(WORKER, "w", {"q": 10}, ["t", "u"])
+    return Gatekeeper(store=store, clock=fake_clock, events=events)
+
+
+async def insert(store: Store, number: int, task: str, **fields: Any) -> list[UUID]:
+    runs = [NewRun(id=new_id(), task=task, queue="q", **fields) for _ in range(number)]
+    await store.runs.insert_runs(runs)
+    return [run.id for run in runs]
+
+
+async def claim(store: Store, slots: int = 10) -> list[Claim]:
+    return await store.runs.claim_runs(WORKER, {"q": slots}, ["t", "u"])
+
+
+async def turn(gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+    """Until there is nothing left to be moved."""
+    await fake_clock.advance(PARK_SECONDS)
+    while await gatekeeper.run_once() == 0:
+        pass
+
+
+async def held(sql: Any) -> dict[str, int]:
+    rows = await sql.fetch("select held_by, count(*) from foliot.runs where state = 'held' group by held_by")
+    return {row[0]: row[1] for row in rows}
+
+
+async def test_the_line_of_a_paused_task_stands_apart_until_it_is_resumed(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
+) -> None:
+    await store.gates.put_pause("task", "t", None, None, None)
+    ids = await insert(store, HEAD + LONG, "t")
+    (other,) = await insert(store, 1, "u")
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {"pause": HEAD + LONG}
+    assert [one.run_id for one in await claim(store)] == [other]
+    await store.gates.delete_pause("task", "t")
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {}
+    assert {one.run_id for one in await claim(store, 5)} == set(ids[:5])
+
+
+async def test_a_short_line_stays_where_it_is(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any) -> None:
+    await store.gates.put_pause("task", "t", None, None, None)
+    await insert(store, LONG - 1, "t")
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {}
+
+
+async def test_a_pause_that_ends_by_itself_gives_the_line_back(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
+) -> None:
+    await store.gates.put_pause("task", "t", fake_clock.now() + timedelta(seconds=60), None, None)
+    await insert(store, LONG, "t")
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {"pause": LONG}
+    await sql.execute("update foliot.workers set expires_at = expires_at + interval '10 minutes'")
+    await fake_clock.advance(60)
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {}
+
+
+async def test_a_task_that_no_worker_knows_does_not_stand_in_the_way_and_waits_for_one_that_does(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
+) -> None:
+    await insert(store, LONG, "unknown")
+    await insert(store, 3, "t")
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {"no_worker": LONG}
+    assert len(await claim(store)) == 3
+    await store.workers.register_worker(new_id(), "other queue", {"other": 1}, ["unknown"])
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {"no_worker": LONG}
+    await store.workers.register_worker(new_id(), "new", {"q": 1}, ["unknown"])
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {}
+
+
+async def test_without_any_worker_everything_stays_ready(store: Store, fake_clock: FakeClock, events: EventBus, sql: Any) -> None:
+    await insert(store, LONG, "t")
+    await turn(Gatekeeper(store=store, clock=fake_clock, events=events), fake_clock)
+    assert await held(sql) == {}
+
+
+async def test_the_probe_of_an_open_circuit_comes_out_of_the_line_and_its_success_lets_the_others_go(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
+) -> None:
+    await store.gates.record_failures({"t": 5}, {"t": Circuit(failures=5, seconds=2)})
+    first, *_ = await insert(store, LONG, "t")
+    await turn(gatekeeper, fake_clock)
+    assert await held(sql) == {"circuit": LONG}
+    await fake_clock.advance(2)
+    await turn(gatekeeper, fake_clock)
+    (probe,) = await claim(store)
+    assert probe.run_id == first
+    assert await held(sql) == {"circuit": LONG - 1}
+    await store.runs.finish_runs(WORKER, [Outcome(probe.run_id, probe.token, RunState.SUCCEEDED)])
+    await store.gates.record_successes(["t"], [probe.run_id])
+    await turn(gatekeeper, fake_clock)
+    assert len(await claim(store)) == 10
+
+
+async def test_what_stands_apart_counts_for_the_depth_of_its_queue(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+    await store.gates.put_queue("q", QueueLimits(max_depth=LONG + 10))
+    await store.gates.put_pause("task", "t", None, None, None)
+    await insert(store, LONG, "t")
+    await turn(gatekeeper, fake_clock)
+    assert await store.gates.full_queues() == frozenset()
+    await insert(store, 10, "u")
+    assert await store.gates.full_queues() == {"q"}
+
+
+async def test_a_claim_costs_the_same_with_a_long_line_beside_it(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
+) -> None:
+    await store.gates.put_pause("task", "t", None, None, None)
+    await insert(store, HEAD, "t")
+    await turn(gatekeeper, fake_clock)
+    await sql.execute("vacuum analyze foliot.runs")
+    await insert(store, 10, "u")
+    rows = await sql.fetch(
+        "explain (analyze, buffers off, costs off, timing off, summary off) "
+        "select id from foliot.runs where state = 'ready' and queue = 'q' and task <> 't' order by rank limit 10"
+    )
+    assert not [row[0] for row in rows if "Rows Removed by Filter" in row[0]]

@@ -1,0 +1,36 @@
+"""Jobs that depend on jobs: made over HTTP, and ended as a test likes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.states import RunState
+from foliot.store.store import Store
+
+WORKER = new_id()
+
+
+async def create(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    answer = await client.post("/v1/jobs", json={"task": "simulate", **fields})
+    assert answer.status_code == 201, answer.text
+    job: dict[str, Any] = answer.json()
+    return job
+
+
+async def refused(client: httpx.AsyncClient, **fields: Any) -> str:
+    answer = await client.post("/v1/jobs", json={"task": "simulate", **fields})
+    assert answer.status_code == 422, answer.text
+    return str(answer.json()["detail"])
+
+
+async def end(store: Store, state: RunState = RunState.SUCCEEDED, count: int = 100) -> list[str]:
+    """Claims what is ready, in order, and ends it; the names."""
+    claims = await store.runs.claim_runs(WORKER, {"default": count}, ["simulate"])
+    names = [run.name or "" for claim in claims if (run := await store.runs.get_run(claim.run_id))]
+    reason = "error" if state is RunState.FAILED else None
+    await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, state, reason) for claim in claims])
+    return sorted(names)

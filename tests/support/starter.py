@@ -1,0 +1,36 @@
+"""A process that starts commands, as a worker does, without end: to be killed. Run as `... -m tests.support.starter MEANS MARK`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import replace
+
+import msgspec
+import uvloop
+
+from foliot.config import Config
+from foliot.worker.executors.contained import Command, Contained
+from foliot.worker.executors.containment import Containment, choose
+from foliot.worker.executors.guard import Guard
+
+
+async def start_commands(means: str, mark: str) -> None:
+    guard = Guard(mark)
+    await guard.start()
+    containment = replace(choose(msgspec.convert({"containment": means}, Config)), mark=guard.environment)
+    os.write(sys.stdout.fileno(), b"ready\n")
+    while True:
+        await asyncio.gather(*(start_one(containment, mark) for _ in range(3)))
+
+
+async def start_one(containment: Containment, mark: str) -> None:
+    """For a moment only, so that there is always one about to start."""
+    command = Command(("/bin/sh", "-c", f"sleep 60; : {mark}"), {"PATH": "/usr/bin:/bin"})
+    async with Contained(command, containment, lambda _: None):
+        await asyncio.sleep(0.03)
+
+
+if __name__ == "__main__":
+    uvloop.run(start_commands(*sys.argv[1:3]))

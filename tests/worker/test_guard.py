@@ -1,0 +1,76 @@
+"""A worker that is killed while it starts commands leaves nothing behind, in whichever moment it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from asyncio.subprocess import PIPE
+
+import pytest
+
+from foliot.model.ids import new_id
+from foliot.worker.executors.guard import Guard
+from foliot.worker.executors.sweeper import bearers_of
+from tests.support.containment import gone, require_means
+from tests.support.waiting import until
+
+KILLS = 6
+START_SECONDS = 0.1
+"""About what the start of a command takes: each moment of it is a moment to be killed in."""
+
+pytestmark = pytest.mark.process
+
+
+def bearers(guard: Guard) -> list[int]:
+    ((name, mark),) = guard.environment.items()
+    return bearers_of(f"{name}={mark}".encode())
+
+
+async def nothing_left(guard: Guard) -> None:
+    async def is_clear() -> bool:
+        return not bearers(guard)
+
+    await until(is_clear, seconds=20)
+
+
+@pytest.mark.parametrize("means", ["bubblewrap", "cgroup", "launcher"])
+async def test_workers_killed_while_they_start_commands_leave_nothing(means: str) -> None:
+    require_means(means)
+    guards = []
+    for _ in range(KILLS):
+        mark = str(new_id())
+        guards.append(Guard(mark))
+        starter = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.starter", means, mark, stdout=PIPE)
+        assert starter.stdout is not None
+        assert await starter.stdout.readline() == b"ready\n"
+        await asyncio.sleep(random.uniform(0, START_SECONDS))
+        starter.kill()
+        await starter.wait()
+    for guard in guards:
+        await nothing_left(guard)
+        assert gone(next(iter(guard.environment.values())))
+
+
+async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() -> None:
+    guard, other = Guard(str(new_id())), Guard(str(new_id()))
+    await guard.start()
+    marked = await asyncio.create_subprocess_exec("sleep", "60", env=guard.environment)
+    unmarked = await asyncio.create_subprocess_exec("sleep", "60", env=other.environment)
+    guard.let_go()
+    assert await marked.wait() == -signal.SIGKILL
+    assert bearers(other) == [unmarked.pid]
+    unmarked.kill()
+    await unmarked.wait()
+    await guard.stop()
+
+
+async def test_a_guard_that_is_stopped_kills_nothing() -> None:
+    guard = Guard(str(new_id()))
+    await guard.start()
+    marked = await asyncio.create_subprocess_exec("sleep", "60", env=guard.environment)
+    await guard.stop()
+    assert bearers(guard) == [marked.pid]
+    marked.kill()
+    await marked.wait()
