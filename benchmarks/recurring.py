@@ -131,9 +131,9 @@ async def session_to(url: str) -> AsyncIterator[Any]:
     """Tables are empty before and after."""
     session = await asyncpg.connect(url, command_timeout=600)
     try:
-        await session.execute("truncate foliot.jobs, foliot.ticks, foliot.runs")
+        await session.execute("truncate foliot.jobs, foliot.job_dependencies, foliot.ticks, foliot.runs")
         yield session
-        await session.execute("truncate foliot.jobs, foliot.ticks, foliot.runs")
+        await session.execute("truncate foliot.jobs, foliot.job_dependencies, foliot.ticks, foliot.runs")
     finally:
         await session.close()
 
