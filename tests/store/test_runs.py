@@ -13,6 +13,7 @@ from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
+from tests.support.plans import rows_read
 
 WORKER = new_id()
 QUEUES = {"default": 1000}
@@ -195,3 +196,14 @@ class TestOnAClockMovedByHand:
         assert await store.workers.remove_dead_workers() == 1
         assert (await store.runs.lose_runs(10, 3)).requeued == 1
         assert not (await store.workers.beat(worker, [])).is_renewed
+
+
+async def test_a_claim_looks_at_what_it_takes_however_long_the_line_is(store: Store, sql: Any) -> None:
+    await sql.execute(
+        """
+        insert into foliot.runs (id, created_at, due_at, rank, state, queue, task)
+        select gen_random_uuid(), now(), now(), n, 'ready', 'q', 't' from generate_series(1, 20000) n
+        """
+    )
+    await sql.execute("analyze foliot.runs")
+    assert await rows_read(sql, "runs", "claim_runs", ["q"], [100], ["t"], new_id(), None, False) <= 300

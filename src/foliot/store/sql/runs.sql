@@ -66,8 +66,11 @@ where id = any (array(
     cross join lateral (
         select id from foliot.runs
         where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
-            and (task <> all (array(select task from closed)) or is_probe)
-            and (expires_at is null or started_at is not null or expires_at > coalesce($5::timestamptz, clock_timestamp()))
+            and case when task = any (array(select task from closed)) then is_probe else true end
+            and case
+                when expires_at is null or started_at is not null then true
+                else expires_at > coalesce($5::timestamptz, clock_timestamp())
+            end
         order by rank
         limit greatest(0, wanted.slots)
         for update skip locked
