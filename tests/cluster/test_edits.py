@@ -64,8 +64,9 @@ async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, s
         now = await sql.fetchval("select clock_timestamp()")
         await until(lambda: fired_past(sql, now), seconds=30)
         found = await assert_sound(sql)
-    # A change or a resumption that meets another one may be told to look again; nothing else may go wrong.
-    assert all(status in (200, 201, 409) for _, status in answers), answers
+    # A change or a resumption that meets another one may be told to look again, and a short pause may be over before it was read; nothing
+    # else may go wrong.
+    assert all(status in (200, 201, 409) for what, status in answers if (what, status) != ("pause until", 422)), answers
     assert sum(count for (_, status), count in answers.items() if status == 409) <= answers.total() // 20
     assert sum(len(story.versions) for story in found) > 5 * JOBS
     assert {note.reason for story in found for note in story.notes} <= {"superseded", "paused"}
