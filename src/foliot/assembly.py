@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -13,11 +14,14 @@ from typing import TYPE_CHECKING
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.embedded import find_url
-from foliot.errors import ConfigurationError
+from foliot.errors import ConfigurationError, Conflict
 from foliot.events import EventBus, ProcessStarted, ProcessStopped
+from foliot.model.access import Role, new_token_text
+from foliot.model.ids import new_id
 from foliot.observability.logs import EventLog
 from foliot.observability.tallies import counting
 from foliot.sdk.app import App
+from foliot.store.access import AuditEntry, NewToken
 from foliot.store.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -86,11 +90,12 @@ async def run_migrate(config: Config) -> int:
         return await store.migrate()
 
 
-async def run_server(config: Config, stop: Stop, *, listening: socket.socket) -> None:
-    """The API, on a socket that is bound already."""
+async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is_open: bool) -> None:
+    """The API, on a socket that is bound already; with `is_open`, for whoever reaches the loopback interface."""
     import uvicorn  # here, because only this part needs it and it is slow to load
 
     from foliot.api.app import build_app
+    from foliot.api.audit_log import AuditLog
     from foliot.api.submitter import Submitter
 
     class Server(uvicorn.Server):
@@ -101,21 +106,60 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket) ->
             yield
 
     around = surroundings(config, "server")
+    address, port = listening.getsockname()[:2]
+    if is_open and not ipaddress.ip_address(address).is_loopback:
+        raise ConfigurationError("without tokens, the API is for the loopback interface only")
     async with counted_store_for(around, "server") as store:
+        if not is_open:
+            await check_tokens(store)
         submitter = Submitter(store=store, clock=around.clock, events=around.events)
-        app = build_app(store=store, submitter=submitter, config=config, clock=around.clock, stopping=stop.asked)
-        server = Server(
-            uvicorn.Config(app, loop="none", http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048)
+        audit = AuditLog(store=store, clock=around.clock, events=around.events)
+        app = build_app(
+            store=store, submitter=submitter, audit=audit, config=config, clock=around.clock, is_open=is_open, stopping=stop.asked
         )
+        server = Server(
+            uvicorn.Config(
+                app, loop="none", http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048,
+                server_header=False, ssl_certfile=config.tls_certificate_file or None, ssl_keyfile=config.tls_key_file or None,
+            )
+        )  # fmt: skip
         await submitter.start()
+        await audit.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]), name="serve")
-        address, port = listening.getsockname()[:2]
-        around.events.emit(ProcessStarted("server", f"http://{address}:{port}"))
+        scheme = "https" if config.tls_certificate_file else "http"
+        around.events.emit(ProcessStarted("server", f"{scheme}://{address}:{port}"))
         await _until(stop.asked, serving)
         server.should_exit = True
         await serving
         await submitter.stop()
+        await audit.stop()
     around.events.emit(ProcessStopped("server"))
+
+
+async def check_tokens(store: Store) -> None:
+    """Raises `ConfigurationError` while nobody could use an API that asks for tokens."""
+    if not await store.access.has_tokens():
+        raise ConfigurationError(
+            "there is no token, so nobody could use this API; make the first one, in the database itself: "
+            "foliot token create NAME --role admin --everywhere --database"
+        )
+
+
+async def run_create_token(config: Config, *, name: str, role: Role, namespace: str, lives_seconds: float | None) -> str:
+    """The text of a token that is made in the database itself, by whoever may write there."""
+    text, token_id, digest = new_token_text()
+    async with store_for(surroundings(config, "token"), "token") as store:
+        await store.check_schema()
+        made = await store.access.insert_token(NewToken(token_id, digest, name, role, namespace, "database", lives_seconds))
+        if made is None:
+            raise Conflict(f"name: there is a token named {name!r} already; revoke it first, or choose another name")
+        await store.access.insert_audit([
+            AuditEntry(
+                id=new_id(), actor="database", token_id=None, role=None, namespace=namespace, address=None, request_id=str(new_id()),
+                method="", path="", action="create_token", target=token_id, status=201, code=None,
+            )
+        ])  # fmt: skip
+    return text
 
 
 async def run_scheduler(config: Config, stop: Stop) -> None:

@@ -27,6 +27,7 @@ OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"})
 LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
 HOST = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::[0-9]{0,5})?")
 
+NamespaceName = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9_-]*$(?!\n)")]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 
 
@@ -59,6 +60,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     idempotency_hours: Annotated[
         float, Meta(gt=0, le=87_600, description="How long a repeated Idempotency-Key gets the answer that it got before.")
     ] = 24
+    namespace: Annotated[
+        NamespaceName, Meta(description="Namespace whose queues a worker serves, and to which the clients talk by default.")
+    ] = "default"
+    tls_certificate_file: Annotated[str, Meta(description="PEM file of the API's certificate and its chain. Empty: plain HTTP.")] = ""
+    tls_key_file: Annotated[str, Meta(description="PEM file of its private key.")] = ""
+    plain_http_allowed: Annotated[
+        bool, Meta(description="Whether the API may speak plain HTTP on a public address, because something in front of it does TLS.")
+    ] = False
+    requests_per_second: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="Requests of one token that one process answers in a second; more get 429. 0: all.")
+    ] = 5_000
+    audit_retention_days: Annotated[int, Meta(ge=1, le=36_500, description="Days that the record of who did what is kept.")] = 90
     log_followers_max: Annotated[
         int, Meta(ge=0, le=100_000, description="Logs that are followed at once through one process; more are refused with 429.")
     ] = 200
@@ -130,6 +143,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if (url := getattr(self, name)) and not _is_postgres_url(url):
                 # Not quoted: it may hold a password.
                 raise ValueError(f"{name} must look like postgresql://user@host:5432/name; in a password write %40 for @ and %2F for /")
+        if bool(self.tls_certificate_file) != bool(self.tls_key_file):
+            raise ValueError("tls_certificate_file and tls_key_file belong together: set both, or none")
         if self.worker_ttl_seconds < 3 * self.worker_beat_seconds:
             raise ValueError(
                 f"worker_ttl_seconds ({self.worker_ttl_seconds:g}) must be at least three times "

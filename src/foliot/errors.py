@@ -54,6 +54,36 @@ class NotFound(FoliotError):
     code = "not_found"
 
 
+class Unauthenticated(FoliotError):
+    """Nobody knows who asks: there is no token, or it is wrong, expired or revoked."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(FoliotError):
+    """It is known who asks, and they may not."""
+
+    code = "forbidden"
+
+
+class ForeignHost(Forbidden):
+    """The request was sent to a name that is not that of this machine's loopback interface."""
+
+    code = "foreign_host"
+
+
+class ForeignOrigin(Forbidden):
+    """A web page of another origin sent it."""
+
+    code = "foreign_origin"
+
+
+class NotJson(FoliotError):
+    """The request's body says that it is something else than JSON."""
+
+    code = "not_json"
+
+
 class Conflict(FoliotError):
     """What was asked for clashes with what is there: a name that is taken, a change that came too late."""
 
@@ -74,6 +104,12 @@ class QueueFull(Busy):
     """The queue is as deep as it may be."""
 
     code = "queue_full"
+
+
+class TooManyRequests(Busy):
+    """This caller asks more often than anybody may, or has been wrong too often."""
+
+    code = "too_many_requests"
 
 
 class TooManyFollowers(Busy):

@@ -7,6 +7,7 @@ it is gone, however it went. The API's socket belongs to this process, so that a
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from foliot.assembly import Stop, Surroundings, run_migrate, surroundings
+from foliot.assembly import Stop, Surroundings, check_tokens, run_migrate, store_for, surroundings
 from foliot.config import PREFIX, Config
 from foliot.embedded import EmbeddedPostgres
 from foliot.events import ChildDied, ChildStarted, ProcessStarted, ProcessStopped, ProcessStopping
@@ -115,23 +116,28 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
             await keeper.start()
             stack.push_async_callback(keeper.stop)
         await run_migrate(config)
+        address, port = listening.getsockname()[:2]
+        is_open = ipaddress.ip_address(address).is_loopback
+        if not is_open:
+            async with store_for(around, "up") as store:
+                await check_tokens(store)
         listening.listen(2048)
-        children = children_of(config, around, listening, app)
+        children = children_of(config, around, listening, app, is_open=is_open)
         stack.push_async_callback(_end, children, stop, config.grace_seconds)
         for child in children:
             await child.start()
-        address, port = listening.getsockname()[:2]
         await _answers(address, port, stop)
-        around.events.emit(ProcessStarted("up", f"http://{address}:{port}"))
+        around.events.emit(ProcessStarted("up", f"{'https' if config.tls_certificate_file else 'http'}://{address}:{port}"))
         await stop.asked.wait()
         around.events.emit(ProcessStopping("up"))
     around.events.emit(ProcessStopped("up"))
 
 
-def children_of(config: Config, around: Surroundings, listening: socket.socket, app: str | None) -> list[Child]:
+def children_of(config: Config, around: Surroundings, listening: socket.socket, app: str | None, *, is_open: bool) -> list[Child]:
     environment = environment_for(config)
     descriptor = listening.fileno()
-    api = Child("server", ["server", "--listen-fd", str(descriptor)], around=around, environment=environment, fds=(descriptor,))
+    serve = ["server", "--listen-fd", str(descriptor), *(["--open"] if is_open else [])]
+    api = Child("server", serve, around=around, environment=environment, fds=(descriptor,))
     scheduler = Child("scheduler", ["scheduler"], around=around, environment=environment)
     work = ["worker", app] if app else ["worker"]
     workers = [Child(f"worker-{number}", work, around=around, environment=environment) for number in range(1, config.workers + 1)]

@@ -23,7 +23,7 @@ async def app(store: Store, config: Config, clock: Clock, events: EventBus) -> A
     await store.workers.announce_tasks(TASKS)
     submitter = Submitter(store=store, clock=clock, events=events)
     await submitter.start()
-    yield build_app(store=store, submitter=submitter, config=config, clock=clock)
+    yield build_app(store=store, submitter=submitter, config=config, clock=clock, audit=None, is_open=True)
     await submitter.stop()
 
 

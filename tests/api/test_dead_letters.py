@@ -13,6 +13,7 @@ import pytest
 
 from foliot.api.routes import dead_letters
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store, open_store
@@ -135,7 +136,7 @@ async def test_a_replay_whose_answer_got_lost_is_made_once_and_told(database_url
         open_store(url, config=QUICK, clock=store.database.clock, events=store.events, part="test") as lossy,
     ):
         proxy.swallow_answer_to("set rerun_as")
-        made = await lossy.dead_letters.rerun_runs({dead: new})
+        made = await lossy.dead_letters.rerun_runs(Namespace(), {dead: new})
     assert proxy.swallowed.is_set()
     assert [(rerun.old_id, rerun.new_id) for rerun in made] == [(dead, new)]
     assert await sql.fetchval("select array_agg(id) from foliot.runs") == [new]

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from starlette.datastructures import Headers
 
-from foliot.api.guard import refuse
+from foliot.api.guard import refuse_foreign, refuse_other_bodies
+from foliot.errors import ForeignOrigin
 
 JOB = {"task": "send_invoice"}
 OURS = ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST:8000"]
@@ -25,8 +26,9 @@ FOREIGN = [
 
 
 def refusal(method: str = "GET", **headers: str) -> str | None:
-    found = refuse(method, Headers({name.replace("_", "-"): value for name, value in headers.items()}))
-    return found and found[1]
+    given = Headers({name.replace("_", "-"): value for name, value in headers.items()})
+    found = refuse_foreign(method, given) or refuse_other_bodies(method, given)
+    return None if found is None else found.code
 
 
 @pytest.mark.parametrize("host", OURS)
@@ -65,9 +67,8 @@ def test_our_own_pages_are_let_in(method: str, host: str) -> None:
 )
 def test_pages_of_other_origins_are_not(method: str, origin: str) -> None:
     headers = {"host": "localhost:8000", "origin": origin, "content-type": "application/json"}
-    found = refuse(method, Headers(raw=[(name.encode(), value.encode()) for name, value in headers.items()]))
-    assert found is not None
-    assert found[:2] == (403, "foreign_origin")
+    found = refuse_foreign(method, Headers(raw=[(name.encode(), value.encode()) for name, value in headers.items()]))
+    assert isinstance(found, ForeignOrigin)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "Application/JSON"])

@@ -56,7 +56,7 @@ async def test_a_database_that_is_silent_does_not_keep_the_answer_waiting(
 ) -> None:
     async with proxy_to(database_url) as (proxy, url), open_store(url, config=config, clock=clock, events=events, part="test") as store:
         submitter = Submitter(store=store, clock=clock, events=events)
-        app = build_app(store=store, submitter=submitter, config=config, clock=clock)
+        app = build_app(store=store, submitter=submitter, config=config, clock=clock, audit=None, is_open=True)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             proxy.is_silent = True
             async with asyncio.timeout(PATIENCE + 2):

@@ -803,7 +803,7 @@ async def behind_a_proxy(database_url: str) -> AsyncIterator[tuple[httpx.AsyncCl
     async with proxy_to(database_url) as (proxy, url), open_store(url, part="test", **around) as store:
         await store.workers.announce_tasks({"send_invoice": "mail"})
         submitter = Submitter(store=store, clock=around["clock"], events=around["events"])
-        app = build_app(store=store, submitter=submitter, config=around["config"], clock=around["clock"])
+        app = build_app(store=store, submitter=submitter, config=around["config"], clock=around["clock"], audit=None, is_open=True)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:8000") as client:
             yield client, store, proxy
 

@@ -9,6 +9,7 @@ import pytest
 
 from foliot.clock import Clock
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome
 from foliot.model.run import Cancel, Claim
 from foliot.model.states import RunState
@@ -194,7 +195,7 @@ async def test_a_workflow_is_open_until_its_last_step_has_ended(
     await node.pass_time(10)
     (claim,) = await store.runs.claim_runs(WORKER, {"default": 1}, ["t"])
     steps = plan([Step(key="first", task="t", queue="default"), Step(key="second", task="t", queue="default", after=("first",))])
-    assert await store.workflows.expand_workflow(claim.run_id, claim.token, WORKER, steps, "continue") == {"default"}
+    assert await store.workflows.expand_workflow(claim.run_id, claim.token, WORKER, steps, "continue", Namespace()) == {"default"}
     await node.pass_time(10)
     assert await end_runs(store) == 1
     await node.pass_time(10)

@@ -31,7 +31,7 @@ class Quiet(uvicorn.Server):
 async def server_url(store: Store, config: Config, clock: Clock, events: EventBus) -> AsyncIterator[str]:
     submitter = Submitter(store=store, clock=clock, events=events)
     await submitter.start()
-    application = build_app(store=store, submitter=submitter, config=config, clock=clock)
+    application = build_app(store=store, submitter=submitter, config=config, clock=clock, audit=None, is_open=True)
     server = Quiet(uvicorn.Config(application, loop="none", ws="none", lifespan="off", log_config=None))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import LIVE, TERMINAL, TRANSITIONS, RunState
@@ -103,7 +104,7 @@ async def cancel(store: Store, run_id: UUID) -> None:
 
 async def expand(store: Store, run_id: UUID) -> None:
     steps = plan([Step(key="only", task="t", queue="other")])
-    await store.workflows.expand_workflow(run_id, TOKEN, WORKER, steps, "continue")
+    await store.workflows.expand_workflow(run_id, TOKEN, WORKER, steps, "continue", Namespace())
 
 
 async def end_last_child(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Ending, Outcome
 from foliot.model.run import NO_OPTIONS, Claim, NewRun
 from foliot.model.states import RunState
@@ -174,8 +175,8 @@ class Claimers:
             before = await self._store.workflows.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
             payload = provided(before.get(claim.run_id, Before()), context, NO_OPTIONS, payload)
         known = {
-            "map": map_items(self._store, lambda: worker_id, aging_seconds=300),
-            "workflow": workflow(self._store, lambda: worker_id),
+            "map": map_items(self._store, Namespace(), lambda: worker_id, aging_seconds=300),
+            "workflow": workflow(self._store, Namespace(), lambda: worker_id),
         }
         if claim.task not in known:
             return [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]

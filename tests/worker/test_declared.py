@@ -11,6 +11,7 @@ import foliot
 from foliot.errors import Invalid
 from foliot.events import Event, JobDeclared, JobNotDeclared
 from foliot.model.job import RecurringJob
+from foliot.model.namespace import Namespace
 from foliot.store.store import Store
 from foliot.worker.declared import declare_jobs
 from tests.support.jobs import make_job
@@ -46,34 +47,36 @@ async def test_a_worker_that_starts_makes_the_job_once(store: Store, seen: list[
 
 async def test_many_workers_that_start_at_once_make_one_job_and_change_it_once(store: Store, sql: Any) -> None:
     for cron in ("0 3 * * *", "0 4 * * *"):
-        await asyncio.gather(*(declare_jobs(app_with(cron=cron), store=store, events=store.events) for _ in range(8)))
+        await asyncio.gather(
+            *(declare_jobs(app_with(cron=cron), store=store, events=store.events, namespace=Namespace()) for _ in range(8))
+        )
     assert await sql.fetchval("select count(*) from foliot.jobs") == 1
     job = await job_of(store)
     assert (job.schedule.cron, job.version) == ("0 4 * * *", 2)
 
 
 async def test_the_code_says_when_and_where_and_the_rest_stays_as_it_is(store: Store, sql: Any) -> None:
-    await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events)
+    await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events, namespace=Namespace())
     before = await job_of(store)
     await sql.execute("""update foliot.jobs set priority = 7, payload = '{"days": 2}', options = '{"retries": 9}'""")
     await store.jobs.pause_job(before.id, "holidays", None)
-    await declare_jobs(app_with(every="2h", queue="slow"), store=store, events=store.events)
+    await declare_jobs(app_with(every="2h", queue="slow"), store=store, events=store.events, namespace=Namespace())
     job = await job_of(store)
     assert (job.id, job.schedule.cron, job.schedule.every, job.queue) == (before.id, None, "2h", "slow")
     assert (job.priority, job.options, job.paused_reason, job.fire_at) == (7, {"retries": 9}, "holidays", None)
 
 
 async def test_a_schedule_taken_out_of_the_code_leaves_its_job_alone(store: Store) -> None:
-    await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events)
+    await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events, namespace=Namespace())
     before = await job_of(store)
-    await declare_jobs(app_with(), store=store, events=store.events)
+    await declare_jobs(app_with(), store=store, events=store.events, namespace=Namespace())
     assert await job_of(store) == before
 
 
 async def test_a_job_of_the_same_name_for_another_task_is_not_touched(store: Store, seen: list[Event]) -> None:
     await make_job(store, name="nightly", task="other", cron="0 5 * * *")
     before = await job_of(store)
-    await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events)
+    await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events, namespace=Namespace())
     assert await job_of(store) == before
     assert [event.why for event in seen if isinstance(event, JobNotDeclared)] == ["there is a job of that name, for the task 'other'"]
 

@@ -11,6 +11,7 @@ import pytest
 import foliot
 from foliot.events import Event, EventBus, StaleWritesRefused, WorkerExpired
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.states import RunState
 from foliot.scheduler.promoter import Promoter
 from foliot.scheduler.reaper import Reaper
@@ -357,7 +358,7 @@ async def test_a_plain_function_that_goes_on_after_its_attempt_keeps_its_slot(st
 
 
 async def left_running(store: Store, number: int) -> bool:
-    (worker,) = await store.workers.list_workers()
+    (worker,) = await store.workers.list_workers(Namespace())
     return worker.left_running == number
 
 

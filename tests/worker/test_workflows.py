@@ -11,6 +11,7 @@ import pytest
 import foliot
 from foliot.events import Event, StuckFound
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.run import NewRun
 from foliot.model.states import TERMINAL, RunState
 from foliot.model.workflow import Workflow, check, plan
@@ -25,7 +26,7 @@ from tests.support.workers import worker_node
 async def start(store: Store, steps: list[dict[str, Any]], **fields: Any) -> UUID:
     definition = {"steps": steps, **fields}
     workflow = msgspec.convert(definition, Workflow)
-    planned = plan(await with_queues(check(workflow), store))
+    planned = plan(await with_queues(check(workflow), store, Namespace()))
     run = NewRun(new_id(), "workflow", "default", payload=msgspec.json.encode(definition).decode())
     await store.workflows.insert_workflow(run, planned, workflow.on_failure)
     store.hints.send(["default"])

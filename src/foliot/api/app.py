@@ -8,9 +8,11 @@ from fastapi import FastAPI
 
 from foliot import __version__
 from foliot.api import problems
+from foliot.api.audit_log import AuditLog
 from foliot.api.back_pressure import BackPressure
-from foliot.api.guard import LocalGuard
+from foliot.api.doorkeeper import Doorkeeper
 from foliot.api.known_tasks import KnownTasks
+from foliot.api.routes.audit import audit_router
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.dead_letters import DeadLetterRoutes
 from foliot.api.routes.explain import ExplainRoutes
@@ -25,6 +27,7 @@ from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
 from foliot.api.routes.run_lists import RunListRoutes
 from foliot.api.routes.runs import RunRoutes
+from foliot.api.routes.tokens import tokens_router
 from foliot.api.routes.workers import workers_router
 from foliot.api.routes.workflows import WorkflowRoutes
 from foliot.api.submitter import Submitter
@@ -34,11 +37,20 @@ from foliot.config import Config
 from foliot.store.store import Store
 
 
-def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Clock, stopping: asyncio.Event | None = None) -> FastAPI:
-    """`stopping` ends what would go on for as long as its client likes."""
+def build_app(
+    *,
+    store: Store,
+    submitter: Submitter,
+    audit: AuditLog | None,
+    config: Config,
+    clock: Clock,
+    is_open: bool,
+    stopping: asyncio.Event | None = None,
+) -> FastAPI:
+    """`is_open`: local open mode, where no token is needed. `stopping` ends what would go on for as long as its client likes."""
     app = FastAPI(title="Foliot", version=__version__, description="Jobs that run when they should, and say why when they do not.")
     problems.install(app)
-    app.add_middleware(LocalGuard)
+    app.add_middleware(Doorkeeper, store=store, audit=audit, config=config, clock=clock, is_open=is_open)
     known_tasks = KnownTasks(store=store, clock=clock)
     back_pressure = BackPressure(store=store, clock=clock)
     app.include_router(health_router(store=store))
@@ -60,5 +72,7 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(ExplainRoutes(store=store).router)
     app.include_router(metrics_router(store=store, clock=clock))
     app.include_router(LabRoutes(store=store, jobs=jobs, body_max_bytes=config.body_max_bytes).router)
+    app.include_router(tokens_router(store=store, body_max_bytes=config.body_max_bytes))
+    app.include_router(audit_router(store=store))
     app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))
     return app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foliot.clock import Clock
 from foliot.errors import QueueFull
+from foliot.model.namespace import Namespace
 from foliot.store.store import Store
 
 FRESH_SECONDS = 1.0
@@ -16,9 +17,9 @@ class BackPressure:
         self._full: frozenset[str] = frozenset()
         self._read_at = float("-inf")
 
-    async def check(self, queue: str) -> None:
+    async def check(self, namespace: Namespace, queue: str) -> None:
         """Raises `QueueFull`. What is known is up to a second old, so that submitting costs nothing."""
         if self._clock.monotonic() - self._read_at > FRESH_SECONDS:
             self._full, self._read_at = await self._store.gates.full_queues(), self._clock.monotonic()
-        if queue in self._full:
+        if namespace.qualified(queue) in self._full:
             raise QueueFull(f"the queue {queue!r} is as deep as it may be; try again later", retry_after=1)

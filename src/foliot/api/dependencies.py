@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from foliot.api.owned import find_job, find_run
 from foliot.api.routes.recurring import job_id_of
 from foliot.errors import Invalid
 from foliot.model.job import RecurringJob
+from foliot.model.namespace import Namespace
 from foliot.store.store import Store
 
 
@@ -18,16 +20,16 @@ class Dependencies:
     run_ids: list[UUID] = field(default_factory=list)
 
 
-async def find_dependencies(store: Store, references: Sequence[str]) -> Dependencies:
+async def find_dependencies(store: Store, namespace: Namespace, references: Sequence[str]) -> Dependencies:
     """Raises `Invalid` for what there is not, and for recurring jobs beside single ones."""
     found = Dependencies()
     for index, reference in enumerate(references):
         place = f"dependencies[{index}]"
         job_id = job_id_of(reference)
-        job = await store.jobs.get_job(job_id, reference)
+        job = await find_job(store, namespace, job_id, reference)
         if job is not None:
             found.jobs.append(job)
-        elif job_id is not None and await store.runs.get_run(job_id) is not None:
+        elif job_id is not None and await find_run(store, namespace, job_id) is not None:
             found.run_ids.append(job_id)
         else:
             raise Invalid(f"{place}: there is no job {reference!r}", field=place)

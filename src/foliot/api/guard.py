@@ -10,9 +10,8 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from foliot.api.problems import problem
+from foliot.errors import FoliotError, ForeignHost, ForeignOrigin, NotJson
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 # What a browser says of where a request came from: our own page, or the user.
@@ -20,31 +19,22 @@ OUR_SITES = frozenset({"same-origin", "none"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class LocalGuard:
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            refusal = refuse(scope["method"], Headers(scope=scope))
-            if refusal is not None:
-                status, code, detail = refusal
-                await problem(status, code, detail)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-
-def refuse(method: str, headers: Headers) -> tuple[int, str, str] | None:
-    """Why this request is not let in; None when it is."""
+def refuse_foreign(method: str, headers: Headers) -> FoliotError | None:
+    """Why this request is not let in where nobody has to say who they are; None when it is."""
     host = headers.get("host", "")
     if _hostname(f"//{host}") not in LOOPBACK_NAMES:
-        return 403, "foreign_host", f"this Foliot serves 127.0.0.1 and localhost only, not {host!r}"
+        return ForeignHost(f"this Foliot serves 127.0.0.1 and localhost only, not {host!r}")
     origin = headers.get("origin")
     is_foreign = origin is not None and origin not in (f"http://{host}", f"https://{host}")
     if is_foreign or (method not in SAFE_METHODS and headers.get("sec-fetch-site", "none") not in OUR_SITES):
-        return 403, "foreign_origin", "pages of other origins may not use this API"
+        return ForeignOrigin("pages of other origins may not use this API")
+    return None
+
+
+def refuse_other_bodies(method: str, headers: Headers) -> FoliotError | None:
+    """Why this body is not read, whoever sent it; None when it is."""
     if method not in SAFE_METHODS and _has_body(headers) and not _is_json(headers):
-        return 415, "not_json", "send the body as Content-Type: application/json"
+        return NotJson("send the body as Content-Type: application/json")
     return None
 
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from foliot.api.bodies import BODY
 from foliot.errors import Invalid, Malformed
 from foliot.model.dedup import check_idempotency_key, fingerprint_of
+from foliot.model.namespace import Namespace
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
@@ -37,10 +38,16 @@ class KeyedRequests:
         self._submissions = store.submissions
 
     async def answer(
-        self, key: str, path: str, body: bytes, prepare: Callable[[], Awaitable[Work]], on_done: Callable[[msgspec.Struct], None]
+        self,
+        namespace: Namespace,
+        key: str,
+        path: str,
+        body: bytes,
+        prepare: Callable[[], Awaitable[Work]],
+        on_done: Callable[[msgspec.Struct], None],
     ) -> Response:
         """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no answer yet."""
-        fingerprint = fingerprint_of(path, body)
+        key, fingerprint = namespace.qualified_key(key), fingerprint_of(path, body)
         kept = await self._submissions.find_answer(key, fingerprint)
         if kept is None:
             work = await prepare()

@@ -12,23 +12,41 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.errors import Busy, Conflict, FoliotError, Invalid, Malformed, NotFound, StoreUnavailable, TooLarge
+from foliot.errors import (
+    Busy,
+    Conflict,
+    FoliotError,
+    Forbidden,
+    Invalid,
+    Malformed,
+    NotFound,
+    NotJson,
+    StoreUnavailable,
+    TooLarge,
+    Unauthenticated,
+)
 
 STATUS: dict[type[FoliotError], int] = {
     TooLarge: 413,
     Malformed: 400,
     Invalid: 422,
     NotFound: 404,
+    Unauthenticated: 401,
+    Forbidden: 403,
+    NotJson: 415,
     Conflict: 409,
     Busy: 429,
     StoreUnavailable: 503,
 }
+REQUEST_ID = "foliot.request_id"
 RETRY_AFTER_SECONDS = "2"
 # The codes of errors that the web framework raises by itself.
 FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
-def problem(status: int, code: str, detail: str, *, field: str = "", headers: dict[str, str] | None = None) -> Response:
+def problem(
+    status: int, code: str, detail: str, *, field: str = "", headers: dict[str, str] | None = None, request: Request | None = None
+) -> Response:
     document: dict[str, Any] = {
         "type": f"urn:foliot:problem:{code}",
         "title": HTTPStatus(status).phrase,
@@ -38,35 +56,39 @@ def problem(status: int, code: str, detail: str, *, field: str = "", headers: di
     }
     if field:
         document["field"] = field
+    if request is not None and REQUEST_ID in request.scope:
+        document["request_id"] = request.scope[REQUEST_ID]
     return Response(msgspec.json.encode(document), status, headers, media_type="application/problem+json")
 
 
-def problem_of(error: FoliotError) -> Response:
+def problem_of(error: FoliotError, request: Request | None = None) -> Response:
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     field = error.field if isinstance(error, Invalid) else ""
     headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == 503 else None
     if isinstance(error, Busy):
         headers = {"Retry-After": str(error.retry_after)}
+    if isinstance(error, Unauthenticated):
+        headers = {"WWW-Authenticate": 'Bearer realm="foliot"'}
     # What PostgreSQL said is for the log, not for the caller.
     detail = "the database does not answer; try again" if status == 503 else error.detail
-    return problem(status, error.code, detail, field=field, headers=headers)
+    return problem(status, error.code, detail, field=field, headers=headers, request=request)
 
 
 def install(app: FastAPI) -> None:
-    async def on_error(_: Request, error: Exception) -> Response:
+    async def on_error(request: Request, error: Exception) -> Response:
         if isinstance(error, FoliotError):
-            return problem_of(error)
-        return problem(500, "internal", "something went wrong here; the log says what")
+            return problem_of(error, request)
+        return problem(500, "internal", "something went wrong here; the log says what", request=request)
 
-    async def on_http_exception(_: Request, error: Exception) -> Response:
+    async def on_http_exception(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else None
-        return problem(status, FRAMEWORK_CODES.get(status, "error"), HTTPStatus(status).phrase, headers=headers)
+        return problem(status, FRAMEWORK_CODES.get(status, "error"), HTTPStatus(status).phrase, headers=headers, request=request)
 
-    async def on_bad_parameter(_: Request, error: Exception) -> Response:
+    async def on_bad_parameter(request: Request, error: Exception) -> Response:
         first = error.errors()[0] if isinstance(error, RequestValidationError) else {"loc": ("",), "msg": ""}
         field = str(first["loc"][-1])
-        return problem_of(Invalid(f"{field}: {first['msg']}", field=field))
+        return problem_of(Invalid(f"{field}: {first['msg']}", field=field), request)
 
     app.add_exception_handler(FoliotError, on_error)
     app.add_exception_handler(RequestValidationError, on_bad_parameter)

@@ -16,6 +16,7 @@ from foliot.model.calendar import NamedCalendar
 from foliot.model.dedup import Unique
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
+from foliot.model.namespace import Namespace, bare, bare_key
 from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
@@ -79,9 +80,19 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
         return self.schedule is not None and not _is_time(self.schedule)
 
     def new_job(
-        self, job_id: UUID, *, queue: str, now: datetime, calendar: NamedCalendar | None, after: tuple[str, ...] | None = None
+        self,
+        job_id: UUID,
+        *,
+        namespace: Namespace,
+        queue: str,
+        now: datetime,
+        calendar: NamedCalendar | None,
+        after: tuple[str, ...] | None = None,
     ) -> RecurringJob:
-        """The recurring job; `after` names the jobs that it depends on. Raises `Invalid` for a schedule that never fires."""
+        """The recurring job, with its names as they are stored; `after` names the jobs that it depends on.
+
+        Raises `Invalid` for a schedule that never fires.
+        """
         if self.delay_seconds is not None or self.schedule_time is not None:
             field = "delay_seconds" if self.delay_seconds is not None else "schedule_time"
             raise Invalid(f"{field}: a recurring job has none; use start_at", field=field)
@@ -93,13 +104,13 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             check_name(self.name)
         job = RecurringJob(
             id=job_id,
-            name=self.name or f"{self.task_name()[:187]}-{job_id.hex[-12:]}",
-            task=self.task_name(),
-            queue=self.queue or queue,
+            name=namespace.qualified(self.name or f"{self.task_name()[:187]}-{job_id.hex[-12:]}"),
+            task=namespace.qualified(self.task_name()),
+            queue=namespace.qualified(self.queue or queue),
             priority=self.priority,
-            schedule=self._schedule(after),
+            schedule=self._schedule(namespace, after),
             payload=self.payload_tree(),
-            options=msgspec.to_builtins(self.run_options()) or None,
+            options=msgspec.to_builtins(self.run_options(namespace)) or None,
             version=1,
             runs_left=self.max_runs,
             next_at=None,
@@ -126,13 +137,15 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             return "times"
         return "calendar" if self.calendar is not None else "start_at"
 
-    def _schedule(self, after: tuple[str, ...] | None) -> Schedule:
+    def _schedule(self, namespace: Namespace, after: tuple[str, ...] | None) -> Schedule:
         given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         given_fields = {name: getattr(self, name) for name in SCHEDULE_FIELDS if getattr(self, name) not in (None, UNSET)}
         if self.schedule is not None:
             given_fields["cron"] = self.schedule
+        if self.calendar is not None:
+            given_fields["calendar"] = namespace.qualified(self.calendar)
         if self.catchup_window is not UNSET:
             given_fields["catchup_window_seconds"] = self.catchup_window_seconds
         if after and given_fields.get("overlap", "skip") not in ("skip", "allow_all"):
@@ -146,8 +159,8 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise Invalid("catchup_window: must be a year (365d) at most", field="catchup_window")
         return window
 
-    def new_run(self, run_id: UUID, *, queue: str) -> NewRun:
-        """The run this job is. Raises `Invalid` for fields that contradict each other."""
+    def new_run(self, run_id: UUID, *, namespace: Namespace, queue: str) -> NewRun:
+        """The run this job is, with its names as they are stored. Raises `Invalid` for fields that contradict each other."""
         given = [name for name in ("delay_seconds", "schedule_time", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
@@ -162,16 +175,16 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise Invalid(f"expires_at: must be after the job is due and before the year {LATEST.year}", field="expires_at")
         return NewRun(
             id=run_id,
-            task=self.task_name(),
-            queue=self.queue or queue,
+            task=namespace.qualified(self.task_name()),
+            queue=namespace.qualified(self.queue or queue),
             name=self.name,
             priority=self.priority,
             # The past is now, however far back; the first day of the first year has no instant in UTC east of Greenwich.
             due_at=due_at and max(due_at, EARLIEST),
             delay_seconds=self.delay_seconds,
             payload=self.payload_text(),
-            options=self.options_text(),
-            unique_key=self.unique.key if self.unique else None,
+            options=self.options_text(namespace),
+            unique_key=namespace.qualified_key(self.unique.key) if self.unique else None,
             on_conflict=self.unique.on_conflict if self.unique else "return_existing",
             expires_at=self.expires_at,
         )
@@ -273,14 +286,14 @@ class RecurringShown(msgspec.Struct, frozen=True):
 def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
     return RecurringShown(
         id=job.id,
-        name=job.name,
+        name=bare(job.name),
         status="paused" if job.paused_at else "active" if job.fire_at or _awaits_others(job) else "ended",
-        task=job.task,
-        queue=job.queue,
+        task=bare(job.task),
+        queue=bare(job.queue),
         priority=job.priority,
-        schedule=msgspec.to_builtins(job.schedule),
+        schedule=schedule_shown(job.schedule),
         payload=job.payload or {},
-        options=without_metadata(job.options),
+        options=options_shown(job.options),
         metadata=metadata_of(job.options),
         version=job.version,
         runs_left=job.runs_left,
@@ -317,8 +330,8 @@ def created(run: NewRun, stored: StoredRun) -> JobCreated:
         name=run.name,
         status=status_of(stored.state, 0),
         state=stored.state,
-        task=run.task,
-        queue=run.queue,
+        task=bare(run.task),
+        queue=bare(run.queue),
         priority=run.priority,
         scheduled_at=stored.due_at,
         created_at=stored.created_at,
@@ -332,8 +345,8 @@ def submitted(run: SubmittedRun) -> JobCreated:
         name=run.name,
         status=status_of(run.state, run.attempt),
         state=run.state,
-        task=run.task,
-        queue=run.queue,
+        task=bare(run.task),
+        queue=bare(run.queue),
         priority=run.priority,
         scheduled_at=run.due_at,
         created_at=run.created_at,
@@ -344,12 +357,12 @@ def submitted(run: SubmittedRun) -> JobCreated:
 def shown(run: RunView) -> JobShown:
     return JobShown(
         id=run.id,
-        name=run.name,
+        name=run_name(run.name, run.job_id),
         status=status_of(run.state, run.attempt) if run.total is None else "running",
         state=run.state,
         reason=run.reason,
-        task=run.task,
-        queue=run.queue,
+        task=bare(run.task),
+        queue=bare(run.queue),
         priority=run.priority,
         attempt=run.attempt,
         worker_id=run.worker_id,
@@ -358,7 +371,7 @@ def shown(run: RunView) -> JobShown:
         started_at=run.started_at,
         finished_at=run.finished_at,
         payload=run.payload,
-        options=without_metadata(run.options),
+        options=options_shown(run.options),
         metadata=metadata_of(run.options),
         result=run.result,
         error=run.error,
@@ -372,7 +385,7 @@ def shown(run: RunView) -> JobShown:
         upstream=run.upstream or [],
         progress=progress_of(run),
         cancel_requested=run.cancel,
-        unique_key=run.unique_key,
+        unique_key=None if run.unique_key is None else bare_key(run.unique_key),
         expires_at=run.expires_at,
         held_by=run.held_by,
     )
@@ -383,10 +396,30 @@ def metadata_of(options: Any) -> Any:
     return options.get("metadata", {}) if isinstance(options, dict) else {}
 
 
-def without_metadata(options: Any) -> Any:
-    if not isinstance(options, dict) or "metadata" not in options:
+def options_shown(options: Any) -> Any:
+    """Without metadata, and with keys as their users know them."""
+    if not isinstance(options, dict):
         return options
-    return {name: value for name, value in options.items() if name != "metadata"} or None
+    shown = {name: value for name, value in options.items() if name != "metadata"}
+    for name in shown.keys() & {"concurrency", "rate"}:
+        shown[name] = {**shown[name], "key": bare_key(shown[name]["key"])}
+    if "fairness_key" in shown:
+        shown["fairness_key"] = bare_key(shown["fairness_key"])
+    return shown or None
+
+
+def schedule_shown(schedule: Schedule) -> Any:
+    calendar, after = schedule.calendar, schedule.after
+    return msgspec.to_builtins(
+        msgspec.structs.replace(
+            schedule, calendar=calendar and bare(calendar), after=None if after is None else tuple(bare(name) for name in after)
+        )
+    )
+
+
+def run_name(name: str | None, job_id: UUID | None) -> str | None:
+    """A run of a recurring job has the job's name, as that is stored; any other has the name that it was given."""
+    return name if name is None or job_id is None else bare(name)
 
 
 def progress_of(run: RunView) -> Any:

@@ -7,6 +7,7 @@ import msgspec
 from foliot.api.back_pressure import BackPressure
 from foliot.api.known_tasks import KnownTasks
 from foliot.errors import Invalid
+from foliot.model.namespace import Namespace
 from foliot.model.workflow import Workflow, check
 
 WORKFLOW_TASK = "workflow"
@@ -18,22 +19,22 @@ class WorkflowDefinitions:
         self._known_tasks = known_tasks
         self._back_pressure = back_pressure
 
-    async def complete(self, workflow: Workflow, *, depth: int = 1) -> Workflow:
+    async def complete(self, namespace: Namespace, workflow: Workflow, *, depth: int = 1) -> Workflow:
         """With the arrows of teardown and the queues written out. Raises `Invalid` that names the step."""
         steps = []
         for index, step in enumerate(check(workflow)):
             try:
-                declared = await self._known_tasks.queue_of(step.task_name())
+                declared = await self._known_tasks.queue_of(namespace, step.task_name())
                 queue = step.queue or declared
                 if step.task_name() == WORKFLOW_TASK and step.map is None:
-                    step = msgspec.structs.replace(step, payload=await self.of_payload(step.payload, depth=depth + 1))
+                    step = msgspec.structs.replace(step, payload=await self.of_payload(namespace, step.payload, depth=depth + 1))
             except Invalid as error:
                 raise type(error)(f"steps[{index}].{error.detail}", field=f"steps[{index}].{error.field}") from None
-            await self._back_pressure.check(queue)
+            await self._back_pressure.check(namespace, queue)
             steps.append(msgspec.structs.replace(step, queue=queue))
         return msgspec.structs.replace(workflow, steps=tuple(steps))
 
-    async def of_payload(self, payload: object, *, depth: int = 1) -> dict[str, object]:
+    async def of_payload(self, namespace: Namespace, payload: object, *, depth: int = 1) -> dict[str, object]:
         """The payload of the task `workflow`, complete. Raises `Invalid`."""
         if depth > NESTING_MAX:
             raise Invalid(f"payload: workflows are nested more than {NESTING_MAX} deep", field="payload")
@@ -42,7 +43,7 @@ class WorkflowDefinitions:
         except msgspec.ValidationError as error:
             raise Invalid(f"payload: {error}", field="payload") from None
         try:
-            complete: dict[str, object] = msgspec.to_builtins(await self.complete(workflow, depth=depth))
+            complete: dict[str, object] = msgspec.to_builtins(await self.complete(namespace, workflow, depth=depth))
         except Invalid as error:
             raise type(error)(f"payload.{error.detail}", field=f"payload.{error.field}") from None
         return complete

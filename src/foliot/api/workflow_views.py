@@ -8,9 +8,10 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.api.schemas import status_of
+from foliot.api.schemas import run_name, status_of
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, NotFound
+from foliot.model.namespace import bare
 from foliot.model.run import RunView
 from foliot.model.states import LIVE, TERMINAL, RunState
 from foliot.model.workflow import Step, Workflow, check
@@ -103,7 +104,8 @@ def states_of(word: str) -> tuple[str, ...]:
 def listed(item: WorkflowItem) -> WorkflowListed:
     parent = item.parent
     return WorkflowListed(
-        id=parent.id, run_id=parent.run_id, name=item.name, status=status_word(item.state), state=item.state, reason=item.reason,
+        id=parent.id, run_id=parent.run_id, name=run_name(item.name, item.job_id), status=status_word(item.state),
+        state=item.state, reason=item.reason,
         on_failure=parent.on_failure, progress=progress_of(parent), created_at=parent.created_at, finished_at=parent.finished_at,
         error=item.error, job_id=item.job_id, tick_at=item.tick_at,
     )  # fmt: skip
@@ -140,7 +142,7 @@ def step_shown(step: Step, child: Child) -> StepShown:
         key=step.key,
         id=child.id,
         task=step.task_name(),
-        queue=child.queue,
+        queue=bare(child.queue),
         status="running" if child.children is not None and child.state not in TERMINAL else status_of(child.state, child.attempt),
         state=child.state,
         reason=child.reason,

@@ -22,6 +22,7 @@ from foliot.cli.tables import Cell, clean, table
 from foliot.clock import SystemClock
 from foliot.errors import FoliotError, NotFound
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.schedule import Schedule
 from foliot.sdk.client import Client
 
@@ -125,7 +126,7 @@ def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy) -> 
 
 
 def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, Any]) -> Changes:
-    made = job.request.new_job(new_id(), queue=existing["queue"], now=SystemClock().now(), calendar=None)
+    made = job.request.new_job(new_id(), namespace=Namespace(), queue=existing["queue"], now=SystemClock().now(), calendar=None)
     wanted = msgspec.json.decode(msgspec.json.encode(recurring(made)))
     if job.request.task == WORKFLOW_TASK == existing["task"]:
         wanted["payload"] = _with_queues(wanted["payload"], existing["payload"])

@@ -26,6 +26,7 @@ from foliot.clock import SystemClock
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.workflow import check
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -95,7 +96,7 @@ def declared_job(fields: Mapping[str, Any], file: str, line: int) -> Declared:
             raise Invalid(f"{field}: can't be declared: {why}", field=field)
     if not request.is_recurring:
         raise Invalid("cron: only recurring jobs can be declared; give cron, every or times", field="cron")
-    request.new_job(new_id(), queue="default", now=SystemClock().now(), calendar=None)
+    request.new_job(new_id(), namespace=Namespace(), queue="default", now=SystemClock().now(), calendar=None)
     return Declared(request.name, file, line, dict(fields), request)
 
 

@@ -1,4 +1,4 @@
-"""Binds the API's socket, and says plainly why not when it can't."""
+"""Binds the API's socket, and says plainly why not when it can't, or should not."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import errno
 import ipaddress
 import socket
 
+import click
+
+from foliot.config import Config
 from foliot.errors import ConfigurationError
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A bound socket. Until there are tokens, only the loopback interface: this API runs commands for whoever reaches it."""
+def listen(config: Config) -> socket.socket:
+    """A bound socket. Plain HTTP is for the loopback interface: on any other, tokens would travel for all to read."""
+    host, port = config.host, config.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         raise ConfigurationError(f"host {host!r}: {getattr(error, 'strerror', None) or 'not a name of a host'}") from None
-    if not ipaddress.ip_address(address[0]).is_loopback:
-        raise ConfigurationError(f"host {host!r}: without tokens Foliot listens on the loopback interface only; use 127.0.0.1")
+    if not is_loopback(str(address[0])) and not config.tls_certificate_file and not config.plain_http_allowed:
+        raise ConfigurationError(
+            f"host {host!r} can be reached from other machines, and tokens must not travel there unencrypted: set tls_certificate_file and "
+            "tls_key_file; or, where something in front of Foliot does TLS, say --plain-http"
+        )
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -27,3 +34,12 @@ def listen(host: str, port: int) -> socket.socket:
             raise ConfigurationError(f"port {port} of {host} is in use by another program; choose one with --port") from None
         raise ConfigurationError(f"can't listen on {host}:{port}: {error.strerror}") from None
     return listening
+
+
+def is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+plain_http_option = click.option(
+    "--plain-http/--no-plain-http", "plain_http", default=None, help="Plain HTTP on a public address: something in front does TLS."
+)

@@ -8,7 +8,7 @@ import click
 
 from foliot import config
 from foliot.assembly import run_server
-from foliot.cli.listening import listen
+from foliot.cli.listening import listen, plain_http_option
 from foliot.cli.process import run, supervised_option
 
 
@@ -16,10 +16,17 @@ from foliot.cli.process import run, supervised_option
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=int, help="Port to listen on; 0: any free one.  [default: 8000]")
 @click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
+@plain_http_option
 @click.option("--listen-fd", type=int, hidden=True, help="A socket that is bound already.")
+@click.option("--open", "is_open", is_flag=True, hidden=True, help="Let in whoever reaches the loopback interface.")
 @supervised_option
-def command(host: str | None, port: int | None, data: str | None, listen_fd: int | None, supervised: bool) -> None:
-    """Run the HTTP API."""
-    loaded = config.load({"host": host, "port": port, "data": data})
-    listening = socket.socket(fileno=listen_fd) if listen_fd is not None else listen(loaded.host, loaded.port)
-    run(lambda stop: run_server(loaded, stop, listening=listening), is_supervised=supervised)
+def command(
+    host: str | None, port: int | None, data: str | None, plain_http: bool | None, listen_fd: int | None, is_open: bool, supervised: bool
+) -> None:
+    """Run the HTTP API, for those who have a token.
+
+    The first token is made beside it, in the database: foliot token create NAME --role admin --everywhere --database
+    """
+    loaded = config.load({"host": host, "port": port, "data": data, "plain_http_allowed": plain_http})
+    listening = socket.socket(fileno=listen_fd) if listen_fd is not None else listen(loaded)
+    run(lambda stop: run_server(loaded, stop, listening=listening, is_open=is_open), is_supervised=supervised)

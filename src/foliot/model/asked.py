@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from foliot.errors import Invalid
 from foliot.model.gates import Concurrency, Guarantee, Key, Rate
+from foliot.model.namespace import Namespace
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.retry import Backoff, Causes
 from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunOptions, Signal
@@ -68,11 +69,12 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         payload = self.payload_tree()
         return msgspec.json.encode(payload).decode() if payload else None
 
-    def options_text(self) -> str | None:
-        options = self.run_options()
+    def options_text(self, namespace: Namespace) -> str | None:
+        options = self.run_options(namespace)
         return None if options == RunOptions() else msgspec.json.encode(options).decode()
 
-    def run_options(self) -> RunOptions:
+    def run_options(self, namespace: Namespace) -> RunOptions:
+        """With keys as they are stored."""
         if self.retries is not None and self.max_retries is not None:
             raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
         if self.signal is not None and self.delay_seconds is not None:
@@ -82,9 +84,9 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             retries=retries,
             timeout_seconds=self.timeout_seconds,
             backoff=self.backoff,
-            concurrency=self.concurrency,
-            rate=self.rate,
-            fairness_key=self.fairness_key,
+            concurrency=self.concurrency and msgspec.structs.replace(self.concurrency, key=namespace.qualified_key(self.concurrency.key)),
+            rate=self.rate and msgspec.structs.replace(self.rate, key=namespace.qualified_key(self.rate.key)),
+            fairness_key=self.fairness_key and namespace.qualified_key(self.fairness_key),
             guarantee=self.guarantee,
             retry_on=self.retry_on,
             never_on=self.never_on,

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
+from foliot.model.gates import KEY
 
 OnConflict = Literal["return_existing", "reject", "replace"]
 KEY_LENGTH = 255
@@ -21,7 +22,7 @@ IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
 class Unique(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At most one run with this key waits or runs at a time. `on_conflict` says what becomes of another one."""
 
-    key: Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH)]
+    key: Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH, pattern=KEY)]
     on_conflict: OnConflict = "return_existing"
 
 

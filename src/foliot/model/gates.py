@@ -8,7 +8,9 @@ import msgspec
 from msgspec import Meta
 
 Guarantee = Literal["at_least_once", "at_most_once", "transactional"]
-Key = Annotated[str, Meta(min_length=1, max_length=200)]
+# No control characters: one of them stands between a namespace and its keys.
+KEY = r"^[^\x00-\x1f]*$(?!\n)"
+Key = Annotated[str, Meta(min_length=1, max_length=200, pattern=KEY)]
 # Between two runs of the same fairness key, in ranks (microseconds): enough for all other keys to have their turn.
 FAIR_STEP = 3_600_000_000
 

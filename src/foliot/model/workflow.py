@@ -30,6 +30,7 @@ from msgspec import Meta
 from foliot.errors import Invalid
 from foliot.model.asked import AskedRun, Name
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 
 Rule = Literal[
     "all_success", "all_done", "all_failed", "one_success", "one_failed", "none_failed", "none_failed_min_one_success", "always"
@@ -160,7 +161,7 @@ def _check_step(index: int, step: Step, keys: Iterable[str]) -> None:
         field = f"{place}.map.result_of"
         raise Invalid(f"{field}: step {step.key!r} must come after {step.map.result_of!r} to use its result", field=field)
     try:
-        step.task_name(), step.payload_tree(), step.run_options()
+        step.task_name(), step.payload_tree(), step.run_options(Namespace())
     except Invalid as error:
         raise type(error)(f"{place}.{error.detail}", field=f"{place}.{error.field}") from None
 

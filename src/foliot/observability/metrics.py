@@ -139,10 +139,10 @@ class _Page(Collector):
 
 
 async def read(store: Store) -> Reading:
-    nodes = await store.overview.count_nodes()
+    nodes = await store.overview.count_nodes(None)
     return Reading(
         sums=await store.metrics.sum_tallies(),
-        queues=await store.overview.list_queues(COUNT_MAX),
+        queues=await store.overview.list_queues(None, COUNT_MAX),
         nodes=nodes,
         pending=await store.metrics.count_pending(COUNT_MAX),
         recent=await store.metrics.measure_recent(nodes.now - RECENT_SPAN, RECENT_MAX, QUANTILES),

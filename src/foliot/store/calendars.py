@@ -6,6 +6,7 @@ import asyncpg
 import msgspec
 
 from foliot.model.calendar import CalendarDays, NamedCalendar
+from foliot.model.namespace import Namespace
 from foliot.store import queries
 from foliot.store.postgres import Database, Record
 
@@ -27,8 +28,9 @@ class Calendars:
         row = await self._database.fetch_row(self._queries["get_calendar"], name)
         return _calendar(row) if row else None
 
-    async def list_calendars(self) -> list[NamedCalendar]:
-        return [_calendar(row) for row in await self._database.fetch(self._queries["list_calendars"], LIST_MAX)]
+    async def list_calendars(self, namespace: Namespace) -> list[NamedCalendar]:
+        rows = await self._database.fetch(self._queries["list_calendars"], LIST_MAX, namespace.name)
+        return [_calendar(row) for row in rows]
 
     async def delete_calendar(self, name: str) -> bool | None:
         """None: a job refers to it."""

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.ids import made_at, not_finished_before
+from foliot.model.namespace import Namespace
 from foliot.model.priority import aging_microseconds
 from foliot.store import queries
 from foliot.store.postgres import Database
@@ -21,6 +22,7 @@ decode_json = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class DeadFilter:
+    namespace: Namespace
     since: datetime
     until: datetime
     task: str | None = None
@@ -76,7 +78,7 @@ class DeadLetters:
     async def list_dead_letters(
         self, wanted: DeadFilter, before: tuple[datetime, UUID], *, limit: int, scan: int
     ) -> Page[DeadLetter, tuple[datetime, UUID]]:
-        filters = (wanted.task, wanted.queue, wanted.fingerprint, wanted.is_rerun_included, limit + 1)
+        filters = (wanted.task, wanted.queue, wanted.fingerprint, wanted.is_rerun_included, limit + 1, wanted.namespace.name)
         rows = await self._database.fetch(self._queries["list_dead_letters"], wanted.since, *before, scan, *filters)
         items = [_letter(list(row)[3:]) for row in rows if row[3] is not None]
         last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None
@@ -84,16 +86,18 @@ class DeadLetters:
 
     async def group_dead_letters(self, wanted: DeadFilter, *, limit: int, scan: int) -> tuple[list[DeadGroup], bool]:
         """The groups, and whether there are more dead letters than were looked at."""
-        filters = (wanted.task, wanted.queue, wanted.is_rerun_included, limit)
+        filters = (wanted.task, wanted.queue, wanted.is_rerun_included, limit, wanted.namespace.name)
         rows = await self._database.fetch(self._queries["group_dead_letters"], wanted.since, wanted.until, scan, *filters)
         return [DeadGroup(*list(row)[1:]) for row in rows if row[1] is not None], rows[0][0] >= scan
 
-    async def find_dead_letters(self, run_ids: Sequence[UUID], *, is_rerun_included: bool) -> set[UUID]:
-        rows = await self._database.fetch(self._queries["find_dead_letters"], run_ids, _earliest(run_ids), is_rerun_included)
+    async def find_dead_letters(self, namespace: Namespace, run_ids: Sequence[UUID], *, is_rerun_included: bool) -> set[UUID]:
+        arguments = (run_ids, _earliest(run_ids), is_rerun_included, namespace.name)
+        rows = await self._database.fetch(self._queries["find_dead_letters"], *arguments)
         return {row[0] for row in rows}
 
     async def rerun_runs(
         self,
+        namespace: Namespace,
         new_ids: Mapping[UUID, UUID],
         *,
         is_any_state: bool = False,
@@ -108,7 +112,7 @@ class DeadLetters:
         """
         old, new = list(new_ids), list(new_ids.values())
         flags = (_earliest(old), is_any_state, is_repeated, payload, _earliest(new), apart_seconds)
-        arguments = (old, new, *flags, self._database.clock.sql_now(), self._aging, first_seconds)
+        arguments = (old, new, *flags, self._database.clock.sql_now(), self._aging, first_seconds, namespace.name)
         return [Rerun(*row) for row in await self._database.fetch(self._queries["rerun_runs"], *arguments)]
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from foliot.model.explanation import Explanation, Gate, summed_up
 from foliot.model.gates import Concurrency, Rate
+from foliot.model.namespace import bare, bare_key
 from foliot.model.run import RunOptions
 from foliot.store import queries
 from foliot.store.postgres import Database, Record
@@ -43,7 +44,9 @@ class Explain:
         row = await self._line(name, task, COUNT_MAX * 2**40)
         pauses = await self._pauses(name, task)
         gates = [*pauses, _queue_limit(row), _served(row, name, task), _depth(row)]
-        return Explanation(name, "queue", name, "paused" if pauses else "active", summed_up(gates, f"{row[3]} runs are ready in it"), gates)
+        return Explanation(
+            bare(name), "queue", bare(name), "paused" if pauses else "active", summed_up(gates, f"{row[3]} runs are ready in it"), gates
+        )
 
     async def _gates(self, row: Record, options: RunOptions) -> list[Gate]:
         """In the order in which a run passes them."""
@@ -86,18 +89,25 @@ class Explain:
     async def _concurrency(self, row: Record, limit: Concurrency) -> Gate:
         found = await self._database.fetch_row(self._queries["explain_concurrency"], limit.key, row["rank"], COUNT_MAX)
         taken, holders, before = found if found is not None else (0, [], 0)
-        numbers = {"key": limit.key, "limit": limit.limit, "taken": taken, "before": before, "held_by": [str(holder) for holder in holders]}
+        numbers = {
+            "key": bare_key(limit.key),
+            "limit": limit.limit,
+            "taken": taken,
+            "before": before,
+            "held_by": [str(holder) for holder in holders],
+        }
         is_open = row["held_by"] != "limit" or taken + before < limit.limit
-        detail = f"key {limit.key!r} is at {taken} of {limit.limit}, and {before} stand before it"
+        detail = f"key {bare_key(limit.key)!r} is at {taken} of {limit.limit}, and {before} stand before it"
         return Gate("concurrency", is_open=is_open, detail=detail, numbers=numbers)
 
     async def _rate(self, row: Record, limit: Rate) -> Gate:
         arguments = (limit.key, limit.period_seconds, row["rank"], COUNT_MAX, self._now())
         found = await self._database.fetch_row(self._queries["explain_rate"], *arguments)
         started, free_at, before = found if found is not None else (0, None, 0)
-        numbers = {"key": limit.key, "limit": limit.limit, "started": started, "before": before, "free_at": free_at}
+        key = bare_key(limit.key)
+        numbers = {"key": key, "limit": limit.limit, "started": started, "before": before, "free_at": free_at}
         is_open = row["held_by"] != "limit" or started + before < limit.limit
-        detail = f"rate {limit.key!r}: {started} of {limit.limit} in {limit.period_seconds:g} s have started, and {before} stand before it"
+        detail = f"rate {key!r}: {started} of {limit.limit} in {limit.period_seconds:g} s have started, and {before} stand before it"
         return Gate("rate", is_open=is_open, detail=detail, numbers=numbers)
 
     async def _pauses(self, queue: str, task: str) -> list[Gate]:
@@ -108,7 +118,7 @@ class Explain:
         found = await self._database.fetch_row(self._queries["explain_circuit"], row["task"])
         if found is None:
             return None
-        detail = f"task {row['task']!r} rests after {found[0]} failures in a row, until {_iso(found[1])}"
+        detail = f"task {bare(row['task'])!r} rests after {found[0]} failures in a row, until {_iso(found[1])}"
         numbers = {"failures": found[0], "open_until": found[1], "probe": None if found[2] is None else str(found[2])}
         return Gate("circuit", is_open=bool(row["is_probe"]), detail=detail, numbers=numbers)
 
@@ -152,9 +162,9 @@ def _signalled(row: Record, options: RunOptions) -> Gate | None:
 
 
 def _paused(kind: str, name: str, reason: str | None, actor: str | None, since: datetime, until: datetime | None) -> Gate:
-    what = "everything" if kind == "everything" else f"{kind} {name!r}"
+    what = "everything" if kind == "everything" else f"{kind} {bare(name)!r}"
     by, because, end = f" by {actor}" if actor else "", f" because {reason}" if reason else "", f" until {_iso(until)}" if until else ""
-    numbers = {"kind": kind, "name": name, "reason": reason, "actor": actor, "since": since, "until": until}
+    numbers = {"kind": kind, "name": bare(name), "reason": reason, "actor": actor, "since": since, "until": until}
     return Gate("pause", is_open=False, detail=f"{what} is paused{by}{because}{end}", numbers=numbers)
 
 
@@ -165,6 +175,7 @@ def _queue_limit(line: Record) -> Gate:
 
 
 def _served(line: Record, queue: str, task: str) -> Gate:
+    queue, task = bare(queue), bare(task)
     serving, knowing, draining, slots, running, names = line[4:10]
     numbers = {
         "serving": serving,

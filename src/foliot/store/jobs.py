@@ -17,6 +17,7 @@ from foliot.errors import Conflict
 from foliot.model.calendar import CalendarDays
 from foliot.model.ids import not_finished_before
 from foliot.model.job import DueJob, RecurringJob
+from foliot.model.namespace import Namespace, bare
 from foliot.model.priority import aging_microseconds
 from foliot.model.schedule import Note, Schedule
 from foliot.model.states import RunState
@@ -142,14 +143,16 @@ class Jobs:
         row = await self._database.fetch_row(self._queries["get_job"], job_id, name)
         return _job(row) if row else None
 
-    async def list_jobs(self, after_name: str, limit: int) -> list[RecurringJob]:
-        return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], after_name, limit)]
+    async def list_jobs(self, namespace: Namespace, after_name: str, limit: int) -> list[RecurringJob]:
+        """By name; `after_name` as its users know it."""
+        arguments = (namespace.qualified(after_name), limit, namespace.name)
+        return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], *arguments)]
 
     async def match_jobs(
-        self, pattern: str | None, task: str | None, queue: str | None, *, is_paused: bool, limit: int
+        self, namespace: Namespace, pattern: str | None, task: str | None, queue: str | None, *, is_paused: bool, limit: int
     ) -> list[tuple[UUID, str]]:
-        """Id and name. `pattern` is one of SQL's LIKE."""
-        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit)
+        """Id and name. `pattern` is one of SQL's LIKE; it and the others are as they are stored."""
+        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit, namespace.name)
         return [(row[0], row[1]) for row in rows]
 
     async def change_job(
@@ -176,7 +179,7 @@ class Jobs:
         try:
             return bool(await self._database.fetch_value(self._queries["delete_job"], job_id))
         except asyncpg.ForeignKeyViolationError:
-            names = ", ".join(repr(name) for name in await self.dependent_jobs(job_id))
+            names = ", ".join(repr(bare(name)) for name in await self.dependent_jobs(job_id))
             raise Conflict(f"other jobs depend on this one: {names}; delete them first") from None
 
     async def pause_job(self, job_id: UUID, reason: str | None, until: datetime | None) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from foliot.model.ids import first_id_of, not_finished_before
+from foliot.model.namespace import Namespace
 from foliot.store import queries
 from foliot.store.postgres import Database
 
@@ -48,18 +49,22 @@ class Overview:
         self._database = database
         self._queries = queries.load("overview")
 
-    async def list_queues(self, most: int | None = None) -> list[QueueView]:
-        """Nothing is counted further than to `most`, or to `COUNT_MAX`."""
+    async def list_queues(self, namespace: Namespace | None, most: int | None = None) -> list[QueueView]:
+        """Those of a namespace, or of all. Nothing is counted further than to `most`, or to `COUNT_MAX`."""
         rows = await self._database.fetch(self._queries["list_queues"], most or COUNT_MAX, self._database.clock.sql_now())
-        return [QueueView(*row) for row in rows]
+        found = [QueueView(*row) for row in rows]
+        return [queue for queue in found if namespace is None or namespace.owns(queue.name)]
 
-    async def count_runs(self, since: datetime) -> dict[str, int]:
+    async def count_runs(self, namespace: Namespace, since: datetime) -> dict[str, int]:
         """By state, up to `COUNT_MAX` each; finished ones since an instant, up to that number together."""
         first = first_id_of(since)
-        rows = await self._database.fetch(self._queries["count_runs"], COUNT_MAX, first, not_finished_before(first))
+        rows = await self._database.fetch(self._queries["count_runs"], COUNT_MAX, first, not_finished_before(first), namespace.name)
         return {row[0]: row[1] for row in rows}
 
-    async def count_nodes(self) -> Nodes:
-        row = await self._database.fetch_row(self._queries["count_nodes"], self._database.clock.sql_now())
+    async def count_nodes(self, namespace: Namespace | None) -> Nodes:
+        """The workers are those of the namespace, or of all; scheduler nodes work for all."""
+        row = await self._database.fetch_row(
+            self._queries["count_nodes"], self._database.clock.sql_now(), namespace.name if namespace else None
+        )
         assert row is not None  # noqa: S101
         return Nodes(*row)

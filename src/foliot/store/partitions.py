@@ -1,4 +1,4 @@
-"""The days of history, attempts and ticks: made a week ahead, dropped whole when retention is over.
+"""The days of history, attempts, ticks, logs and the audit record: made a week ahead, dropped whole when retention is over.
 
 Neither blocks a running system: a day is made apart and attached, and an old one is detached concurrently before it is dropped. There is no
 default partition, because it would forbid the concurrent detach; a write that meets a missing day makes it.
@@ -16,14 +16,15 @@ from foliot.store.postgres import Database
 
 T = TypeVar("T")
 
-PARENTS = ("history", "attempts", "ticks", "logs")
+PARENTS = ("history", "attempts", "ticks", "logs", "audit")
 DAYS_AHEAD = 7
 
 
 class Partitions:
-    def __init__(self, database: Database, *, retention_days: int) -> None:
+    def __init__(self, database: Database, *, retention_days: int, audit_retention_days: int) -> None:
         self._database = database
         self._retention = timedelta(days=retention_days)
+        self._audit_retention = timedelta(days=audit_retention_days)
         self._queries = queries.load("partitions")
 
     async def create_missing(self) -> int:
@@ -48,21 +49,25 @@ class Partitions:
 
     async def drop_expired(self) -> int:
         """Drops the days that ended before retention began; the number dropped."""
-        oldest_kept = (await self.oldest_kept()).date()
-        expired = [(name, is_detaching) for name, is_detaching in await self._list() if partition_day(name) < oldest_kept]
+        today = await self._today()
+        expired = [(name, is_detaching) for name, is_detaching in await self._list() if self._is_over(name, today)]
         # One detach at a time may be pending in a parent: what was interrupted is finished before another begins.
         for name, is_detaching in sorted(expired, key=lambda found: not found[1]):
             parent = name.rpartition("_")[0]
             how = "finalize" if is_detaching else "concurrently"
             await self._database.command("detach_partition", f"alter table foliot.{parent} detach partition foliot.{name} {how}")
         for name in await self._list_detached():
-            if partition_day(name) < oldest_kept:
+            if self._is_over(name, today):
                 await self._database.command("drop_partition", f"drop table if exists foliot.{name}")
         return len(expired)
 
     async def oldest_kept(self) -> datetime:
         """What ended before then is over."""
         return datetime.combine(await self._today() - self._retention, time.min, tzinfo=UTC)
+
+    def _is_over(self, name: str, today: date) -> bool:
+        kept = self._audit_retention if name.startswith("audit_") else self._retention
+        return partition_day(name) < today - kept
 
     async def _create(self, parent: str, day: date) -> None:
         name = partition_name(parent, day)

@@ -14,6 +14,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.ids import not_finished_before
+from foliot.model.namespace import Namespace
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.postgres import Database, Record
@@ -26,9 +27,11 @@ Where = Literal["all", "live", "history", "running", "failed", "children"]
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
+    namespace: Namespace
     states: Sequence[str] | None = None
     """States; one with a + at its end means that an attempt has been made, one without that none has."""
     queue: str | None = None
+    """As it is stored; so is the task."""
     task: str | None = None
     text: str | None = None
     """In the name, the task or the error."""
@@ -36,7 +39,8 @@ class RunFilter:
 
     @property
     def is_empty(self) -> bool:
-        return self == RunFilter()
+        """Everything of the namespace is wanted; there may be others."""
+        return self == RunFilter(self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,7 @@ class RunLists:
 
     async def list_runs(self, where: Where, span: Span, wanted: RunFilter, *, limit: int, scan: int) -> Page[RunItem, UUID]:
         arguments = (where, span.before, span.live_from, span.history_from, scan, span.finished_from)
-        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.parent)
+        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.parent, wanted.namespace.name)
         rows = await self._database.fetch(self._queries["list_runs"], *arguments, *filters)
         items = [_item(row, 2) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.id, rows[0][1] if rows[0][0] >= scan else None)
@@ -110,7 +114,7 @@ class RunLists:
     async def list_job_runs(
         self, job_id: UUID, before: tuple[datetime, UUID], since: datetime, wanted: RunFilter, *, limit: int, scan: int
     ) -> Page[RunItem, tuple[datetime, UUID]]:
-        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1)
+        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.namespace.name)
         rows = await self._database.fetch(self._queries["list_job_runs"], job_id, *before, scan, since, *filters)
         items = [_item(row, 3) for row in rows if row[3] is not None]
         last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None

@@ -96,6 +96,10 @@ begin
 end
 $$;
 
+CREATE FUNCTION foliot.namespace_of(qualified text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (strpos(qualified, '/'::text) = 0) THEN 'default'::text ELSE split_part(qualified, '/'::text, 1) END;
+
 CREATE FUNCTION foliot.new_id(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
     RETURN (encode(set_bit(set_bit(OVERLAY(uuid_send(gen_random_uuid()) PLACING SUBSTRING(int8send((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint) FROM 3) FROM 1 FOR 6), (52)::bigint, 1), (53)::bigint, 1), 'hex'::text))::uuid;
@@ -206,6 +210,13 @@ begin
     update foliot.parents set next_index = next_index + number, unfinished = unfinished + number where id = map_id;
 end
 $$;
+
+CREATE FUNCTION foliot.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+    raise exception 'foliot.audit is append-only' using errcode = 'insufficient_privilege';
+end $$;
 
 CREATE FUNCTION foliot.rule_verdict(rule text, unmet bigint, succeeded bigint, failed bigint, skipped bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -697,6 +708,24 @@ CREATE TABLE foliot.attempts (
 )
 PARTITION BY RANGE (finished_at);
 
+CREATE TABLE foliot.audit (
+    id uuid NOT NULL,
+    at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    token_id text,
+    role text,
+    namespace text NOT NULL,
+    address text,
+    request_id text NOT NULL,
+    method text NOT NULL,
+    path text NOT NULL,
+    action text NOT NULL,
+    target text,
+    status bigint NOT NULL,
+    code text
+)
+PARTITION BY RANGE (at);
+
 CREATE TABLE foliot.calendars (
     name text NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
@@ -856,6 +885,20 @@ CREATE TABLE foliot.ticks (
 )
 PARTITION BY RANGE (noted_at);
 
+CREATE TABLE foliot.tokens (
+    id text NOT NULL,
+    name text NOT NULL,
+    hash bytea NOT NULL,
+    role text NOT NULL,
+    namespace text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    used_at timestamp with time zone,
+    CONSTRAINT tokens_role_is_known CHECK ((role = ANY (ARRAY['viewer'::text, 'submitter'::text, 'operator'::text, 'admin'::text, 'worker'::text])))
+);
+
 CREATE TABLE foliot.workers (
     id uuid NOT NULL,
     name text NOT NULL,
@@ -921,10 +964,15 @@ ALTER TABLE ONLY foliot.tallies
 ALTER TABLE ONLY foliot.tasks
     ADD CONSTRAINT tasks_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY foliot.tokens
+    ADD CONSTRAINT tokens_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY foliot.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
 CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
+
+CREATE INDEX audit_at ON ONLY foliot.audit USING btree (at, id);
 
 CREATE INDEX dependencies_upstream ON foliot.dependencies USING btree (upstream_id);
 
@@ -993,6 +1041,10 @@ CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (concurrency_key, r
 CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (rate_key, rank) WHERE (held_by = 'limit'::text);
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
+
+CREATE UNIQUE INDEX tokens_name_is_unique ON foliot.tokens USING btree (namespace, name) WHERE (revoked_at IS NULL);
+
+CREATE TRIGGER audit_is_append_only BEFORE DELETE OR UPDATE ON foliot.audit FOR EACH ROW EXECUTE FUNCTION foliot.refuse_change();
 
 CREATE TRIGGER settle AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.settle();
 

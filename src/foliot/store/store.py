@@ -10,6 +10,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store import migrate, queries
+from foliot.store.access import Access
 from foliot.store.calendars import Calendars
 from foliot.store.dead_letters import DeadLetters
 from foliot.store.explain import Explain
@@ -34,6 +35,7 @@ CLOSE_BATCH = 1000
 @dataclass(frozen=True, slots=True)
 class Store:
     database: Database
+    access: Access
     runs: Runs
     submissions: Submissions
     run_lists: RunLists
@@ -77,7 +79,7 @@ class Store:
 @asynccontextmanager
 async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus, part: str) -> AsyncIterator[Store]:
     async with Database(url, config=config, clock=clock, events=events, part=part) as database:
-        partitions = Partitions(database, retention_days=config.retention_days)
+        partitions = Partitions(database, retention_days=config.retention_days, audit_retention_days=config.audit_retention_days)
         hints = HintSender(database, clock=clock, events=events)
         runs = Runs(database, partitions=partitions, aging_seconds=config.aging_seconds)
         keep_seconds = config.idempotency_hours * 3600
@@ -85,6 +87,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
         try:
             yield Store(
                 database=database,
+                access=Access(database, partitions=partitions),
                 runs=runs,
                 submissions=Submissions(database, runs=runs, aging_seconds=config.aging_seconds, keep_seconds=keep_seconds),
                 run_lists=RunLists(database),

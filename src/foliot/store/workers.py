@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from foliot.model.namespace import Namespace, bare
 from foliot.model.run import Cancel
 from foliot.store import queries
 from foliot.store.postgres import Database, columns
@@ -61,9 +62,10 @@ class Workers:
         arguments = (list(queue_of_task), list(queue_of_task.values()), promised, self._database.clock.sql_now())
         await self._database.execute(self._queries["announce_tasks"], *arguments)
 
-    async def list_tasks(self) -> dict[str, str]:
-        """The queue that each known task declares."""
-        return {row[0]: row[1] for row in await self._database.fetch(self._queries["list_tasks"])}
+    async def list_tasks(self, namespace: Namespace) -> dict[str, str]:
+        """The queue that each task known in a namespace declares, all by their bare names."""
+        rows = await self._database.fetch(self._queries["list_tasks"])
+        return {bare(row[0]): bare(row[1]) for row in rows if namespace.owns(row[0])}
 
     async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]], left_running: int = 0) -> Beat:
         """`held`: run and token of each attempt under way. `left_running`: how many slots are taken by attempts that have ended."""
@@ -78,10 +80,16 @@ class Workers:
     async def remove_dead_workers(self) -> int:
         return await self._database.execute(self._queries["remove_dead_workers"], self._database.clock.sql_now())
 
-    async def list_workers(self, worker_id: UUID | None = None) -> list[WorkerView]:
-        """Those that live; or one of them."""
+    async def list_workers(self, namespace: Namespace, worker_id: UUID | None = None) -> list[WorkerView]:
+        """Those that live and serve a queue of the namespace; or one of them. Names are bare."""
         rows = await self._database.fetch(self._queries["list_workers"], self._database.clock.sql_now(), worker_id)
-        return [WorkerView(row[0], row[1], decode_json(row[2]), row[3], decode_json(row[4]), *row[5:]) for row in rows]
+        found = []
+        for row in rows:
+            queues = {bare(name): slots for name, slots in decode_json(row[2]).items() if namespace.owns(name)}
+            tasks = [bare(name) for name in row[3] if namespace.owns(name)]
+            if queues:
+                found.append(WorkerView(row[0], row[1], queues, tasks, decode_json(row[4]), *row[5:]))
+        return found
 
     async def drain_worker(self, worker_id: UUID) -> bool:
         """False when no such worker lives."""

@@ -12,6 +12,7 @@ import msgspec
 
 from foliot.errors import Invalid
 from foliot.model.ids import CLOCK_TOLERANCE, not_finished_before
+from foliot.model.namespace import Namespace, namespace_of
 from foliot.model.priority import aging_microseconds
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
@@ -144,10 +145,10 @@ class Workflows:
         if not await self.insert_parent(within, run.id, _of_steps(steps, on_failure)):
             return set()
         await self.insert_parent_run(within, run)
-        return await self.insert_steps(within, run.id, steps)
+        return await self.insert_steps(within, run.id, steps, Namespace(namespace_of(run.queue)))
 
     async def expand_workflow(
-        self, run_id: UUID, token: int, worker_id: UUID, steps: Sequence[PlannedStep], on_failure: OnFailure
+        self, run_id: UUID, token: int, worker_id: UUID, steps: Sequence[PlannedStep], on_failure: OnFailure, namespace: Namespace
     ) -> set[str] | None:
         """The run of an attempt becomes its steps. None: it is no longer this worker's."""
 
@@ -155,7 +156,7 @@ class Workflows:
             if not await self.expand_run(within, run_id, token, worker_id):
                 return None
             await self.insert_parent(within, run_id, _of_steps(steps, on_failure))
-            return await self.insert_steps(within, run_id, steps)
+            return await self.insert_steps(within, run_id, steps, namespace)
 
         return await self._database.in_transaction("expand_workflow", work)
 
@@ -198,9 +199,9 @@ class Workflows:
     async def expand_run(self, within: Transaction, run_id: UUID, token: int, worker_id: UUID) -> bool:
         return bool(await within.fetch_value(self._queries["expand_run"], run_id, token, worker_id))
 
-    async def insert_steps(self, within: Transaction, parent_id: UUID, steps: Sequence[PlannedStep]) -> set[str]:
+    async def insert_steps(self, within: Transaction, parent_id: UUID, steps: Sequence[PlannedStep], namespace: Namespace) -> set[str]:
         """The queues in which something is ready."""
-        given = columns([_row(planned) for planned in steps], 16)
+        given = columns([_row(planned, namespace) for planned in steps], 16)
         rows = await within.fetch(self._queries["insert_steps"], *given, parent_id, self._now(), self._aging)
         new = {planned.id for planned in steps}
         arrows = [(upstream, planned.id) for planned in steps for upstream in planned.upstream if upstream in new]
@@ -278,7 +279,7 @@ class Workflows:
             replaced = [(step.rerun_of, step.id) for step in steps if step.rerun_of is not None] + [(parent.run_id, run.id)]
             since = parent.created_at - CLOCK_TOLERANCE
             await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)
-            queues = await self.insert_steps(within, parent.id, steps)
+            queues = await self.insert_steps(within, parent.id, steps, Namespace(namespace_of(run.queue)))
             await within.execute(self._queries["skip_hopeless"], parent.id, self._now())
             return queues
 
@@ -304,9 +305,11 @@ class Workflows:
         return Parent(*row) if row else None
 
     async def list_workflows(
-        self, before: UUID, states: Sequence[str] | None, name: str | None, *, limit: int, scan: int
+        self, namespace: Namespace, before: UUID, states: Sequence[str] | None, name: str | None, *, limit: int, scan: int
     ) -> Page[WorkflowItem, UUID]:
-        rows = await self._database.fetch(self._queries["list_workflows"], before, scan, states, name, limit + 1)
+        """`name` as it is, or that of a recurring job."""
+        arguments = (before, scan, states, name, limit + 1, namespace.name, None if name is None else namespace.qualified(name))
+        rows = await self._database.fetch(self._queries["list_workflows"], *arguments)
         items = [_workflow(row) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.parent.id, rows[0][1] if rows[0][0] >= scan else None)
 
@@ -352,21 +355,22 @@ def _of_steps(steps: Sequence[PlannedStep], on_failure: OnFailure) -> Family:
     return Family("workflow", on_failure, total=number, made=number, capacity=number)
 
 
-def _row(planned: PlannedStep) -> tuple[object, ...]:
+def _row(planned: PlannedStep, namespace: Namespace) -> tuple[object, ...]:
     step, met = planned.step, planned.met or {}
-    task, payload, options = _run_of(step)
+    task, payload, options = _run_of(step, namespace)
+    queue = None if step.queue is None else namespace.qualified(step.queue)
     failed = met.get("failed", 0) + met.get("cancelled", 0)
     return (
-        planned.id, step.key, task, step.queue, step.name or step.key, step.priority, payload, options, step.needs,
+        planned.id, step.key, namespace.qualified(task), queue, step.name or step.key, step.priority, payload, options, step.needs,
         array_text(planned.upstream), planned.has_dependents, step.delay_seconds, planned.rerun_of,
         met.get("succeeded", 0), failed, met.get("skipped", 0),
     )  # fmt: skip
 
 
-def _run_of(step: Step) -> tuple[str, str | None, str | None]:
+def _run_of(step: Step, namespace: Namespace) -> tuple[str, str | None, str | None]:
     """Task, payload and options of the run that a step is. That of a map makes others: it is they that the options are for."""
     if step.map is None:
-        return step.task_name(), step.payload_text(), step.options_text()
+        return step.task_name(), step.payload_text(), step.options_text(namespace)
     fields = {name: getattr(step, name) for name in MapPayload.__struct_fields__ if name not in ("name", "delay_seconds", "signal")}
     payload = MapPayload(**fields | {"name": step.name or step.key})
     options = None if step.signal is None else msgspec.json.encode({"signal": step.signal}).decode()

@@ -16,6 +16,7 @@ from foliot.api.schemas import JobRequest
 from foliot.config import Config, did_you_mean
 from foliot.errors import Conflict, FoliotError, Invalid, NotFound, UnknownTask
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Outcome, decide
 from foliot.model.run import NewRun, RunOptions, RunView
 from foliot.model.schedule import timetable_of
@@ -145,7 +146,7 @@ class Bench:
         key = asked.idempotency_key
         if key is not None and key in self._by_key:
             return self._by_key[key], False
-        run = asked.new_run(new_id(), queue=task.queue)
+        run = asked.new_run(new_id(), namespace=Namespace(), queue=task.queue)
         holder = self._holder_of(run.unique_key)
         if holder is not None and run.on_conflict != "replace":
             if run.on_conflict == "reject":
@@ -153,7 +154,7 @@ class Bench:
             return holder, False
         if holder is not None:
             del self._jobs[str(holder.asked.id)]
-        job = self._add(run, task, asked.run_options())
+        job = self._add(run, task, asked.run_options(Namespace()))
         if key is not None:
             self._by_key[key] = job
         return job, True

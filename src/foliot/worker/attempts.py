@@ -18,6 +18,7 @@ from uuid import UUID
 
 import msgspec
 
+from foliot.model.namespace import bare
 from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
 from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.sdk.context import Context
@@ -58,7 +59,7 @@ class Running:
         self.output: CappedOutput | None = None
         self.live: LiveOutput | None = None
         self.output_max_bytes = output_max_bytes
-        self.context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=self.write)
+        self.context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=bare(claim.task), on_output=self.write)
         self.task: asyncio.Task[None]
         self.timer: asyncio.TimerHandle
         self.started_at: float

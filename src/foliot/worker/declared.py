@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from foliot.events import EventBus, JobDeclared, JobNotDeclared
 from foliot.model.ids import new_id, shard_of
 from foliot.model.job import RecurringJob, resumed, scheduled_from
+from foliot.model.namespace import Namespace
 from foliot.model.schedule import Schedule
 from foliot.sdk.app import App, Task
 from foliot.store.hints import JOBS_TOPIC
@@ -20,34 +23,39 @@ from foliot.store.store import Store
 ATTEMPTS = 10
 
 
-async def declare_jobs(app: App, *, store: Store, events: EventBus) -> None:
+async def declare_jobs(app: App, *, store: Store, events: EventBus, namespace: Namespace) -> None:
     for task in app.tasks.values():
         if task.schedule is not None:
-            await _declare(task, task.schedule, store=store, events=events)
+            await _declare(task, _stored(task.schedule, namespace), store=store, events=events, namespace=namespace)
 
 
-async def _declare(task: Task, schedule: Schedule, *, store: Store, events: EventBus) -> None:
+async def _declare(task: Task, schedule: Schedule, *, store: Store, events: EventBus, namespace: Namespace) -> None:
+    name, queue = namespace.qualified(task.name), namespace.qualified(task.queue)
     for _ in range(ATTEMPTS):
-        job = await store.jobs.get_job(None, task.name)
-        if job is not None and job.task != task.name:
+        job = await store.jobs.get_job(None, name)
+        if job is not None and job.task != name:
             events.emit(JobNotDeclared(task.name, f"there is a job of that name, for the task {job.task!r}"))
             return
-        if job is not None and (job.schedule, job.queue) == (schedule, task.queue):
+        if job is not None and (job.schedule, job.queue) == (schedule, queue):
             return
-        if await (_make(task, schedule, store) if job is None else _change(job, task, schedule, store)):
+        if await (_make(name, queue, schedule, store) if job is None else _change(job, queue, schedule, store)):
             store.hints.send([JOBS_TOPIC])
             events.emit(JobDeclared(task.name, is_new=job is None))
             return
     events.emit(JobNotDeclared(task.name, "it is being changed by others all the time"))
 
 
-async def _make(task: Task, schedule: Schedule, store: Store) -> bool:
+def _stored(schedule: Schedule, namespace: Namespace) -> Schedule:
+    return schedule if schedule.calendar is None else msgspec.structs.replace(schedule, calendar=namespace.qualified(schedule.calendar))
+
+
+async def _make(name: str, queue: str, schedule: Schedule, store: Store) -> bool:
     job_id, now = new_id(), await store.jobs.database_now()
     job = RecurringJob(
         id=job_id,
-        name=task.name,
-        task=task.name,
-        queue=task.queue,
+        name=name,
+        task=name,
+        queue=queue,
         priority=0,
         schedule=schedule,
         payload=None,
@@ -66,9 +74,9 @@ async def _make(task: Task, schedule: Schedule, store: Store) -> bool:
     return await store.jobs.insert_job(scheduled_from(job, now))
 
 
-async def _change(job: RecurringJob, task: Task, schedule: Schedule, store: Store) -> bool:
+async def _change(job: RecurringJob, queue: str, schedule: Schedule, store: Store) -> bool:
     now = await store.jobs.database_now()
     unchanged, first_missed, last_missed = resumed(job, now)
-    changed = replace(job, schedule=schedule, queue=task.queue, next_at=None, calendar=None, calendar_version=None)
+    changed = replace(job, schedule=schedule, queue=queue, next_at=None, calendar=None, calendar_version=None)
     version = await store.jobs.change_job(job, scheduled_from(changed, now), first_missed, last_missed, unchanged.next_at)
     return version is not None

@@ -28,6 +28,7 @@ from foliot.events import (
     WorkerRegistered,
 )
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Ending, Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.app import BUILT_IN_TASKS, DEFAULT_QUEUE, App
@@ -74,11 +75,13 @@ class WorkerNode:
         self._clock = clock
         self._events = events
         self._app = app
-        self._queues = dict(queues)
+        self._namespace = namespace = Namespace(config.namespace)
+        self._queues = {namespace.qualified(queue): slots for queue, slots in queues.items()}
         self._labels = dict(labels or {})
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
-        self._queue_of_task = dict.fromkeys(BUILT_IN_TASKS, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
-        self._guarantees = {name: task.options.guarantee for name, task in app.tasks.items()}
+        declared = dict.fromkeys(BUILT_IN_TASKS, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
+        self._queue_of_task = {namespace.qualified(task): namespace.qualified(queue) for task, queue in declared.items()}
+        self._guarantees = {namespace.qualified(name): task.options.guarantee for name, task in app.tasks.items()}
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
@@ -86,13 +89,13 @@ class WorkerNode:
         self._guard = Guard(str(new_id()))
         self._containment = replace(choose(config), mark=self._guard.environment)
         self._processes = ProcessPool(self._containment)
-        known = self._known_tasks(app)
+        known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items()}
         self.completer = Completer(store=store, clock=clock, events=events)
-        self.completer.watch({task.name: task.circuit for task in app.tasks.values() if task.circuit is not None})
+        self.completer.watch({namespace.qualified(task.name): task.circuit for task in app.tasks.values() if task.circuit is not None})
         self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self._attempts = Attempts(
             tasks=known,
-            slots=queues,
+            slots=self._queues,
             output_max_bytes=config.output_max_bytes,
             on_outcome=self._ended,
             on_committed=self._committed,
@@ -123,7 +126,7 @@ class WorkerNode:
         if self._containment.bubblewrap is not None:
             await self._guard.start()
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
-        await declare_jobs(self._app, store=self._store, events=self._events)
+        await declare_jobs(self._app, store=self._store, events=self._events, namespace=self._namespace)
         await self._register()
         await self._heartbeater.start()
         for service in self._services():
@@ -167,10 +170,12 @@ class WorkerNode:
         known = {
             "http": KnownTask(http(self._config, self._clock), defaults),
             "shell": KnownTask(shell(self._config, self._containment, hidden_paths(self._config)), defaults),
-            "map": KnownTask(map_items(self._store, lambda: self._worker_id, aging_seconds=self._config.aging_seconds), defaults),
+            "map": KnownTask(
+                map_items(self._store, self._namespace, lambda: self._worker_id, aging_seconds=self._config.aging_seconds), defaults
+            ),
             "simulate": KnownTask(simulate(self._clock), defaults),
             "wait": KnownTask(wait, defaults),
-            "workflow": KnownTask(workflow(self._store, lambda: self._worker_id), defaults),
+            "workflow": KnownTask(workflow(self._store, self._namespace, lambda: self._worker_id), defaults),
         }
         for task in app.tasks.values():
             if task.options.guarantee == "transactional":

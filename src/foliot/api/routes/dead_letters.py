@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -13,13 +14,16 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
+from foliot.model.access import Permission
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace, bare
 from foliot.store.dead_letters import DeadFilter, DeadGroup, DeadLetter
 from foliot.store.store import Store
 
@@ -27,6 +31,7 @@ LOOK_BACK = timedelta(days=7)
 SCAN_MAX, GROUP_SCAN_MAX = 10_000, 50_000
 REPLAY_MAX, REPLAY_BATCH = 10_000, 1000
 FIRST_ID = UUID(int=0)
+Found = TypeVar("Found", DeadLetter, DeadGroup)
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
 
@@ -86,15 +91,17 @@ class DeadLetterRoutes:
     def __init__(self, *, store: Store, body_max_bytes: int) -> None:
         self._store = store
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["dead letters"])
+        self.router = APIRouter(tags=["dead letters"], route_class=GuardedRoute)
         add = self.router.add_api_route
         groups = described(200, DeadGroupPage, problems=(422, 503))
         replays = described(200, ReplayAnswer, body=ReplayRequest, problems=(413, 422, 503))
         add("/v1/dead-letters", self.list_dead_letters, methods=["GET"], openapi_extra=groups)
         add("/v1/dead-letters/replay", self.replay, methods=["POST"], openapi_extra=replays)
 
+    @requires(Permission.VIEW)
     async def list_dead_letters(
         self,
+        namespace: Within,
         group: str = "",
         task: str = "",
         queue: str = "",
@@ -112,32 +119,37 @@ class DeadLetterRoutes:
         asked = ReplayFilter(
             text_of(group, "group"), text_of(task, "task"), text_of(queue, "queue"), text_of(since, "since"), text_of(until, "until")
         )
-        limit, wanted = within(limit, PAGE_MAX, "limit"), await self._filter(asked, is_rerun_included=replayed)
+        limit, wanted = within(limit, PAGE_MAX, "limit"), await self._filter(namespace, asked, is_rerun_included=replayed)
         if not group and not flat:
             found, is_more = await self._store.dead_letters.group_dead_letters(wanted, limit=limit + 1, scan=GROUP_SCAN_MAX)
-            return _answer(DeadGroupPage(found[:limit], is_more or len(found) > limit, wanted.since))
+            return _answer(DeadGroupPage([with_bare_names(one) for one in found[:limit]], is_more or len(found) > limit, wanted.since))
         before = min(cursor_of(after), (wanted.until, FIRST_ID)) if after else (wanted.until, FIRST_ID)
         page = await self._store.dead_letters.list_dead_letters(wanted, before, limit=limit, scan=SCAN_MAX)
-        return _answer(DeadLetterPage(page.items, cursor_text(*page.following) if page.following else None, wanted.since))
+        return _answer(
+            DeadLetterPage(
+                [with_bare_names(one) for one in page.items], cursor_text(*page.following) if page.following else None, wanted.since
+            )
+        )
 
-    async def replay(self, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def replay(self, request: Request, namespace: Within) -> Response:
         """Makes a new run in the place of each dead letter. Asking twice makes none twice."""
         asked = decode(await read(request, self._body_max_bytes), replay_decoder)
         if (asked.ids is None) == (asked.filter is None):
             raise Invalid("ids: say which: give either ids or a filter", field="ids")
-        ids, is_more = (list(dict.fromkeys(asked.ids)), False) if asked.ids else await self._matching(asked)
+        ids, is_more = (list(dict.fromkeys(asked.ids)), False) if asked.ids else await self._matching(namespace, asked)
         if asked.dry_run:
-            found = await self._store.dead_letters.find_dead_letters(ids, is_rerun_included=asked.again) if ids else set()
+            found = await self._store.dead_letters.find_dead_letters(namespace, ids, is_rerun_included=asked.again) if ids else set()
             items = [Replayed(run_id, None) for run_id in ids if run_id in found]
         else:
-            items = await self._make(ids, asked)
+            items = await self._make(namespace, ids, asked)
         done = {item.id for item in items}
         skipped = [run_id for run_id in ids if run_id not in done] if asked.ids else []
         return _answer(ReplayAnswer(items, len(items), skipped, is_more, asked.dry_run))
 
-    async def _matching(self, asked: ReplayRequest) -> tuple[list[UUID], bool]:
+    async def _matching(self, namespace: Namespace, asked: ReplayRequest) -> tuple[list[UUID], bool]:
         """Up to as many as one request replays, the oldest of them first, and whether there are more."""
-        wanted = await self._filter(asked.filter or ReplayFilter(), is_rerun_included=asked.again)
+        wanted = await self._filter(namespace, asked.filter or ReplayFilter(), is_rerun_included=asked.again)
         found: list[UUID] = []
         before: tuple[datetime, UUID] | None = (wanted.until, FIRST_ID)
         while before is not None and len(found) < REPLAY_MAX:
@@ -147,27 +159,33 @@ class DeadLetterRoutes:
             before = page.following
         return found[::-1], before is not None
 
-    async def _make(self, ids: Sequence[UUID], asked: ReplayRequest) -> list[Replayed]:
+    async def _make(self, namespace: Namespace, ids: Sequence[UUID], asked: ReplayRequest) -> list[Replayed]:
         payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
         apart = 1 / asked.rate_per_second if asked.rate_per_second else 0.0
         items: list[Replayed] = []
         for begin in range(0, len(ids), REPLAY_BATCH):
             new_ids = {run_id: new_id() for run_id in ids[begin : begin + REPLAY_BATCH]}
             made = await self._store.dead_letters.rerun_runs(
-                new_ids, is_repeated=asked.again, payload=payload, apart_seconds=apart, first_seconds=apart * len(items)
+                namespace, new_ids, is_repeated=asked.again, payload=payload, apart_seconds=apart, first_seconds=apart * len(items)
             )
             items.extend(Replayed(rerun.old_id, rerun.new_id) for rerun in made)
             self._store.hints.send({rerun.queue for rerun in made})
             self._store.events.emit(RunsSubmitted(len(made)))
         return items
 
-    async def _filter(self, asked: ReplayFilter, *, is_rerun_included: bool) -> DeadFilter:
+    async def _filter(self, namespace: Namespace, asked: ReplayFilter, *, is_rerun_included: bool) -> DeadFilter:
         now = await self._store.jobs.database_now()
         since = instant_of(asked.since or "", "since", now=now) or now - LOOK_BACK
         until = instant_of(asked.until or "", "until", now=now) or now + timedelta(days=1)
         if since > until:
             raise Invalid("until: is before since", field="until")
-        return DeadFilter(since, until, asked.task, asked.queue, asked.group, is_rerun_included)
+        task = None if asked.task is None else namespace.qualified(asked.task)
+        queue = None if asked.queue is None else namespace.qualified(asked.queue)
+        return DeadFilter(namespace, since, until, task, queue, asked.group, is_rerun_included)
+
+
+def with_bare_names(found: Found) -> Found:
+    return replace(found, task=bare(found.task), queue=bare(found.queue))
 
 
 def _answer(body: object) -> Response:

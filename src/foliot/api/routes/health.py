@@ -7,20 +7,24 @@ import asyncio
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
+from foliot.api.access import GuardedRoute, requires
 from foliot.api.problems import problem
+from foliot.model.access import Permission
 from foliot.store.store import Store
 
 READY_SECONDS = 2.0
 
 
 def health_router(*, store: Store) -> APIRouter:
-    router = APIRouter(tags=["health"])
+    router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
     @router.get("/healthz")
+    @requires(Permission.NONE)
     async def healthz() -> Response:
         return JSONResponse({"status": "ok"})
 
     @router.get("/readyz")
+    @requires(Permission.NONE)
     async def readyz() -> Response:
         try:
             async with asyncio.timeout(READY_SECONDS):

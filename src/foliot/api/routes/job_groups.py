@@ -13,12 +13,16 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
+from foliot.api.owned import find_job
 from foliot.api.schemas import LATEST
 from foliot.errors import Conflict, Invalid
+from foliot.model.access import Permission
 from foliot.model.asked import Name
 from foliot.model.job import resumed
+from foliot.model.namespace import Namespace, bare
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 
@@ -52,32 +56,34 @@ class JobGroupRoutes:
         self._store = store
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["recurring jobs"])
+        self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
         extra = described(200, GroupAnswer, body=GroupRequest, problems=(409, 422, 503))
         self.router.add_api_route("/v1/jobs/pause", self.pause_jobs, methods=["POST"], openapi_extra=extra)
         self.router.add_api_route("/v1/jobs/resume", self.resume_jobs, methods=["POST"], openapi_extra=extra)
 
-    async def pause_jobs(self, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def pause_jobs(self, request: Request, namespace: Within) -> Response:
         """Pauses the recurring jobs that fit and are not paused."""
         asked = await self._asked(request)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
-        matched = await self._matched(asked, "pause")
+        matched = await self._matched(namespace, asked, "pause")
         if not asked.dry_run:
             for job_id, _ in matched:
                 await self._jobs.pause_job(job_id, asked.reason, asked.until)
         return _answer(matched, asked)
 
-    async def resume_jobs(self, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def resume_jobs(self, request: Request, namespace: Within) -> Response:
         """Lets the paused jobs that fit go on, each with its next tick from now."""
         asked = await self._asked(request)
         if asked.until is not None or asked.reason is not None:
             raise Invalid("reason: is for pausing", field="reason" if asked.reason is not None else "until")
-        matched = await self._matched(asked, "resume")
+        matched = await self._matched(namespace, asked, "resume")
         if not asked.dry_run:
             for job_id, name in matched:
                 # One that was resumed, changed or deleted meanwhile is somebody else's doing, and stands.
-                job = await self._jobs.get_job(job_id, name)
+                job = await find_job(self._store, namespace, job_id, bare(name))
                 if job is not None and job.paused_at is not None:
                     await self._jobs.resume_job(*resumed(job, await self._jobs.database_now()))
             self._store.hints.send([JOBS_TOPIC])
@@ -89,9 +95,11 @@ class JobGroupRoutes:
             raise Invalid("name: say which jobs: name, task or queue; all of them have the name *", field="name")
         return asked
 
-    async def _matched(self, asked: GroupRequest, doing: Literal["pause", "resume"]) -> list[tuple[UUID, str]]:
-        pattern = None if asked.name is None else like(asked.name)
-        matched = await self._jobs.match_jobs(pattern, asked.task, asked.queue, is_paused=doing == "resume", limit=MOST + 1)
+    async def _matched(self, namespace: Namespace, asked: GroupRequest, doing: Literal["pause", "resume"]) -> list[tuple[UUID, str]]:
+        pattern = None if asked.name is None else like(namespace.qualified(asked.name))
+        task = None if asked.task is None else namespace.qualified(asked.task)
+        queue = None if asked.queue is None else namespace.qualified(asked.queue)
+        matched = await self._jobs.match_jobs(namespace, pattern, task, queue, is_paused=doing == "resume", limit=MOST + 1)
         if len(matched) > MOST:
             raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
         if asked.expected is not None and asked.expected != len(matched):
@@ -107,5 +115,5 @@ def like(pattern: str) -> str:
 
 
 def _answer(matched: list[tuple[UUID, str]], asked: GroupRequest) -> Response:
-    answer = GroupAnswer(len(matched), [name for _, name in matched], asked.dry_run)
+    answer = GroupAnswer(len(matched), [bare(name) for _, name in matched], asked.dry_run)
     return Response(msgspec.json.encode(answer), media_type="application/json")

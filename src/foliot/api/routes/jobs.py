@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
+from foliot.api.owned import find_job, find_run
 from foliot.api.routes.recurring import calendar_named, job_id_of
 from foliot.api.schemas import (
     BatchCreated,
@@ -33,8 +36,10 @@ from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, Malformed, NotFound
 from foliot.events import RunsSubmitted
+from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
+from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.store.hints import GATES_TOPIC, JOBS_TOPIC
@@ -64,7 +69,7 @@ class JobRoutes:
         self._definitions = definitions
         self._config = config
         self._keyed = KeyedRequests(store=store)
-        self.router = APIRouter(tags=["jobs"])
+        self.router = APIRouter(tags=["jobs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 429, 503)
         creates = described(201, JobCreated, body=JobRequest, problems=problems)
         creates_many = described(201, BatchCreated, body=BatchRequest, problems=problems)
@@ -73,91 +78,97 @@ class JobRoutes:
         add("/v1/jobs/batch", self.create_batch, methods=["POST"], status_code=201, openapi_extra=creates_many)
         add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=described(200, JobShown, problems=(404, 503)))
 
-    async def create_job(self, request: Request) -> Response:
+    @requires(Permission.SUBMIT)
+    async def create_job(self, request: Request, namespace: Within) -> Response:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
         body = await read(request, self._config.body_max_bytes)
         asked = decode(body, job_decoder)
-        return await self.answer(asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
+        return await self.answer(namespace, asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
 
-    async def answer(self, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
+    async def answer(self, namespace: Namespace, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
         """Whatever path the request took to become a job."""
         if key is not None:
-            return await self._keyed.answer(key, path, body, lambda: self._prepare(asked), self._announce)
-        made = await self.create(asked)
+            prepare, announce = partial(self._prepare, namespace, asked), partial(self._announce, namespace)
+            return await self._keyed.answer(namespace, key, path, body, prepare, announce)
+        made = await self.create(namespace, asked)
         return answered(made, 201 if made.created else 200)
 
-    async def create(self, asked: JobRequest) -> JobCreated | RecurringShown:
+    async def create(self, namespace: Namespace, asked: JobRequest) -> JobCreated | RecurringShown:
         """Stores what is asked for; or finds the one whose unique key it has."""
         try:
-            return await self._create(await self._complete(asked))
+            return await self._create(namespace, await self._complete(namespace, asked))
         except RecursionError:
             # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
             raise Malformed("the body is nested too deeply", field=BODY) from None
 
-    async def _create(self, asked: JobRequest) -> JobCreated | RecurringShown:
-        queue = await self._known_tasks.queue_of(asked.task_name())
+    async def _create(self, namespace: Namespace, asked: JobRequest) -> JobCreated | RecurringShown:
+        queue = await self._known_tasks.queue_of(namespace, asked.task_name())
         made: JobCreated | RecurringShown
         if asked.dependencies is not None:
-            made = await self._store.database.in_transaction("create_dependent", await self._prepare_dependent(asked))
+            made = await self._store.database.in_transaction("create_dependent", await self._prepare_dependent(namespace, asked))
         elif asked.is_recurring:
-            made = await self._insert_recurring(await self._new_recurring(asked, queue))
+            made = await self._insert_recurring(await self._new_recurring(namespace, asked, queue))
         else:
-            run = asked.new_run(new_id(), queue=queue)
-            await self._back_pressure.check(run.queue)
+            run = asked.new_run(new_id(), namespace=namespace, queue=queue)
+            await self._back_pressure.check(namespace, bare(run.queue))
             if run.unique_key is None:
                 return created(run, await self._submitter.submit(run))
             (found,) = await self._store.submissions.submit([run])
             await self._take_turns([run])
             made = submitted(found)
         # Also what was found: it may have been replaced by one that is due now.
-        self._announce(made)
+        self._announce(namespace, made)
         return made
 
-    async def create_batch(self, request: Request) -> Response:
+    @requires(Permission.SUBMIT)
+    async def create_batch(self, request: Request, namespace: Within) -> Response:
         """Creates up to 10,000 one-off jobs, all of them or none; what is wrong with one names its index."""
         body = await read(request, self._config.batch_max_bytes)
         asked = decode(body, batch_decoder)
         key = idempotency_key_of(request, None if isinstance(asked, list) else asked.idempotency_key)
         if key is not None:
-            return await self._keyed.answer(key, "/v1/jobs/batch", body, lambda: self._prepare_batch(asked), self._announce)
-        runs = await self._batch_of(asked)
+            prepare, announce = partial(self._prepare_batch, namespace, asked), partial(self._announce, namespace)
+            return await self._keyed.answer(namespace, key, "/v1/jobs/batch", body, prepare, announce)
+        runs = await self._batch_of(namespace, asked)
         found = await self._store.submissions.submit(runs)
         await self._take_turns(runs)
         made = BatchCreated([submitted(run) for run in found], created=True)
-        self._announce(made)
+        self._announce(namespace, made)
         return answered(made, 201)
 
-    async def get_job(self, reference: str) -> Response:
+    @requires(Permission.VIEW)
+    async def get_job(self, reference: str, namespace: Within) -> Response:
         """Shows a job by id, or a recurring one by name too: where it stands, and how it ended."""
         job_id = job_id_of(reference)
-        job = await self._store.jobs.get_job(job_id, reference)
+        job = await find_job(self._store, namespace, job_id, reference)
         if job is not None:
             return answered(recurring(job))
-        run = await self._store.runs.get_run(job_id) if job_id else None
+        run = await find_run(self._store, namespace, job_id) if job_id else None
         if run is None:
             raise NotFound(f"there is no job {reference!r}")
         return answered(shown(run))
 
-    async def _new_recurring(self, asked: JobRequest, queue: str) -> RecurringJob:
-        calendar = await calendar_named(self._store, asked.calendar)
-        return asked.new_job(new_id(), queue=queue, now=await self._store.jobs.database_now(), calendar=calendar)
+    async def _new_recurring(self, namespace: Namespace, asked: JobRequest, queue: str) -> RecurringJob:
+        calendar = await calendar_named(self._store, namespace, asked.calendar)
+        now = await self._store.jobs.database_now()
+        return asked.new_job(new_id(), namespace=namespace, queue=queue, now=now, calendar=calendar)
 
     async def _insert_recurring(self, job: RecurringJob, within: Transaction | None = None) -> RecurringShown:
         if not await self._store.jobs.insert_job(job, within=within):
-            raise Conflict(f"name: there is a job named {job.name!r} already")
+            raise Conflict(f"name: there is a job named {bare(job.name)!r} already")
         return recurring(job, created=True)
 
-    async def _prepare(self, asked: JobRequest) -> Work:
+    async def _prepare(self, namespace: Namespace, asked: JobRequest) -> Work:
         """What is to be done under an idempotency key."""
-        asked = await self._complete(asked)
+        asked = await self._complete(namespace, asked)
         if asked.dependencies is not None:
-            return await self._prepare_dependent(asked)
-        queue = await self._known_tasks.queue_of(asked.task_name())
+            return await self._prepare_dependent(namespace, asked)
+        queue = await self._known_tasks.queue_of(namespace, asked.task_name())
         if asked.is_recurring:
-            job = await self._new_recurring(asked, queue)
+            job = await self._new_recurring(namespace, asked, queue)
             return lambda within: self._insert_recurring(job, within)
-        run = asked.new_run(new_id(), queue=queue)
-        await self._back_pressure.check(run.queue)
+        run = asked.new_run(new_id(), namespace=namespace, queue=queue)
+        await self._back_pressure.check(namespace, bare(run.queue))
 
         async def work(within: Transaction) -> JobCreated:
             (found,) = await self._store.submissions.submit_within(within, [run])
@@ -166,17 +177,19 @@ class JobRoutes:
 
         return work
 
-    async def _prepare_dependent(self, asked: JobRequest) -> Callable[[Transaction], Awaitable[JobCreated | RecurringShown]]:
+    async def _prepare_dependent(
+        self, namespace: Namespace, asked: JobRequest
+    ) -> Callable[[Transaction], Awaitable[JobCreated | RecurringShown]]:
         """A job that depends on others: recurring if those are; else a single run."""
-        found = await find_dependencies(self._store, asked.dependencies or ())
-        queue = await self._known_tasks.queue_of(asked.task_name())
+        found = await find_dependencies(self._store, namespace, asked.dependencies or ())
+        queue = await self._known_tasks.queue_of(namespace, asked.task_name())
         if found.jobs or asked.is_recurring:
             if found.run_ids:
                 raise Invalid(f"dependencies: {str(found.run_ids[0])!r} is no recurring job", field="dependencies")
-            calendar = await calendar_named(self._store, asked.calendar)
+            calendar = await calendar_named(self._store, namespace, asked.calendar)
             names = tuple(job.name for job in found.jobs)
             now = await self._store.jobs.database_now()
-            job = asked.new_job(new_id(), queue=queue, now=now, calendar=calendar, after=names)
+            job = asked.new_job(new_id(), namespace=namespace, queue=queue, now=now, calendar=calendar, after=names)
 
             async def keep_job(within: Transaction) -> RecurringShown:
                 kept = await self._insert_recurring(job, within)
@@ -186,8 +199,8 @@ class JobRoutes:
             return keep_job
         if asked.unique is not None or asked.signal is not None:
             raise Invalid("dependencies: can't be had together with unique or signal; make it a workflow", field="dependencies")
-        run = asked.new_run(new_id(), queue=queue)
-        await self._back_pressure.check(run.queue)
+        run = asked.new_run(new_id(), namespace=namespace, queue=queue)
+        await self._back_pressure.check(namespace, bare(run.queue))
 
         async def keep_run(within: Transaction) -> JobCreated:
             await self._store.workflows.insert_dependent_within(within, run, found.run_ids)
@@ -196,8 +209,8 @@ class JobRoutes:
 
         return keep_run
 
-    async def _prepare_batch(self, asked: BatchRequest | list[JobRequest]) -> Work:
-        runs = await self._batch_of(asked)
+    async def _prepare_batch(self, namespace: Namespace, asked: BatchRequest | list[JobRequest]) -> Work:
+        runs = await self._batch_of(namespace, asked)
 
         async def work(within: Transaction) -> BatchCreated:
             found = await self._store.submissions.submit_within(within, runs)
@@ -210,7 +223,7 @@ class JobRoutes:
         if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
             await self._store.gates.rank_fairly(fair, within=within)
 
-    async def _batch_of(self, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
+    async def _batch_of(self, namespace: Namespace, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
         """Raises `Invalid` with the index of the item that is at fault."""
         place, jobs = ("", asked) if isinstance(asked, list) else ("jobs", asked.jobs)
         if not 1 <= len(jobs) <= BATCH_MAX:
@@ -218,38 +231,38 @@ class JobRoutes:
         runs = []
         for index, job in enumerate(jobs):
             try:
-                runs.append(await self._batch_item(job))
+                runs.append(await self._batch_item(namespace, job))
             except Invalid as error:
                 field = f"{place}[{index}].{error.field}"
                 raise type(error)(f"{place}[{index}].{error.detail}", field=field) from None
         return runs
 
-    async def _complete(self, asked: JobRequest) -> JobRequest:
+    async def _complete(self, namespace: Namespace, asked: JobRequest) -> JobRequest:
         """A job that is a workflow is checked through and through before it is stored."""
         if asked.task_name() != WORKFLOW_TASK:
             return asked
-        return msgspec.structs.replace(asked, payload=await self._definitions.of_payload(asked.payload))
+        return msgspec.structs.replace(asked, payload=await self._definitions.of_payload(namespace, asked.payload))
 
-    async def _batch_item(self, job: JobRequest) -> NewRun:
-        job = await self._complete(job)
-        queue = await self._known_tasks.queue_of(job.task_name())
+    async def _batch_item(self, namespace: Namespace, job: JobRequest) -> NewRun:
+        job = await self._complete(namespace, job)
+        queue = await self._known_tasks.queue_of(namespace, job.task_name())
         if job.is_recurring:
             raise Invalid("cron: a batch has one-off jobs only", field="cron")
         if job.dependencies is not None:
             raise Invalid("dependencies: not in a batch; submit it by itself, or a workflow", field="dependencies")
         if job.idempotency_key is not None:
             raise Invalid("idempotency_key: is for the whole batch", field="idempotency_key")
-        run = job.new_run(new_id(), queue=queue)
-        await self._back_pressure.check(run.queue)
+        run = job.new_run(new_id(), namespace=namespace, queue=queue)
+        await self._back_pressure.check(namespace, bare(run.queue))
         return run
 
-    def _announce(self, made: msgspec.Struct) -> None:
+    def _announce(self, namespace: Namespace, made: msgspec.Struct) -> None:
         """After it is stored for good: whoever is woken before finds nothing."""
         if isinstance(made, RecurringShown):
             self._store.hints.send([JOBS_TOPIC])
             return
         runs = made.items if isinstance(made, BatchCreated) else [made] if isinstance(made, JobCreated) else []
-        self._store.hints.send({run.queue for run in runs if run.state == RunState.READY})
+        self._store.hints.send({namespace.qualified(run.queue) for run in runs if run.state == RunState.READY})
         if any(run.state == RunState.HELD for run in runs):
             self._store.hints.send([GATES_TOPIC])
         if count := sum(run.created for run in runs):

@@ -16,19 +16,23 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import read_json
 from foliot.api.openapi import described
+from foliot.api.owned import find_job, find_run
 from foliot.api.parameters import run_id_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.overview import FINISHED_WITHIN
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.run_lists import FIRST_ID, LAST_ID, LOOK_BACK
 from foliot.api.routes.runs import cancel
-from foliot.api.schemas import EARLIEST, LATEST, JobCreated, JobRequest, metadata_of
+from foliot.api.schemas import EARLIEST, LATEST, JobCreated, JobRequest, metadata_of, run_name
 from foliot.errors import Conflict, Invalid, NotFound
+from foliot.model.access import Permission
 from foliot.model.asked import Retries
 from foliot.model.ids import first_id_of, not_finished_before
 from foliot.model.job import RecurringJob
+from foliot.model.namespace import Namespace, bare, namespace_of
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.run import RunView
 from foliot.model.states import TERMINAL, RunState
@@ -124,7 +128,7 @@ class LabRoutes:
         self._store = store
         self._jobs = jobs
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["lab"])
+        self.router = APIRouter(tags=["lab"], route_class=GuardedRoute)
         creates = described(201, LabJob, body=LabRequest, problems=(400, 409, 413, 415, 422, 429, 503))
         add = self.router.add_api_route
         add("/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
@@ -134,75 +138,81 @@ class LabRoutes:
         add("/stats", self.get_stats, methods=["GET"], openapi_extra=described(200, LabStats, problems=(503,)))
         add("/workers", self.list_workers, methods=["GET"], openapi_extra=described(200, list[LabWorker], problems=(503,)))
 
-    async def create_job(self, request: Request) -> Response:
+    @requires(Permission.SUBMIT)
+    async def create_job(self, request: Request, namespace: Within) -> Response:
         """Creates a job that takes `execution_time_ms` and fails with a chance of `fail_rate`: now, after a delay, or by cron."""
         asked = await read_json(request, decoder, max_bytes=self._body_max_bytes)
-        made = await self._jobs.create(asked.as_job())
+        made = await self._jobs.create(namespace, asked.as_job())
         # As it was made: by now a worker may have it.
-        return _answer(made_view(asked, made) if isinstance(made, JobCreated) else await self._find(str(made.id)), 201)
+        return _answer(made_view(asked, made) if isinstance(made, JobCreated) else await self._find(namespace, str(made.id)), 201)
 
-    async def list_jobs(self, status: str = "", limit: int = 50) -> Response:
+    @requires(Permission.VIEW)
+    async def list_jobs(self, namespace: Within, status: str = "", limit: int = 50) -> Response:
         """The recurring jobs, then the latest of the others."""
         if status and status not in STATUS.values():
             raise Invalid(f"status: must be one of {', '.join(dict.fromkeys(STATUS.values()))}", field="status")
         limit = within(limit, PAGE_MAX, "limit")
-        found = [await recurring_view(self._store, job) for job in await self._store.jobs.list_jobs("", limit)]
+        found = [await recurring_view(self._store, job) for job in await self._store.jobs.list_jobs(namespace, "", limit)]
         found = [job for job in found if not status or job.status == status]
-        for run_id in await latest_ids(self._store, status, limit - len(found)):
-            if (run := await self._store.runs.get_run(run_id)) is not None:
+        for run_id in await latest_ids(self._store, namespace, status, limit - len(found)):
+            if (run := await find_run(self._store, namespace, run_id)) is not None:
                 found.append(await run_view(self._store, run))
         return _answer(found)
 
-    async def get_job(self, reference: str) -> Response:
+    @requires(Permission.VIEW)
+    async def get_job(self, reference: str, namespace: Within) -> Response:
         """Where a job stands, which worker has it, and its latest error."""
-        return _answer(await self._find(reference))
+        return _answer(await self._find(namespace, reference))
 
-    async def cancel_job(self, reference: str) -> Response:
+    @requires(Permission.OPERATE)
+    async def cancel_job(self, reference: str, namespace: Within) -> Response:
         """Cancels a job, at once; of a recurring one, nothing more is run."""
-        job_id, shown = run_id_of(reference), await self._find(reference)
-        if await self._store.jobs.get_job(job_id, reference) is not None:
+        job_id, shown = run_id_of(reference), await self._find(namespace, reference)
+        if await find_job(self._store, namespace, job_id, reference) is not None:
             await self._store.jobs.delete_job(job_id)
             return _answer(msgspec.structs.replace(shown, status="cancelled", scheduled_at=None))
         if shown.status in ("completed", "failed", "cancelled"):
             raise Conflict(f"the job {reference!r} is {shown.status} already")
         # Simulated work has nothing to tidy up, so nobody waits for its worker.
         await cancel(self._store, job_id, "cancelled by request", is_forced=True)
-        return _answer(await self._find(reference))
+        return _answer(await self._find(namespace, reference))
 
-    async def get_stats(self) -> Response:
+    @requires(Permission.VIEW)
+    async def get_stats(self, namespace: Within) -> Response:
         """How much waits, how many workers live, and how many jobs of the last day have which status."""
-        nodes = await self._store.overview.count_nodes()
-        counts = await self._store.overview.count_runs(nodes.now - FINISHED_WITHIN)
+        nodes = await self._store.overview.count_nodes(namespace)
+        counts = await self._store.overview.count_runs(namespace, nodes.now - FINISHED_WITHIN)
         by_status: dict[str, int] = dict.fromkeys(STATUS.values(), 0)
         for state, count in counts.items():
             by_status[STATUS[RunState(state)]] += count
         return _answer(LabStats(counts.get("ready", 0) + counts.get("held", 0), nodes.workers, by_status))
 
-    async def list_workers(self) -> Response:
+    @requires(Permission.VIEW)
+    async def list_workers(self, namespace: Within) -> Response:
         """The workers that live. The name ends in the number of the process, for whoever wants to kill one."""
         return _answer([
             LabWorker(
                 worker.id, worker.name, "draining" if worker.draining_at else "active", worker.running, sum(worker.queues.values()),
                 worker.started_at, worker.beat_at,
             )
-            for worker in await self._store.workers.list_workers()
+            for worker in await self._store.workers.list_workers(namespace)
         ])  # fmt: skip
 
-    async def _find(self, reference: str) -> LabJob:
+    async def _find(self, namespace: Namespace, reference: str) -> LabJob:
         job_id = run_id_of(reference)
-        if (job := await self._store.jobs.get_job(job_id, reference)) is not None:
+        if (job := await find_job(self._store, namespace, job_id, reference)) is not None:
             return await recurring_view(self._store, job)
-        if (run := await self._store.runs.get_run(job_id)) is not None:
+        if (run := await find_run(self._store, namespace, job_id)) is not None:
             return await run_view(self._store, run)
         raise NotFound(f"there is no job {reference!r}")
 
 
-async def latest_ids(store: Store, status: str, limit: int) -> list[UUID]:
+async def latest_ids(store: Store, namespace: Namespace, status: str, limit: int) -> list[UUID]:
     """Of runs that no recurring job made: those are shown with the job."""
     first = first_id_of(await store.jobs.database_now() - LOOK_BACK)
     states = [word for state, named in STATUS.items() if named == status for word in (str(state), f"{state}+")] or None
     span = Span(LAST_ID, FIRST_ID, first, not_finished_before(first))
-    page = await store.run_lists.list_runs("all", span, RunFilter(states), limit=PAGE_MAX, scan=PAGE_MAX * 10)
+    page = await store.run_lists.list_runs("all", span, RunFilter(namespace, states), limit=PAGE_MAX, scan=PAGE_MAX * 10)
     return [item.id for item in page.items if item.job_id is None][:limit]
 
 
@@ -224,7 +234,7 @@ async def run_view(store: Store, run: RunView) -> LabJob:
     options = run.options or {}
     return LabJob(
         id=run.id,
-        name=run.name,
+        name=run_name(run.name, run.job_id),
         job_type="recurring" if run.job_id else "delayed" if metadata_of(options).get("job_type") == "delayed" else "immediate",
         status=STATUS[run.state],
         priority=run.priority,
@@ -242,12 +252,14 @@ async def run_view(store: Store, run: RunView) -> LabJob:
 
 async def recurring_view(store: Store, job: RecurringJob) -> LabJob:
     """Of what it has run, the latest: at work, or not."""
-    page = await store.run_lists.list_job_runs(job.id, (LATEST, FIRST_ID), EARLIEST, RunFilter(), limit=1, scan=2)
+    page = await store.run_lists.list_job_runs(
+        job.id, (LATEST, FIRST_ID), EARLIEST, RunFilter(Namespace(namespace_of(job.queue))), limit=1, scan=2
+    )
     last = page.items[0] if page.items else None
     status: Status = "running" if last and last.state is RunState.RUNNING else "pending" if job.next_at else "completed"
     return LabJob(
         id=job.id,
-        name=job.name,
+        name=bare(job.name),
         job_type="recurring",
         status=status,
         priority=job.priority,

@@ -10,10 +10,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.log_stream import Followers, LogStream
+from foliot.api.owned import find_run
 from foliot.api.parameters import run_id_of
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
+from foliot.model.access import Permission
 from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store
 
@@ -25,15 +28,16 @@ HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
 def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, followers_max: int) -> APIRouter:
     followers = Followers(followers_max)
-    router = APIRouter(tags=["runs"])
+    router = APIRouter(tags=["runs"], route_class=GuardedRoute)
     content = {"text/plain": {"schema": {"type": "string"}}, "text/event-stream": {"schema": {"type": "string"}}}
     described = {"responses": {"200": {"description": "The output, or with `follow` a stream of events", "content": content}}}
 
     @router.get("/v1/runs/{reference}/logs", openapi_extra=described)
-    async def get_logs(reference: str, request: Request, attempt: int | None = None, follow: bool = False) -> Response:
+    @requires(Permission.VIEW)
+    async def get_logs(reference: str, request: Request, namespace: Within, attempt: int | None = None, follow: bool = False) -> Response:
         """The output of a run's last attempt, or of the given one; with `follow=1`, server-sent events until the run has ended."""
         run_id = run_id_of(reference)
-        if await store.logs.follow_run(run_id) is None:
+        if await find_run(store, namespace, run_id) is None:
             raise NotFound(f"there is no run {reference!r}")
         attempts = await store.run_lists.list_attempts(run_id)
         asked = [one for one in attempts if attempt is None or one.attempt == attempt]

@@ -6,15 +6,18 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, requires
 from foliot.clock import Clock
+from foliot.model.access import Permission
 from foliot.observability.metrics import MetricsPage
 from foliot.store.store import Store
 
 
 def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
-    router, page = APIRouter(tags=["overview"]), MetricsPage(store=store, clock=clock)
+    router, page = APIRouter(tags=["overview"], route_class=GuardedRoute), MetricsPage(store=store, clock=clock)
 
     @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+    @requires(Permission.VIEW, everywhere=True)
     async def metrics(request: Request) -> Response:
         """Counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics where that is asked for."""
         content, content_type = await page.render(request.headers.get("accept", ""))

@@ -8,7 +8,10 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.openapi import described
+from foliot.model.access import Permission
+from foliot.model.namespace import bare
 from foliot.model.states import LIVE, TERMINAL
 from foliot.store.overview import COUNT_MAX, QueueView
 from foliot.store.store import Store
@@ -74,19 +77,21 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 def overview_router(*, store: Store) -> APIRouter:
-    router = APIRouter(tags=["overview"])
+    router = APIRouter(tags=["overview"], route_class=GuardedRoute)
 
     @router.get("/v1/queues", openapi_extra=described(200, QueueList, problems=(503,)))
-    async def list_queues() -> Response:
+    @requires(Permission.VIEW)
+    async def list_queues(namespace: Within) -> Response:
         """Every queue: what waits, what runs, and who works on it."""
-        return _answer(QueueList([shown(queue) for queue in await store.overview.list_queues()]))
+        return _answer(QueueList([shown(queue) for queue in await store.overview.list_queues(namespace)]))
 
     @router.get("/v1/stats", openapi_extra=described(200, Stats, problems=(503,)))
-    async def get_stats() -> Response:
+    @requires(Permission.VIEW)
+    async def get_stats(namespace: Within) -> Response:
         """Totals: runs by state, workers, scheduler nodes and shards."""
-        nodes = await store.overview.count_nodes()
+        nodes = await store.overview.count_nodes(namespace)
         since = nodes.now - FINISHED_WITHIN
-        counts = await store.overview.count_runs(since)
+        counts = await store.overview.count_runs(namespace, since)
         ended = {str(state): counts.get(state, 0) for state in sorted(TERMINAL)}
         return _answer(
             Stats(
@@ -105,7 +110,7 @@ def shown(queue: QueueView) -> QueueShown:
         return Count(count, state in queue.uncounted_states)
 
     return QueueShown(
-        name=queue.name, ready=counted(queue.ready), oldest_ready_seconds=queue.oldest_ready_seconds,
+        name=bare(queue.name), ready=counted(queue.ready), oldest_ready_seconds=queue.oldest_ready_seconds,
         running=part("running", queue.running), scheduled=part("scheduled", queue.scheduled), held=part("held", queue.held),
         workers=queue.workers, slots=queue.slots, max_running=queue.max_running, max_depth=queue.max_depth,
         paused=Paused(queue.paused_at, queue.paused_until, queue.paused_reason) if queue.paused_at else None,

@@ -11,16 +11,20 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
+from foliot.api.owned import find_job
 from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
+from foliot.model.access import Permission
 from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
+from foliot.model.namespace import Namespace, bare
 from foliot.model.states import RunState
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
@@ -48,7 +52,7 @@ class RecurringRoutes:
         self._definitions = definitions
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["recurring jobs"])
+        self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
         one = "/v1/jobs/{reference}"
         shows = described(200, RecurringShown, problems=(404, 409, 422, 503))
         changes = described(200, RecurringShown, body=JobRequest, problems=(404, 409, 422, 503))
@@ -65,15 +69,17 @@ class RecurringRoutes:
         add(f"{one}/ticks", self.list_ticks, methods=["GET"])
         add(f"{one}/next", self.next_ticks, methods=["GET"])
 
-    async def list_jobs(self, after: str = "", limit: int = 50) -> Response:
+    @requires(Permission.VIEW)
+    async def list_jobs(self, namespace: Within, after: str = "", limit: int = 50) -> Response:
         """Recurring jobs by name; `after` is the `next` of the page before."""
         if "\0" in after:
             raise Invalid("after: the character NUL (%00) is in no name", field="after")
-        jobs = await self._jobs.list_jobs(after, within(limit, PAGE_MAX, "limit"))
-        following = jobs[-1].name if len(jobs) == limit else None
+        jobs = await self._jobs.list_jobs(namespace, after, within(limit, PAGE_MAX, "limit"))
+        following = bare(jobs[-1].name) if len(jobs) == limit else None
         return _answer({"items": [recurring(job) for job in jobs], "next": following})
 
-    async def change_job(self, reference: str, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def change_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Changes a recurring job. Ticks before the change stay what they were."""
         body = await read(request, self._body_max_bytes)
         given = set(decode(body, change_decoder).keys())
@@ -81,45 +87,49 @@ class RecurringRoutes:
             raise Invalid(f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0])
         asked = decode(body, request_decoder)
         for _ in range(CHANGE_ATTEMPTS):
-            job = await self._find(reference)
-            if job.task == WORKFLOW_TASK and "payload" in given:
-                asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(asked.payload))
+            job = await self._find(namespace, reference)
+            if bare(job.task) == WORKFLOW_TASK and "payload" in given:
+                asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(namespace, asked.payload))
             now = await self._jobs.database_now()
             unchanged, first_missed, last_missed = resumed(job, now)
-            calendar = await calendar_named(self._store, asked.calendar) if "calendar" in given else None
-            changed = planned_from(apply_change(job, asked, given, calendar), now)
+            calendar = await calendar_named(self._store, namespace, asked.calendar) if "calendar" in given else None
+            changed = planned_from(apply_change(job, asked, given, calendar, namespace), now)
             # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
             if await self._jobs.change_job(job, changed, first_missed, last_missed, unchanged.next_at) is not None:
                 self._store.hints.send([JOBS_TOPIC])
-                return _answer(recurring(await self._find(reference)))
+                return _answer(recurring(await self._find(namespace, reference)))
         raise _changed_meanwhile(reference)
 
-    async def delete_job(self, reference: str) -> Response:
+    @requires(Permission.OPERATE)
+    async def delete_job(self, reference: str, namespace: Within) -> Response:
         """Deletes a recurring job. What it has run stays in history."""
-        await self._jobs.delete_job((await self._find(reference)).id)
+        await self._jobs.delete_job((await self._find(namespace, reference)).id)
         return Response(status_code=204)
 
-    async def pause_job(self, reference: str, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def pause_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Stops firing. What falls into the pause is noted, not caught up."""
         asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
-        await self._jobs.pause_job((await self._find(reference)).id, asked.reason, asked.until)
-        return _answer(recurring(await self._find(reference)))
+        await self._jobs.pause_job((await self._find(namespace, reference)).id, asked.reason, asked.until)
+        return _answer(recurring(await self._find(namespace, reference)))
 
-    async def resume_job(self, reference: str) -> Response:
+    @requires(Permission.OPERATE)
+    async def resume_job(self, reference: str, namespace: Within) -> Response:
         """Goes on with the next tick from now."""
-        job = await self._find(reference)
+        job = await self._find(namespace, reference)
         if job.paused_at is not None and not await self._jobs.resume_job(*resumed(job, await self._jobs.database_now())):
-            job = await self._find(reference)
+            job = await self._find(namespace, reference)
             if job.paused_at is not None:
                 raise _changed_meanwhile(reference)
         self._store.hints.send([JOBS_TOPIC])
-        return _answer(recurring(await self._find(reference)))
+        return _answer(recurring(await self._find(namespace, reference)))
 
-    async def trigger_job(self, reference: str) -> Response:
+    @requires(Permission.SUBMIT)
+    async def trigger_job(self, reference: str, namespace: Within) -> Response:
         """Runs it once now, beside its schedule."""
-        run_id, job = new_id(), await self._find(reference)
+        run_id, job = new_id(), await self._find(namespace, reference)
         queue = await self._jobs.insert_triggered_run(run_id, job.id)
         if queue is None:
             raise _unknown(reference)
@@ -127,10 +137,11 @@ class RecurringRoutes:
         self._store.events.emit(RunsSubmitted(1))
         return _answer({"id": run_id, "job_id": job.id}, status=201)
 
-    async def backfill(self, reference: str, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def backfill(self, reference: str, request: Request, namespace: Within) -> Response:
         """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the other."""
         asked = decode(await read(request, self._body_max_bytes), backfill_decoder)
-        job = await self._find(reference)
+        job = await self._find(namespace, reference)
         ticks = {tick_run_id(job.id, tick): to_datetime(tick) for tick in ticks_between(job, asked.start, asked.end)}
         if asked.end > await self._jobs.database_now():
             raise Invalid("to: must be in the past", field="to")
@@ -144,22 +155,24 @@ class RecurringRoutes:
         self._store.events.emit(RunsSubmitted(len(made)))
         return _answer(Backfilled(sorted(made), len(ticks) - len(made), is_dry_run=False))
 
-    async def list_ticks(self, reference: str, limit: int = 50) -> Response:
+    @requires(Permission.VIEW)
+    async def list_ticks(self, reference: str, namespace: Within, limit: int = 50) -> Response:
         """Every due tick with its outcome, latest first."""
-        ticks = await self._jobs.list_ticks((await self._find(reference)).id, within(limit, PAGE_MAX, "limit"))
+        ticks = await self._jobs.list_ticks((await self._find(namespace, reference)).id, within(limit, PAGE_MAX, "limit"))
         return _answer({"items": ticks})
 
-    async def next_ticks(self, reference: str, count: int = 10) -> Response:
+    @requires(Permission.VIEW)
+    async def next_ticks(self, reference: str, namespace: Within, count: int = 10) -> Response:
         """The next fire times, in the job's own zone; `dst` says where a change of the clocks had a hand in one."""
-        job = await self._find(reference)
+        job = await self._find(namespace, reference)
         zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
         count = within(count, NEXT_MAX, "count")
         ticks = fire_times(job.timetable.fires, now, count if job.runs_left is None else min(count, job.runs_left))
         items = [{"at": to_datetime(tick).astimezone(zone), "dst": dst_flag(job, tick)} for tick in ticks]
         return _answer({"items": items, "timezone": job.schedule.timezone})
 
-    async def _find(self, reference: str) -> RecurringJob:
-        job = await self._jobs.get_job(job_id_of(reference), reference)
+    async def _find(self, namespace: Namespace, reference: str) -> RecurringJob:
+        job = await find_job(self._store, namespace, job_id_of(reference), reference)
         if job is None:
             raise _unknown(reference)
         return job
@@ -191,18 +204,20 @@ def within(number: int, most: int, field: str) -> int:
     return number
 
 
-async def calendar_named(store: Store, name: str | None) -> NamedCalendar | None:
+async def calendar_named(store: Store, namespace: Namespace, name: str | None) -> NamedCalendar | None:
     """Raises `Invalid` for a name that no calendar has."""
     if name is None:
         return None
-    calendar = await store.calendars.get_calendar(name)
+    calendar = await store.calendars.get_calendar(namespace.qualified(name))
     if calendar is None:
-        hint = did_you_mean(name, [known.name for known in await store.calendars.list_calendars()])
+        hint = did_you_mean(name, [bare(known.name) for known in await store.calendars.list_calendars(namespace)])
         raise Invalid(f"calendar: there is no calendar named {name!r}{hint}", field="calendar")
     return calendar
 
 
-def apply_change(job: RecurringJob, asked: JobRequest, given: set[str], calendar: NamedCalendar | None) -> RecurringJob:
+def apply_change(
+    job: RecurringJob, asked: JobRequest, given: set[str], calendar: NamedCalendar | None, namespace: Namespace
+) -> RecurringJob:
     """The job with the given fields changed, and nothing else."""
     schedule = msgspec.structs.asdict(job.schedule)
     for name in given.intersection(SCHEDULE_FIELDS):
@@ -210,6 +225,7 @@ def apply_change(job: RecurringJob, asked: JobRequest, given: set[str], calendar
     if "catchup_window" in given:
         schedule["catchup_window_seconds"] = asked.catchup_window_seconds
     if "calendar" in given:
+        schedule["calendar"] = calendar.name if calendar else None
         job = replace(job, calendar=calendar.days if calendar else None, calendar_version=calendar.version if calendar else None)
     if given.intersection(SCHEDULE_FIELDS):
         # Another schedule begins now; what the one before had put off is not its business.
@@ -222,17 +238,17 @@ def apply_change(job: RecurringJob, asked: JobRequest, given: set[str], calendar
         job,
         schedule=msgspec.convert(schedule, type(job.schedule)),
         priority=asked.priority if "priority" in given else job.priority,
-        queue=asked.queue or job.queue,
+        queue=namespace.qualified(asked.queue) if asked.queue else job.queue,
         payload=asked.payload if "payload" in given else job.payload,
-        options=changed_options(job, asked, given),
+        options=changed_options(job, asked, given, namespace),
         runs_left=asked.max_runs if "max_runs" in given else job.runs_left,
     )
 
 
-def changed_options(job: RecurringJob, asked: JobRequest, given: set[str]) -> dict[str, object] | None:
+def changed_options(job: RecurringJob, asked: JobRequest, given: set[str], namespace: Namespace) -> dict[str, object] | None:
     """A field given as null falls back to what the task says."""
     options = dict(job.options or {})
-    wanted = msgspec.to_builtins(asked.run_options())
+    wanted = msgspec.to_builtins(asked.run_options(namespace))
     for name in {"retries" if field == "max_retries" else field for field in given & OPTION_FIELDS}:
         options.pop(name, None)
         if name in wanted:

@@ -10,12 +10,16 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.openapi import described
+from foliot.api.owned import find_job, find_run
 from foliot.api.parameters import cursor_of, cursor_text, id_of, instant_of, run_id_of, states_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, job_id_of, within
-from foliot.api.schemas import EARLIEST, LATEST, status_of
+from foliot.api.schemas import EARLIEST, LATEST, run_name, status_of
 from foliot.errors import Invalid, NotFound
+from foliot.model.access import Permission
 from foliot.model.ids import CLOCK_TOLERANCE, first_id_of, not_finished_before
+from foliot.model.namespace import Namespace, bare
 from foliot.model.run import RunView
 from foliot.model.states import TERMINAL
 from foliot.store.run_lists import AttemptItem, RunFilter, RunItem, Span, Where
@@ -81,7 +85,7 @@ class AttemptList(msgspec.Struct, frozen=True):
 class RunListRoutes:
     def __init__(self, *, store: Store) -> None:
         self._store = store
-        self.router = APIRouter(tags=["runs"])
+        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
         pages = described(200, RunPage, problems=(404, 422, 503))
         add = self.router.add_api_route
         add("/v1/runs", self.list_runs, methods=["GET"], openapi_extra=pages)
@@ -89,8 +93,10 @@ class RunListRoutes:
         attempts = described(200, AttemptList, problems=(404, 503))
         add("/v1/runs/{reference}/attempts", self.list_attempts, methods=["GET"], openapi_extra=attempts)
 
+    @requires(Permission.VIEW)
     async def list_runs(
         self,
+        namespace: Within,
         state: str = "",
         queue: str = "",
         task: str = "",
@@ -107,9 +113,16 @@ class RunListRoutes:
         Finished runs of the last seven days, unless `since` says otherwise: a time, or a duration such as `2h`. `parent`: the steps of a
         workflow, or the items of a map, however old.
         """
-        family = await self._parent_named(parent) if parent else None
+        family = await self._parent_named(namespace, parent) if parent else None
         of = family.id if family else None
-        wanted = RunFilter(states_of(state), text_of(queue, "queue"), text_of(task, "task"), text_of(text, "text"), of)
+        wanted = RunFilter(
+            namespace,
+            states_of(state),
+            qualified_or_none(namespace, text_of(queue, "queue")),
+            qualified_or_none(namespace, text_of(task, "task")),
+            text_of(text, "text"),
+            of,
+        )
         limit, now = within(limit, PAGE_MAX, "limit"), await self._store.jobs.database_now()
         begin, end = instant_of(since, "since", now=now), instant_of(until, "until", now=now)
         if begin and end and begin > end:
@@ -117,7 +130,9 @@ class RunListRoutes:
         if job:
             if family is not None:
                 raise Invalid("parent: give either job or parent", field="parent")
-            return _answer(await self._job_page(await self._job_named(job), wanted, begin or EARLIEST, end or LATEST, after, limit))
+            return _answer(
+                await self._job_page(await self._job_named(namespace, job), wanted, begin or EARLIEST, end or LATEST, after, limit)
+            )
         looked_from = begin or (family.created_at - CLOCK_TOLERANCE if family else now - LOOK_BACK)
         last = end if family is None or family.finished_at is None else min(end or LATEST, family.finished_at + CLOCK_TOLERANCE)
         first = first_id_of(looked_from)
@@ -127,13 +142,14 @@ class RunListRoutes:
         page = await self._store.run_lists.list_runs(where, span, wanted, limit=limit, scan=limit + 1 if is_exact else SCAN_MAX)
         return _answer(RunPage([listed(item) for item in page.items], str(page.following) if page.following else None, looked_from))
 
-    async def list_job_runs(self, reference: str, state: str = "", after: str = "", limit: int = 50) -> Response:
+    @requires(Permission.VIEW)
+    async def list_job_runs(self, reference: str, namespace: Within, state: str = "", after: str = "", limit: int = 50) -> Response:
         """The runs of a recurring job, the latest tick first; of a one-off job, its one run."""
         limit = within(limit, PAGE_MAX, "limit")
-        wanted = RunFilter(states_of(state))
+        wanted = RunFilter(namespace, states_of(state))
         job_id = job_id_of(reference)
-        job = await self._store.jobs.get_job(job_id, reference)
-        if job is None and job_id is not None and (run := await self._store.runs.get_run(job_id)):
+        job = await find_job(self._store, namespace, job_id, reference)
+        if job is None and job_id is not None and (run := await find_run(self._store, namespace, job_id)):
             return _answer(RunPage([listed(item_of(run))], None))
         found = job.id if job else job_id
         page = await self._job_page(found, wanted, EARLIEST, LATEST, after, limit) if found else None
@@ -141,23 +157,24 @@ class RunListRoutes:
             raise NotFound(f"there is no job {reference!r}")
         return _answer(page)
 
-    async def list_attempts(self, reference: str) -> Response:
+    @requires(Permission.VIEW)
+    async def list_attempts(self, reference: str, namespace: Within) -> Response:
         """Every attempt at a run, in order; the last one may be under way."""
         run_id = run_id_of(reference)
-        attempts = await self._store.run_lists.list_attempts(run_id)
-        if not attempts and await self._store.runs.get_run(run_id) is None:
+        if await find_run(self._store, namespace, run_id) is None:
             raise NotFound(f"there is no run {reference!r}")
+        attempts = await self._store.run_lists.list_attempts(run_id)
         return _answer(AttemptList([attempt_shown(attempt) for attempt in attempts]))
 
-    async def _parent_named(self, reference: str) -> Parent:
+    async def _parent_named(self, namespace: Namespace, reference: str) -> Parent:
         found = await self._store.workflows.get_parent(id_of(reference, "parent"))
-        if found is None:
+        if found is None or await find_run(self._store, namespace, found.run_id) is None:
             raise Invalid(f"parent: there is no workflow or map {reference!r} that has begun", field="parent")
         return found
 
-    async def _job_named(self, reference: str) -> UUID:
+    async def _job_named(self, namespace: Namespace, reference: str) -> UUID:
         job_id = job_id_of(text_of(reference, "job") or "")
-        job = await self._store.jobs.get_job(job_id, reference)
+        job = await find_job(self._store, namespace, job_id, reference)
         found = job.id if job else job_id
         if found is None:
             raise Invalid(f"job: there is no recurring job {reference!r}", field="job")
@@ -170,9 +187,13 @@ class RunListRoutes:
         return RunPage([listed(item) for item in page.items], cursor_text(*page.following) if page.following else None)
 
 
+def qualified_or_none(namespace: Namespace, name: str | None) -> str | None:
+    return None if name is None else namespace.qualified(name)
+
+
 def place_of(wanted: RunFilter) -> tuple[Where, bool]:
     """Where to look for the states that are wanted, and whether everything that is there is wanted."""
-    states, is_only_by_state = set(wanted.states or ()), wanted == RunFilter(wanted.states)
+    states, is_only_by_state = set(wanted.states or ()), wanted == RunFilter(wanted.namespace, wanted.states)
     if states == {"running"}:
         return "running", is_only_by_state
     if states == {"failed"}:
@@ -186,10 +207,11 @@ def place_of(wanted: RunFilter) -> tuple[Where, bool]:
 
 def listed(item: RunItem) -> RunListed:
     return RunListed(
-        id=item.id, name=item.name, status=status_of(item.state, item.attempt), state=item.state, reason=item.reason, task=item.task,
-        queue=item.queue, priority=item.priority, attempt=item.attempt, worker_id=item.worker_id, job_id=item.job_id,
-        tick_at=item.tick_at, rerun_of=item.rerun_of, rerun_as=item.rerun_as, parent_id=item.parent_id, step=item.step,
-        error=item.error, created_at=item.created_at, scheduled_at=item.due_at, started_at=item.started_at, finished_at=item.finished_at,
+        id=item.id, name=run_name(item.name, item.job_id), status=status_of(item.state, item.attempt), state=item.state,
+        reason=item.reason, task=bare(item.task), queue=bare(item.queue), priority=item.priority, attempt=item.attempt,
+        worker_id=item.worker_id, job_id=item.job_id, tick_at=item.tick_at, rerun_of=item.rerun_of, rerun_as=item.rerun_as,
+        parent_id=item.parent_id, step=item.step, error=item.error, created_at=item.created_at, scheduled_at=item.due_at,
+        started_at=item.started_at, finished_at=item.finished_at,
     )  # fmt: skip
 
 

@@ -11,12 +11,16 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
+from foliot.api.owned import find_run
 from foliot.api.schemas import JobShown, shown
 from foliot.errors import Conflict, NotFound
 from foliot.events import RunsCancelled, RunsSubmitted
+from foliot.model.access import Permission
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
 from foliot.model.run import RunView
 from foliot.model.states import RunState
 from foliot.store.hints import GATES_TOPIC, worker_topic
@@ -53,7 +57,7 @@ class RunRoutes:
     def __init__(self, *, store: Store, body_max_bytes: int) -> None:
         self._store = store
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["runs"])
+        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
         shows = described(200, JobShown, problems=(404, 503))
         cancels = described(200, JobShown, body=CancelRequest, problems=(400, 404, 413, 415, 422, 503))
         signals = described(200, JobShown, body=SignalRequest, problems=(400, 404, 409, 413, 415, 422, 503))
@@ -65,48 +69,54 @@ class RunRoutes:
         add("/v1/runs/{reference}/signal", self.signal_run, methods=["POST"], openapi_extra=signals)
         add("/v1/runs/{reference}/rerun", self.rerun, methods=["POST"], status_code=201, openapi_extra=reruns)
 
-    async def get_run(self, reference: str) -> Response:
+    @requires(Permission.VIEW)
+    async def get_run(self, reference: str, namespace: Within) -> Response:
         """Shows a run: where it stands, and how it ended."""
-        return _answer(shown(await self._find(reference)))
+        return _answer(shown(await self._find(namespace, reference)))
 
-    async def cancel_run(self, reference: str, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def cancel_run(self, reference: str, request: Request, namespace: Within) -> Response:
         """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it is."""
         asked = await self._read(request, cancel_decoder)
-        run = await self._find(reference)
+        run = await self._find(namespace, reference)
         await cancel(self._store, run.id, asked.reason or "cancelled by request", is_forced=asked.force)
-        return _answer(shown(await self._find(reference)))
+        return _answer(shown(await self._find(namespace, reference)))
 
-    async def signal_run(self, reference: str, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def signal_run(self, reference: str, request: Request, namespace: Within) -> Response:
         """Lets a run start that waits for a signal, or ends it by saying no. One that comes early is kept for when it is waited for."""
         asked = await self._read(request, signal_decoder)
-        run = await self._find(reference)
+        run = await self._find(namespace, reference)
         found = await self._store.workflows.signal_run(run.id, msgspec.json.encode(asked).decode())
         if found is None:
             why = "has had its signal" if (run.options or {}).get("signal") else "does not wait for one"
             raise Conflict(f"the run {reference!r} is {run.state} and {why}")
         self._store.hints.send([found[0] if found[1] is RunState.READY else GATES_TOPIC])
-        return _answer(shown(await self._find(reference)))
+        return _answer(shown(await self._find(namespace, reference)))
 
-    async def rerun(self, reference: str, request: Request) -> Response:
+    @requires(Permission.SUBMIT)
+    async def rerun(self, reference: str, request: Request, namespace: Within) -> Response:
         """Runs once more what has ended, well or not: a new run that points back by `rerun_of`."""
         asked = await self._read(request, rerun_decoder)
-        run = await self._find(reference)
+        run = await self._find(namespace, reference)
         payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
-        made = await self._store.dead_letters.rerun_runs({run.id: new_id()}, is_any_state=True, is_repeated=True, payload=payload)
+        made = await self._store.dead_letters.rerun_runs(
+            namespace, {run.id: new_id()}, is_any_state=True, is_repeated=True, payload=payload
+        )
         if not made:
             raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
         self._store.hints.send([made[0].queue])
         self._store.events.emit(RunsSubmitted(len(made)))
-        new = await self._find(str(made[0].new_id))
+        new = await self._find(namespace, str(made[0].new_id))
         return Response(msgspec.json.encode(shown(new)), 201, {"Location": f"/v1/runs/{new.id}"}, media_type="application/json")
 
     async def _read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
         """No body is an empty one."""
         return decode(await read(request, self._body_max_bytes) or b"{}", decoder)
 
-    async def _find(self, reference: str) -> RunView:
+    async def _find(self, namespace: Namespace, reference: str) -> RunView:
         try:
-            run = await self._store.runs.get_run(UUID(reference))
+            run = await find_run(self._store, namespace, UUID(reference))
         except ValueError:
             run = None
         if run is None:

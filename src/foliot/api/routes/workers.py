@@ -10,8 +10,10 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.openapi import described
 from foliot.errors import NotFound
+from foliot.model.access import Permission
 from foliot.store.hints import worker_topic
 from foliot.store.store import Store
 from foliot.store.workers import WorkerView
@@ -43,24 +45,26 @@ class WorkerList(msgspec.Struct, frozen=True):
 
 
 def workers_router(*, store: Store) -> APIRouter:
-    router = APIRouter(tags=["workers"])
+    router = APIRouter(tags=["workers"], route_class=GuardedRoute)
 
     @router.get("/v1/workers", openapi_extra=described(200, WorkerList, problems=(503,)))
-    async def list_workers() -> Response:
+    @requires(Permission.VIEW)
+    async def list_workers(namespace: Within) -> Response:
         """The workers that live, by name."""
-        return _answer(WorkerList([shown(worker) for worker in await store.workers.list_workers()]))
+        return _answer(WorkerList([shown(worker) for worker in await store.workers.list_workers(namespace)]))
 
     @router.post("/v1/workers/{reference}/drain", openapi_extra=described(200, WorkerShown, problems=(404, 503)))
-    async def drain_worker(reference: str) -> Response:
+    @requires(Permission.DRAIN)
+    async def drain_worker(reference: str, namespace: Within) -> Response:
         """Lets a worker finish what it runs, and take nothing more."""
         try:
             worker_id = UUID(reference)
         except ValueError:
             raise _unknown(reference) from None
-        if not await store.workers.drain_worker(worker_id):
+        if not await store.workers.list_workers(namespace, worker_id) or not await store.workers.drain_worker(worker_id):
             raise _unknown(reference)
         store.hints.send([worker_topic(worker_id)])
-        found = await store.workers.list_workers(worker_id)
+        found = await store.workers.list_workers(namespace, worker_id)
         if not found:
             raise _unknown(reference)
         return _answer(shown(found[0]))

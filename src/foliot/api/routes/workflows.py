@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -11,14 +12,16 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.openapi import described
+from foliot.api.owned import find_run
 from foliot.api.parameters import id_of, text_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import CancelRequest, cancel_decoder
-from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, status_of
+from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, run_name, status_of
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.api.workflow_views import (
     WorkflowCreated,
@@ -35,7 +38,9 @@ from foliot.api.workflow_views import (
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
+from foliot.model.access import Permission
 from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NewRun, RunView
 from foliot.model.states import TERMINAL, RunState
 from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive
@@ -77,7 +82,7 @@ class WorkflowRoutes:
         self._definitions = definitions
         self._config = config
         self._keyed = KeyedRequests(store=store)
-        self.router = APIRouter(tags=["workflows"])
+        self.router = APIRouter(tags=["workflows"], route_class=GuardedRoute)
         creates = described(
             201, WorkflowCreated, JobCreated, RecurringShown, body=WorkflowRequest, problems=(400, 409, 413, 415, 422, 429, 503),
             repeated=True,
@@ -93,21 +98,24 @@ class WorkflowRoutes:
         add("/v1/workflows/{reference}/cancel", self.cancel_workflow, methods=["POST"], openapi_extra=cancels)
         add("/v1/workflows/{reference}/redrive", self.redrive, methods=["POST"], status_code=201, openapi_extra=redrives)
 
-    async def create_workflow(self, request: Request) -> Response:
+    @requires(Permission.SUBMIT)
+    async def create_workflow(self, request: Request, namespace: Within) -> Response:
         """Creates a workflow, all of it or nothing: now; later, with a delay; or again and again, with `cron` or `every`."""
         body = await read(request, self._config.batch_max_bytes)
         asked = decode(body, request_decoder)
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
-            return await self._jobs.answer(asked.as_job(asked.definition()), key, "/v1/workflows", body)
+            return await self._jobs.answer(namespace, asked.as_job(asked.definition()), key, "/v1/workflows", body)
         if key is not None:
-            return await self._keyed.answer(key, "/v1/workflows", body, lambda: self._prepare(asked), self._announce)
-        work = await self._prepare(asked)
+            prepare = partial(self._prepare, namespace, asked)
+            return await self._keyed.answer(namespace, key, "/v1/workflows", body, prepare, self._announce)
+        work = await self._prepare(namespace, asked)
         made = await self._store.database.in_transaction("create_workflow", work)
         self._announce(made)
         return answered(made, 201, where="/v1/workflows")
 
-    async def list_workflows(self, state: str = "", name: str = "", after: str = "", limit: int = 50) -> Response:
+    @requires(Permission.VIEW)
+    async def list_workflows(self, namespace: Within, state: str = "", name: str = "", after: str = "", limit: int = 50) -> Response:
         """Workflows that have begun, the latest first, and how far they are. Those to come are jobs and runs of the task `workflow`.
 
         `state`: running, completed, failed or cancelled; several with commas.
@@ -115,28 +123,33 @@ class WorkflowRoutes:
         wanted = None if not state else sorted({found for word in state.split(",") for found in states_of(word.strip())})
         before = id_of(after, "after") if after else LAST_ID
         limit = within(limit, PAGE_MAX, "limit")
-        page = await self._store.workflows.list_workflows(before, wanted, text_of(name, "name"), limit=limit, scan=max(SCAN_MAX, limit + 1))
+        page = await self._store.workflows.list_workflows(
+            namespace, before, wanted, text_of(name, "name"), limit=limit, scan=max(SCAN_MAX, limit + 1)
+        )
         return answered(WorkflowPage([listed(item) for item in page.items], str(page.following) if page.following else None))
 
-    async def get_workflow(self, reference: str) -> Response:
+    @requires(Permission.VIEW)
+    async def get_workflow(self, reference: str, namespace: Within) -> Response:
         """Shows a workflow: where it stands, and each of its steps with the latest run of it."""
-        parent, run = await self._find(reference)
+        parent, run = await self._find(namespace, reference)
         return answered(await self._shown(parent, run))
 
-    async def cancel_workflow(self, reference: str, request: Request) -> Response:
+    @requires(Permission.OPERATE)
+    async def cancel_workflow(self, reference: str, request: Request, namespace: Within) -> Response:
         """Cancels all steps but those that always run, such as teardown; with `force` those too."""
         asked = decode(await read(request, self._config.body_max_bytes) or b"{}", cancel_decoder)
-        parent, _ = await self._find(reference)
+        parent, _ = await self._find(namespace, reference)
         why = asked.reason or "the workflow was cancelled"
         marked = await self._store.runs.mark_cancelled([parent.run_id], why, is_forced=asked.force)
         self._store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
         while await self._store.end_cancelled():
             pass
-        return await self.get_workflow(reference)
+        return await self.get_workflow(reference, namespace)
 
-    async def redrive(self, reference: str) -> Response:
+    @requires(Permission.SUBMIT)
+    async def redrive(self, reference: str, namespace: Within) -> Response:
         """Runs again what failed or was cancelled, and what follows from it; what succeeded keeps its results."""
-        parent, run = await self._find(reference)
+        parent, run = await self._find(namespace, reference)
         if run.state not in TERMINAL:
             raise Conflict(f"the workflow {reference!r} has not ended; cancel it first, or wait")
         if not parent.next_index:
@@ -152,21 +165,21 @@ class WorkflowRoutes:
         if queues is None:
             raise Conflict(f"the workflow {reference!r} was run again by somebody else just now")
         self._store.hints.send(queues)
-        parent, run = await self._find(reference)
+        parent, run = await self._find(namespace, reference)
         return answered(await self._shown(parent, run, is_new=True), 201, where="/v1/workflows")
 
-    async def _prepare(self, asked: WorkflowRequest) -> Work:
-        definition = await self._definitions.complete(asked.definition())
+    async def _prepare(self, namespace: Namespace, asked: WorkflowRequest) -> Work:
+        definition = await self._definitions.complete(namespace, asked.definition())
         steps = plan(definition.steps)
         queue = asked.queue or definition.steps[0].queue or "default"
         payload = msgspec.json.encode(definition).decode()
-        run = NewRun(new_id(), WORKFLOW_TASK, queue, asked.name, asked.priority, payload=payload)
+        run = NewRun(new_id(), namespace.qualified(WORKFLOW_TASK), namespace.qualified(queue), asked.name, asked.priority, payload=payload)
         ids = {planned.step.key: planned.id for planned in steps}
         state = RunState.WAITING
 
         async def work(within: Transaction) -> WorkflowCreated:
             await self._store.workflows.insert_workflow_within(within, run, steps, definition.on_failure)
-            return WorkflowCreated(run.id, run.name, "running", state, run.task, run.queue, run.priority, ids, created=True)
+            return WorkflowCreated(run.id, run.name, "running", state, WORKFLOW_TASK, queue, run.priority, ids, created=True)
 
         return work
 
@@ -175,7 +188,7 @@ class WorkflowRoutes:
             self._store.hints.send([ALL_QUEUES_TOPIC, GATES_TOPIC])
             self._store.events.emit(RunsSubmitted(len(made.steps)))
 
-    async def _find(self, reference: str) -> tuple[Parent, RunView]:
+    async def _find(self, namespace: Namespace, reference: str) -> tuple[Parent, RunView]:
         """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""
         try:
             run_id: UUID | None = UUID(reference)
@@ -183,8 +196,8 @@ class WorkflowRoutes:
             run_id = None
         while run_id is not None:
             parent = await self._store.workflows.get_parent(run_id)
-            run = await self._store.runs.get_run(parent.run_id if parent else run_id)
-            if run is None or run.task != WORKFLOW_TASK:
+            run = await find_run(self._store, namespace, parent.run_id if parent else run_id)
+            if run is None or bare(run.task) != WORKFLOW_TASK:
                 break
             if parent is not None:
                 return parent, run
@@ -198,7 +211,7 @@ class WorkflowRoutes:
         return WorkflowShown(
             id=parent.id,
             run_id=parent.run_id,
-            name=run.name,
+            name=run_name(run.name, run.job_id),
             status=status_of(run.state, run.attempt) if run.state in TERMINAL or not parent.next_index else "running",
             state=run.state,
             reason=run.reason,

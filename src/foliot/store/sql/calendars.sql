@@ -18,8 +18,9 @@ select coalesce((select version from put), (select version from foliot.calendars
 select name, version, days, created_at, updated_at from foliot.calendars where name = $1::text
 
 -- name: list_calendars
--- All of them, by name: there are few.
-select name, version, days, created_at, updated_at from foliot.calendars order by name limit $1::bigint
+-- All of a namespace, by name: there are few.
+select name, version, days, created_at, updated_at from foliot.calendars
+where foliot.namespace_of(name) = $2::text order by name limit $1::bigint
 
 -- name: delete_calendar
 -- Refused by a foreign key while a job refers to it.

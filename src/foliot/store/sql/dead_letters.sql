@@ -21,6 +21,7 @@ from (
         and ($6::text is null or queue = $6::text)
         and ($7::text is null or coalesce(fingerprint, '') = $7::text)
         and ($8::boolean or rerun_as is null)
+        and foliot.namespace_of(queue) = $10::text
     order by finished_at desc, id desc limit $9::bigint
 ) as w on true
 order by w.finished_at desc, w.id desc
@@ -37,6 +38,7 @@ with scanned as materialized (
         (array_agg(id order by finished_at desc, id desc))[1] as sample_id
     from scanned
     where ($4::text is null or task = $4::text) and ($5::text is null or queue = $5::text) and ($6::boolean or rerun_as is null)
+        and foliot.namespace_of(queue) = $8::text
     group by 1 order by 2 desc, 4 desc limit $7::bigint
 )
 select (select count(*) from scanned) as scanned, g.fingerprint, g.count, g.first_at, g.last_at, g.sample_id, h.task, h.queue,
@@ -56,7 +58,7 @@ with given as (
     update foliot.history h set rerun_as = g.new_id
     from given g
     where h.id = g.old_id and h.finished_at >= $3::timestamptz and ($4::boolean or h.state = 'failed')
-        and ($5::boolean or h.rerun_as is null or h.rerun_as = g.new_id)
+        and ($5::boolean or h.rerun_as is null or h.rerun_as = g.new_id) and foliot.namespace_of(h.queue) = $12::text
     returning h.id, g.new_id, g.ordinal, h.priority, h.queue, h.task, h.name, h.payload, nullif(h.options - 'snoozes', '{}') as options, h.job_id
 ), locked as (
     select id from foliot.jobs where id in (select job_id from marked) order by id for share
@@ -81,3 +83,4 @@ select id, new_id, queue from timed order by ordinal
 -- Which of these are dead letters that may be replayed.
 select id from foliot.history
 where id = any ($1::uuid[]) and finished_at >= $2::timestamptz and state = 'failed' and ($3::boolean or rerun_as is null)
+    and foliot.namespace_of(queue) = $4::text

@@ -53,13 +53,13 @@ select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.optio
     j.paused_at, j.paused_until, j.paused_reason, j.created_at, j.updated_at, j.shard, j.utc_offset, c.version as calendar_version,
     c.days as calendar
 from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
-where j.name > $1::text order by j.name limit $2::bigint
+where j.name > $1::text and foliot.namespace_of(j.queue) = $3::text order by j.name limit $2::bigint
 
 -- name: match_jobs
 -- The first so many by name of those that fit, and are paused or not ($4).
 select id, name from foliot.jobs
 where ($1::text is null or name like $1::text) and ($2::text is null or task = $2::text) and ($3::text is null or queue = $3::text)
-    and (paused_at is not null) = $4::boolean
+    and (paused_at is not null) = $4::boolean and foliot.namespace_of(queue) = $6::text
 order by name limit $5::bigint
 
 -- name: change_job

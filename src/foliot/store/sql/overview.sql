@@ -57,19 +57,19 @@ order by n.queue
 -- name: count_runs
 -- Live runs by state, each along its own index; finished ones of late, from an id on ($2, $3), of which the latest are counted.
 select state, count(*) from (
-    (select 'waiting' as state from foliot.runs where state = 'waiting' and parent_id is null limit $1::bigint)
+    (select 'waiting' as state from foliot.runs where state = 'waiting' and parent_id is null and foliot.namespace_of(queue) = $4::text limit $1::bigint)
     union all
-    (select 'waiting' from foliot.runs where state = 'waiting' and parent_id is not null limit $1::bigint)
+    (select 'waiting' from foliot.runs where state = 'waiting' and parent_id is not null and foliot.namespace_of(queue) = $4::text limit $1::bigint)
     union all
-    (select 'scheduled' from foliot.runs where state = 'scheduled' limit $1::bigint)
+    (select 'scheduled' from foliot.runs where state = 'scheduled' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
     union all
-    (select 'held' from foliot.runs where state = 'held' limit $1::bigint)
+    (select 'held' from foliot.runs where state = 'held' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
     union all
-    (select 'ready' from foliot.runs where state = 'ready' limit $1::bigint)
+    (select 'ready' from foliot.runs where state = 'ready' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
     union all
-    (select 'running' from foliot.runs where state = 'running' limit $1::bigint)
+    (select 'running' from foliot.runs where state = 'running' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
     union all
-    (select state from foliot.history where id >= $2::uuid and finished_at >= $3::timestamptz order by id desc limit $1::bigint)
+    (select state from foliot.history where id >= $2::uuid and finished_at >= $3::timestamptz and foliot.namespace_of(queue) = $4::text order by id desc limit $1::bigint)
 ) as found
 group by state
 
@@ -77,14 +77,17 @@ group by state
 -- Workers, scheduler nodes and shards that are alive or in living hands.
 with clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
+), living as (
+    select w.draining_at, q.slots
+    from clock cross join foliot.workers w cross join lateral (
+        select sum(value::bigint) as slots from jsonb_each_text(w.queues) where $2::text is null or foliot.namespace_of(key) = $2::text
+    ) as q
+    where w.expires_at > clock.at and q.slots is not null
 )
 select
-    (select count(*) from foliot.workers, clock where expires_at > clock.at) as workers,
-    (select count(*) from foliot.workers, clock where expires_at > clock.at and draining_at is not null) as draining,
-    (
-        select coalesce(sum(q.value::bigint), 0)::bigint
-        from foliot.workers w cross join jsonb_each_text(w.queues) as q, clock where w.expires_at > clock.at and w.draining_at is null
-    ) as slots,
+    (select count(*) from living) as workers,
+    (select count(*) from living where draining_at is not null) as draining,
+    (select coalesce(sum(slots), 0)::bigint from living where draining_at is null) as slots,
     (select count(*) from foliot.schedulers, clock where expires_at > clock.at) as schedulers,
     (select count(*) from foliot.shards) as shards,
     (select count(*) from foliot.shards, clock where owner_id is not null and expires_at > clock.at) as owned_shards,

@@ -47,6 +47,7 @@ from (select count(*) as count, (array_agg(id order by id))[1] as id from scanne
         and ($10::text is null
             or strpos(lower(concat_ws(E'\n', name, task, error ->> 'kind', error ->> 'message')), lower($10::text)) > 0)
         and ($12::uuid is null or parent_id = $12::uuid)
+        and foliot.namespace_of(queue) = $13::text
     order by id desc limit $11::bigint
 ) as w on true
 order by w.id desc
@@ -70,6 +71,7 @@ from (
         and ($8::text is null or task = $8::text)
         and ($9::text is null
             or strpos(lower(concat_ws(E'\n', name, task, error ->> 'kind', error ->> 'message')), lower($9::text)) > 0)
+        and foliot.namespace_of(queue) = $11::text
     order by tick_at desc, id desc limit $10::bigint
 ) as w on true
 order by w.tick_at desc, w.id desc

@@ -186,13 +186,14 @@ select s.count, s.last_id, w.*
 from (select count(*) as count, (array_agg(id order by id))[1] as last_id from scanned) as s left join (
     select p.*, r.name, r.state, r.reason, r.error, r.job_id, r.tick_at
     from scanned p cross join lateral (
-        select name, state, null::text as reason, null::jsonb as error, job_id, tick_at
+        select name, state, null::text as reason, null::jsonb as error, job_id, tick_at, queue
         from foliot.runs where id = p.run_id and parent_id is null
         union all
-        select name, state, reason, error - 'traceback', job_id, tick_at
+        select name, state, reason, error - 'traceback', job_id, tick_at, queue
         from foliot.history where id = p.run_id and parent_id is null and finished_at >= p.created_at - interval '1 day'
     ) as r
-    where p.kind = 'workflow' and ($3::text[] is null or r.state = any ($3::text[])) and ($4::text is null or r.name = $4::text)
+    where p.kind = 'workflow' and ($3::text[] is null or r.state = any ($3::text[])) and ($4::text is null or r.name in ($4::text, $7::text))
+        and foliot.namespace_of(r.queue) = $6::text
     order by p.id desc limit $5::bigint
 ) as w on true
 order by w.id desc

@@ -15,6 +15,7 @@ import msgspec
 
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, UnknownTask
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.priority import aging_microseconds
 from foliot.model.workflow import CAPACITY, ITEMS_MAX, MapPayload, Step, Workflow, check, plan
@@ -28,14 +29,14 @@ NOT_EXPANDED = Attempted(Ending.CANCELLED, reason="cancelled", error=error_of("C
 NO_ITEMS = '{"succeeded":0,"failed":0,"cancelled":0,"skipped":0,"results":[]}'
 
 
-def workflow(store: Store, worker_id: Callable[[], UUID]) -> Executor:
+def workflow(store: Store, namespace: Namespace, worker_id: Callable[[], UUID]) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
             asked = msgspec.convert(payload, Workflow)
-            steps = await with_queues(check(asked), store)
+            steps = await with_queues(check(asked), store, namespace)
         except (Invalid, msgspec.ValidationError) as error:
             return refused(error)
-        queues = await store.workflows.expand_workflow(context.run_id, context.token, worker_id(), plan(steps), asked.on_failure)
+        queues = await store.workflows.expand_workflow(context.run_id, context.token, worker_id(), plan(steps), asked.on_failure, namespace)
         if queues is None:
             return NOT_EXPANDED
         store.hints.send(queues)
@@ -44,39 +45,39 @@ def workflow(store: Store, worker_id: Callable[[], UUID]) -> Executor:
     return execute
 
 
-def map_items(store: Store, worker_id: Callable[[], UUID], *, aging_seconds: float) -> Executor:
+def map_items(store: Store, namespace: Namespace, worker_id: Callable[[], UUID], aging_seconds: float) -> Executor:
     aging = aging_microseconds(aging_seconds)
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
             asked = msgspec.convert(payload, MapPayload)
-            queue = asked.queue or known_queue(asked.task_name(), await store.workers.list_tasks())
-            family = family_of(asked, queue, context, aging)
+            queue = asked.queue or known_queue(asked.task_name(), await store.workers.list_tasks(namespace))
+            family = family_of(asked, queue, context, aging, namespace)
         except (Invalid, msgspec.ValidationError) as error:
             return refused(error)
         if family.total == 0:
             return Attempted(Ending.SUCCEEDED, result=NO_ITEMS)
         if not await store.workflows.expand_map(context.run_id, context.token, worker_id(), family):
             return NOT_EXPANDED
-        store.hints.send([queue])
+        store.hints.send([namespace.qualified(queue)])
         return Attempted(Ending.EXPANDED)
 
     return execute
 
 
-def family_of(asked: MapPayload, queue: str, context: Context, aging: int) -> Family:
+def family_of(asked: MapPayload, queue: str, context: Context, aging: int, namespace: Namespace) -> Family:
     over = asked.map
     items = over.items if over.result_of is None else result_list(over.result_of, context)
     count = len(items) if items is not None else over.range.count if over.range is not None else 0
     if count > ITEMS_MAX:
         raise Invalid(f"map: {count} items are too many; the most is {ITEMS_MAX}", field="map")
     template = {
-        "task": asked.task_name(),
-        "queue": queue,
+        "task": namespace.qualified(asked.task_name()),
+        "queue": namespace.qualified(queue),
         "name": asked.name,
         "priority": asked.priority,
         "payload": asked.payload_tree(),
-        "options": asked.run_options(),
+        "options": asked.run_options(namespace),
         "item_name": over.item_name,
         "chunk_size": over.chunk_size,
         "rank_offset": asked.priority * aging,
@@ -108,8 +109,8 @@ def result_list(key: str, context: Context) -> list[Any]:
     return found
 
 
-async def with_queues(steps: tuple[Step, ...], store: Store) -> tuple[Step, ...]:
-    known = await store.workers.list_tasks()
+async def with_queues(steps: tuple[Step, ...], store: Store, namespace: Namespace) -> tuple[Step, ...]:
+    known = await store.workers.list_tasks(namespace)
     return tuple(msgspec.structs.replace(step, queue=step.queue or known_queue(step.task_name(), known)) for step in steps)
 
 

@@ -1,0 +1,93 @@
+"""The record of every change that was asked for, and of every refusal.
+
+An entry is stored before the answer to its request goes out, together with those of other requests at the same time; so whoever got an
+answer is in the record. What was asked of a process that died before it could answer may have been done and not be there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from foliot.api.problems import REQUEST_ID
+from foliot.clock import Clock
+from foliot.events import EventBus
+from foliot.model.ids import new_id
+from foliot.model.namespace import DEFAULT
+from foliot.service import Service
+from foliot.store.access import AuditEntry
+from foliot.store.store import Store
+
+if TYPE_CHECKING:
+    from foliot.model.access import Caller
+
+BATCH = 500
+PATH_MAX = 500
+LOG = "foliot.audit"
+ANONYMOUS = "anonymous"
+
+
+class AuditLog(Service):
+    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._store = store
+        self._pending: list[tuple[AuditEntry, asyncio.Future[None]]] = []
+
+    async def add(self, entry: AuditEntry) -> None:
+        """Returns when the entry is stored. Raises what kept it from being stored."""
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append((entry, answer))
+        self.wake()
+        await answer
+
+    async def run_once(self) -> float | None:
+        batch, self._pending = self._pending[:BATCH], self._pending[BATCH:]
+        if not batch:
+            return None
+        try:
+            await self._store.access.insert_audit([entry for entry, _ in batch])
+        except Exception as error:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error)
+        else:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_result(None)
+        return 0
+
+    async def on_stop(self) -> None:
+        while self._pending:
+            await self.run_once()
+
+
+async def note(request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None) -> None:
+    """Who asked for what, and what came of it. What it was about is the last part of the path that is no verb, unless it is given."""
+    log: AuditLog | None = request.scope.get(LOG)
+    if log is None:
+        return
+    caller: Caller | None = request.scope.get("foliot.caller")
+    named = request.path_params
+    await log.add(
+        AuditEntry(
+            id=new_id(),
+            actor=caller.name if caller else ANONYMOUS,
+            token_id=caller.token_id if caller else None,
+            role=caller.role if caller else None,
+            namespace=caller.namespace.name if caller else DEFAULT,
+            address=request.client.host if request.client else None,
+            request_id=request.scope[REQUEST_ID],
+            method=request.method,
+            path=_storable(request.url.path)[:PATH_MAX],
+            action=action,
+            target=target or next((_storable(str(value))[:PATH_MAX] for value in named.values()), None),
+            status=status,
+            code=code,
+        )
+    )
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()

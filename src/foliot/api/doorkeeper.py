@@ -1,0 +1,180 @@
+"""The door: gives each request an id, finds out who sends it, and turns away what is too much, before a route is looked for.
+
+In local open mode (`foliot up` on the loopback interface) whoever gets past the guard may do everything, with no token. Everywhere else a
+request needs a token: `Authorization: Bearer foliot_...`. What was found out about a token is remembered for two seconds, so that a revoked
+one is refused everywhere within that time, also by a stream that was open before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from foliot.api.access import CALLER, REFUSAL
+from foliot.api.audit_log import LOG, AuditLog, note
+from foliot.api.guard import refuse_foreign, refuse_other_bodies
+from foliot.api.problems import REQUEST_ID, problem_of
+from foliot.api.rate_limits import RateLimit
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.errors import FoliotError, Invalid, StoreUnavailable, TooManyRequests, Unauthenticated
+from foliot.model.access import LOCAL, Caller, Token, is_hash_of, token_id_of, within
+from foliot.model.ids import new_id
+from foliot.store.store import Store
+
+REMEMBERED_SECONDS = 2.0
+REMEMBERED_MAX = 10_000
+# Wrong tokens of one address: so many at once, and one more every so many seconds.
+WRONG_BURST, WRONG_PER_SECOND = 20.0, 0.5
+REQUEST_ID_GIVEN = re.compile(r"[\x21-\x7e]{1,128}")
+NAMESPACE_HEADER = "foliot-namespace"
+NAMESPACE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+WRONG = "this token is not valid: it is wrong, expired or revoked"
+
+
+class Doorkeeper:
+    def __init__(self, app: ASGIApp, *, store: Store, audit: AuditLog | None, config: Config, clock: Clock, is_open: bool) -> None:
+        self._app = app
+        self._tokens = Tokens(store=store, clock=clock)
+        self._audit = audit
+        self._clock = clock
+        self._is_open = is_open
+        self._wrong = RateLimit(clock=clock, per_second=WRONG_PER_SECOND, burst=WRONG_BURST)
+        rate = config.requests_per_second
+        self._rate = RateLimit(clock=clock, per_second=rate, burst=2 * rate) if rate else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        scope[REQUEST_ID] = request_id = given if REQUEST_ID_GIVEN.fullmatch(given) else str(new_id())
+        scope[LOG] = self._audit
+        token = _bearer(headers)
+        send = self._watched(token, scope, _with_header(send, request_id))
+        error = await self._look_at(scope, headers, token)
+        if error is not None:
+            await self._turn_away(error, scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _look_at(self, scope: Scope, headers: Headers, token: str | None) -> FoliotError | None:
+        """Finds the caller. What is returned is turned away at once; what is left in the scope, by routes that want to know who asks."""
+        if self._is_open and (refusal := refuse_foreign(scope["method"], headers)) is not None:
+            return refusal
+        if (refusal := refuse_other_bodies(scope["method"], headers)) is not None:
+            return refusal
+        try:
+            caller = LOCAL if token is None and self._is_open else await self._caller(scope, token)
+            if caller is not None:
+                scope[CALLER] = _in_namespace(caller, headers)
+        except StoreUnavailable as error:
+            scope[REFUSAL] = error
+        except FoliotError as error:
+            if isinstance(error, TooManyRequests):
+                return error
+            scope[REFUSAL] = error
+        return None
+
+    async def _caller(self, scope: Scope, token: str | None) -> Caller | None:
+        if token is None:
+            return None
+        found = await self._tokens.find(token, is_known_only=self._wrong.is_spent(_address(scope)))
+        if found is None:
+            if self._wrong.take(_address(scope)) > 0:
+                raise TooManyRequests("too many wrong tokens have come from this address", retry_after=math.ceil(1 / WRONG_PER_SECOND))
+            raise Unauthenticated(WRONG)
+        if self._rate is not None and (seconds := self._rate.take(found.id)) > 0:
+            raise TooManyRequests("this token has asked too often", retry_after=max(1, math.ceil(seconds)))
+        return Caller(found.name, found.role, found.namespace, LOCAL.namespace, found.id)
+
+    async def _turn_away(self, error: FoliotError, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        answer = problem_of(error, request)
+        if not isinstance(error, TooManyRequests):
+            # A flood must not become a flood of entries.
+            await note(request, "enter", answer.status_code, code=error.code)
+        await answer(scope, receive, send)
+
+    def _watched(self, token: str | None, scope: Scope, send: Send) -> Send:
+        """Ends a stream whose token is no longer valid."""
+        if token is None:
+            return send
+        checked_at, is_over = self._clock.monotonic(), False
+
+        async def watched(message: Message) -> None:
+            nonlocal checked_at, is_over
+            if is_over:
+                return
+            is_part = message["type"] == "http.response.body" and message.get("more_body", False)
+            if is_part and self._clock.monotonic() - checked_at > REMEMBERED_SECONDS:
+                checked_at = self._clock.monotonic()
+                if scope.get(CALLER) is not None and await self._tokens.find(token) is None:
+                    is_over, message = True, {"type": "http.response.body", "body": b"", "more_body": False}
+            await send(message)
+
+        return watched
+
+
+class Tokens:
+    """What is known about tokens, for a moment."""
+
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
+        self._used_at: dict[str, float] = {}
+
+    async def find(self, text: str, *, is_known_only: bool = False) -> Token | None:
+        """None for one that is not valid. `is_known_only`: the database is not asked for others than those known to be valid."""
+        token_id = token_id_of(text)
+        if token_id is None:
+            return None
+        now = self._clock.monotonic()
+        known = self._known.get(text)
+        if known is not None and now - known[0] < REMEMBERED_SECONDS:
+            return known[1]
+        if is_known_only and (known is None or known[1] is None):
+            return None
+        found = await self._store.access.find_token(token_id)
+        token = found[1] if found is not None and is_hash_of(found[0], text) and found[1].is_valid else None
+        self._known[text] = (now, token)
+        self._known.move_to_end(text)
+        if len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
+        if token is not None and now - self._used_at.get(token.id, -math.inf) > 60:
+            self._used_at[token.id] = now
+            await self._store.access.note_use([token.id])
+        return token
+
+
+def _in_namespace(caller: Caller, headers: Headers) -> Caller:
+    asked = headers.get(NAMESPACE_HEADER)
+    if asked is not None and not NAMESPACE_NAME.fullmatch(asked):
+        raise Invalid("Foliot-Namespace: lower-case letters, digits, - and _ only, 63 at most", field="Foliot-Namespace")
+    return Caller(caller.name, caller.role, caller.scope, within(caller, asked), caller.token_id)
+
+
+def _bearer(headers: Headers) -> str | None:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None if not kind else ""
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _with_header(send: Send, request_id: str) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["X-Request-Id"] = request_id
+        await send(message)
+
+    return sending

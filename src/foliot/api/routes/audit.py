@@ -1,0 +1,72 @@
+"""`GET /v1/audit`: who changed what, and who was refused what."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from foliot.api.access import Calling, GuardedRoute, requires
+from foliot.api.keyed import answered
+from foliot.api.openapi import described
+from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
+from foliot.api.routes.recurring import PAGE_MAX, within
+from foliot.errors import Invalid
+from foliot.model.access import Permission
+from foliot.store.access import AuditFilter, AuditRecord
+from foliot.store.store import Store
+
+LOOK_BACK = timedelta(days=7)
+SCAN_MAX = 10_000
+FIRST_ID = UUID(int=0)
+
+
+class AuditPage(msgspec.Struct, frozen=True):
+    items: list[AuditRecord]
+    next: str | None
+    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no further."""
+    since: datetime
+
+
+def audit_router(*, store: Store) -> APIRouter:
+    router = APIRouter(tags=["access"], route_class=GuardedRoute)
+
+    @router.get("/v1/audit", openapi_extra=described(200, AuditPage, problems=(401, 403, 422, 503)))
+    @requires(Permission.ADMINISTER, reading=True)
+    async def list_audit(
+        caller: Calling,
+        actor: str = "",
+        action: str = "",
+        target: str = "",
+        since: str = "",
+        until: str = "",
+        denied: bool = False,
+        after: str = "",
+        limit: int = 50,
+    ) -> Response:
+        """Changes and refusals of the last seven days, or `since`, latest first; with `denied=1` refusals only.
+
+        Of one namespace; with a token for all namespaces, of every one.
+        """
+        now = await store.jobs.database_now()
+        begin = instant_of(since, "since", now=now) or now - LOOK_BACK
+        end = instant_of(until, "until", now=now) or now + timedelta(days=1)
+        if begin > end:
+            raise Invalid("until: is before since", field="until")
+        wanted = AuditFilter(
+            begin,
+            end,
+            None if caller.is_everywhere else caller.scope,
+            text_of(actor, "actor"),
+            text_of(action, "action"),
+            text_of(target, "target"),
+            denied,
+        )
+        before = min(cursor_of(after), (end, FIRST_ID)) if after else (end, FIRST_ID)
+        page = await store.access.list_audit(wanted, before, limit=within(limit, PAGE_MAX, "limit"), scan=SCAN_MAX)
+        return answered(AuditPage(page.items, cursor_text(*page.following) if page.following else None, begin))
+
+    return router

@@ -1,0 +1,119 @@
+"""`/v1/tokens`: who may use this Foliot. A token is shown once, when it is made."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from fastapi import APIRouter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.access import Calling, GuardedRoute, requires
+from foliot.api.bodies import read_json
+from foliot.api.keyed import answered
+from foliot.api.openapi import described
+from foliot.config import NamespaceName
+from foliot.errors import Conflict, Forbidden, NotFound
+from foliot.model.access import DEFAULT_LIFE, EVERYWHERE, Caller, Permission, Role, Token, life_of, new_token_text
+from foliot.model.asked import Name
+from foliot.store.access import NewToken
+from foliot.store.store import Store
+
+
+class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: Annotated[Name, Meta(description="To know it by. Two in force have never the same.")]
+    role: Role
+    namespace: Annotated[NamespaceName | Literal["*"], Meta(description="`*`: all of them.")] | None = None
+    """That of the request, unless it is given."""
+    expires_in: Annotated[str, Meta(max_length=100, description="A duration such as `90d`, or `never`.")] = DEFAULT_LIFE
+
+
+class TokenShown(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    role: str
+    namespace: str
+    status: Literal["active", "expired", "revoked"]
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    """To the minute."""
+
+
+class TokenCreated(TokenShown, frozen=True, kw_only=True):
+    token: str
+    """Keep it: it is not shown again."""
+
+
+class TokenList(msgspec.Struct, frozen=True):
+    items: list[TokenShown]
+
+
+decoder = msgspec.json.Decoder(TokenRequest)
+
+
+def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
+    router = APIRouter(tags=["access"], route_class=GuardedRoute)
+    creates = described(201, TokenCreated, body=TokenRequest, problems=(400, 401, 403, 409, 413, 415, 422, 503))
+    revokes = described(200, TokenShown, problems=(401, 403, 404, 503))
+
+    @router.get("/v1/tokens", openapi_extra=described(200, TokenList, problems=(401, 403, 503)))
+    @requires(Permission.ADMINISTER, reading=True)
+    async def list_tokens(caller: Calling) -> Response:
+        """The tokens of this namespace, or with a token for all namespaces every one: without what makes them usable."""
+        found = await store.access.list_tokens(None if caller.is_everywhere else caller.scope)
+        return answered(TokenList([shown(token) for token in found]))
+
+    @router.post("/v1/tokens", status_code=201, openapi_extra=creates)
+    @requires(Permission.ADMINISTER)
+    async def create_token(request: Request, caller: Calling) -> Response:
+        """Makes a token. Its text is in the answer, and nowhere else: only a hash is kept."""
+        asked = await read_json(request, decoder, max_bytes=body_max_bytes)
+        namespace = asked.namespace or caller.namespace.name
+        check_reach(caller, namespace)
+        text, token_id, digest = new_token_text()
+        made = await store.access.insert_token(
+            NewToken(token_id, digest, asked.name, asked.role, namespace, caller.name, life_of(asked.expires_in))
+        )
+        if made is None:
+            raise Conflict(f"name: there is a token named {asked.name!r} already; revoke it first, or choose another name")
+        return answered(TokenCreated(**msgspec.structs.asdict(shown(made)), token=text), 201, where="/v1/tokens")
+
+    @router.delete("/v1/tokens/{reference}", openapi_extra=revokes)
+    @requires(Permission.ADMINISTER)
+    async def revoke_token(reference: str, caller: Calling) -> Response:
+        """Revokes a token, by id or name: within a few seconds it is refused everywhere."""
+        within = None if caller.is_everywhere else caller.scope
+        revoked = None if "\0" in reference else await store.access.revoke_token(reference, within)
+        if revoked is None:
+            raise NotFound(f"there is no token {reference!r}")
+        return answered(shown(revoked))
+
+    return router
+
+
+def check_reach(caller: Caller, namespace: str) -> None:
+    """Nobody hands out more than they have."""
+    if not caller.is_everywhere and namespace != caller.scope:
+        reach = "all namespaces" if namespace == EVERYWHERE else f"the namespace {namespace!r}"
+        raise Forbidden(f"namespace: a token for {caller.scope!r} can't make one for {reach}")
+
+
+def shown(token: Token) -> TokenShown:
+    return TokenShown(
+        id=token.id,
+        name=token.name,
+        role=token.role,
+        namespace=token.namespace,
+        status="revoked" if token.revoked_at else "active" if token.is_valid else "expired",
+        created_at=token.created_at,
+        created_by=token.created_by,
+        expires_at=token.expires_at,
+        revoked_at=token.revoked_at,
+        last_used_at=token.used_at,
+    )

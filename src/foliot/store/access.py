@@ -1,0 +1,134 @@
+"""Tokens, and the record of who did what. One typed method a query, same name, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.access import Role, Token
+from foliot.store import queries
+from foliot.store.partitions import Partitions
+from foliot.store.postgres import Database
+from foliot.store.run_lists import Page, page_of
+
+LIST_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    id: str
+    hash: bytes
+    name: str
+    role: Role
+    namespace: str
+    created_by: str
+    lives_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """What somebody asked for and what came of it."""
+
+    id: UUID
+    actor: str
+    token_id: str | None
+    role: str | None
+    namespace: str
+    address: str | None
+    request_id: str
+    method: str
+    path: str
+    action: str
+    target: str | None
+    status: int
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """An entry as it was stored."""
+
+    id: UUID
+    at: datetime
+    actor: str
+    token_id: str | None
+    role: str | None
+    namespace: str
+    address: str | None
+    request_id: str
+    method: str
+    path: str
+    action: str
+    target: str | None
+    status: int
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    since: datetime
+    until: datetime
+    namespace: str | None = None
+    actor: str | None = None
+    action: str | None = None
+    target: str | None = None
+    is_denied: bool = False
+
+
+class Access:
+    def __init__(self, database: Database, *, partitions: Partitions) -> None:
+        self._database = database
+        self._partitions = partitions
+        self._queries = queries.load("access")
+
+    async def insert_token(self, new: NewToken) -> Token | None:
+        """None when there is a token of that name in force."""
+        row = await self._database.fetch_row(
+            self._queries["insert_token"], new.id, new.name, new.hash, new.role, new.namespace, new.created_by, new.lives_seconds,
+            self._database.clock.sql_now(),
+        )  # fmt: skip
+        return _token(row) if row else None
+
+    async def find_token(self, token_id: str) -> tuple[bytes, Token] | None:
+        row = await self._database.fetch_row(self._queries["find_token"], token_id, self._database.clock.sql_now())
+        return (row[0], _token(list(row)[1:])) if row else None
+
+    async def list_tokens(self, namespace: str | None) -> list[Token]:
+        rows = await self._database.fetch(self._queries["list_tokens"], namespace, self._database.clock.sql_now(), LIST_MAX)
+        return [_token(row) for row in rows]
+
+    async def revoke_token(self, reference: str, namespace: str | None) -> Token | None:
+        row = await self._database.fetch_row(self._queries["revoke_token"], reference, namespace, self._database.clock.sql_now())
+        return _token(row) if row else None
+
+    async def has_tokens(self) -> bool:
+        return bool(await self._database.fetch_value(self._queries["has_tokens"], self._database.clock.sql_now()))
+
+    async def note_use(self, token_ids: Sequence[str]) -> None:
+        await self._database.execute(self._queries["note_use"], token_ids, self._database.clock.sql_now())
+
+    async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
+        # Sent again after a lost answer, it is in there twice, under the same id: rather that than not at all.
+        encoded = msgspec.json.encode(entries).decode()
+        arguments = (self._database.clock.sql_now(), encoded)
+        await self._partitions.with_partition(lambda: self._database.execute(self._queries["insert_audit"], *arguments))
+
+    async def list_audit(
+        self, wanted: AuditFilter, before: tuple[datetime, UUID], *, limit: int, scan: int
+    ) -> Page[AuditRecord, tuple[datetime, UUID]]:
+        filters = (wanted.namespace, wanted.actor, wanted.action, wanted.target, wanted.is_denied)
+        rows = await self._database.fetch(self._queries["list_audit"], wanted.since, *before, limit + 1, scan, *filters)
+        items = [AuditRecord(*list(row)[3:]) for row in rows if row[3] is not None]
+        last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None
+        return page_of(items, limit, lambda record: (record.at, record.id), last)
+
+
+def _token(row: Any) -> Token:
+    values = list(row)
+    values[2] = Role(values[2])
+    return Token(*values)
