@@ -125,6 +125,8 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
         )  # fmt: skip
         await submitter.start()
         await audit.start()
+        # From here on nobody is refused: who comes before the server is ready waits a moment.
+        listening.listen(2048)
         serving = asyncio.create_task(server.serve(sockets=[listening]), name="serve")
         scheme = "https" if config.tls_certificate_file else "http"
         around.events.emit(ProcessStarted("server", f"{scheme}://{address}:{port}"))

@@ -153,7 +153,7 @@ async def _all(client: httpx.AsyncClient, run_id: UUID, **headers: str) -> list[
 class TestOverARealConnection:
     @pytest.fixture
     async def server(self, store: Store, database_url: str) -> AsyncIterator[FoliotProcess]:
-        async with FoliotProcess("server", environment={"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}) as process:
+        async with FoliotProcess("server", "--open", environment={"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}) as process:
             yield process
             process.signal(signal.SIGTERM)
             await process.wait()
@@ -266,14 +266,14 @@ async def test_the_client_goes_on_when_the_server_was_restarted(store: Store, da
         with Operations(f"http://127.0.0.1:{free_port}") as following:
             seen.extend(following.follow_logs(str(run_id)))
 
-    async with FoliotProcess("server", environment=environment) as server:
+    async with FoliotProcess("server", "--open", environment=environment) as server:
         await server.event("ProcessStarted", part="server")
         await write(store, run_id, token, 0, b"one\n")
         task = asyncio.create_task(asyncio.to_thread(follow))
         await until(lambda: _are(seen, 1))
         server.kill_tree()
     await write(store, run_id, token, 4, b"two\n")
-    async with FoliotProcess("server", environment=environment) as server:
+    async with FoliotProcess("server", "--open", environment=environment) as server:
         await until(lambda: _are(seen, 2))
         await end(store, run_id, token, b"one\ntwo\nthree\n")
         await task

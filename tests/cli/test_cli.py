@@ -105,14 +105,14 @@ def test_a_port_that_is_in_use_is_said_to_be(terminal: Terminal, taken_port: int
 @pytest.mark.parametrize(
     ("host", "complaint"),
     [
-        ("0.0.0.0", "listens on the loopback interface only"),
-        ("::", "listens on the loopback interface only"),
+        ("0.0.0.0", "tokens must not travel there unencrypted"),
+        ("::", "tokens must not travel there unencrypted"),
         ("no-such-host.invalid", "host 'no-such-host.invalid': "),
         ("a..b", "host 'a..b': not a name of a host"),
         ("", "host ''"),
     ],
 )
-def test_without_tokens_only_this_machine_is_served(terminal: Terminal, host: str, complaint: str) -> None:
+def test_a_public_address_needs_tls_and_any_address_must_be_one(terminal: Terminal, host: str, complaint: str) -> None:
     assert complaint in terminal.refusal("server", "--host", host, "--port", "0")
 
 

@@ -64,7 +64,7 @@ async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, sto
         FoliotProcess("scheduler", environment=wrong_by(database_url, "+1h")) as ahead,
         FoliotProcess("scheduler", environment=wrong_by(database_url, "-1h")) as behind,
         FoliotProcess("worker", APP, environment=wrong_by(database_url, "-1h")) as worker,
-        FoliotProcess("server", environment=wrong_by(database_url, "+1h")) as server,
+        FoliotProcess("server", "--open", environment=wrong_by(database_url, "+1h")) as server,
         api_of(server, part="server") as api,
     ):
         await worker.event("ProcessStarted", part="worker")
@@ -101,7 +101,7 @@ async def test_clocks_that_step_while_it_fires_change_nothing(database_url: str,
     async with (
         FoliotProcess("scheduler", environment=around) as scheduler,
         FoliotProcess("worker", APP, environment=around) as worker,
-        FoliotProcess("server", environment=around) as server,
+        FoliotProcess("server", "--open", environment=around) as server,
         api_of(server, part="server") as api,
     ):
         processes = (scheduler, worker)

@@ -44,7 +44,7 @@ async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, s
     async with (
         FoliotProcess("scheduler", environment=around) as first,
         FoliotProcess("scheduler", environment=around) as second,
-        FoliotProcess("server", environment=around) as server,
+        FoliotProcess("server", "--open", environment=around) as server,
         api_of(server, part="server") as api,
     ):
         for node in (first, second):

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.api import api_of
+from foliot.store.store import Store
+from tests.support.api import Api, api_of
 from tests.support.processes import FoliotProcess
+from tests.support.tokens import bearer, make_token
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -20,8 +22,8 @@ def environment(database_url: str) -> dict[str, str]:
     return {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}
 
 
-async def test_server_scheduler_and_workers_work_together(database_url: str) -> None:
-    around = environment(database_url)
+async def test_server_scheduler_and_workers_work_together(database_url: str, store: Store) -> None:
+    around, token = environment(database_url), bearer(await make_token(store))
     async with (
         FoliotProcess("server", environment=around) as server,
         FoliotProcess("scheduler", environment=around) as scheduler,
@@ -31,7 +33,8 @@ async def test_server_scheduler_and_workers_work_together(database_url: str) -> 
         processes = (scheduler, first, second, server)
         for process in processes[1:3]:
             await process.event("ProcessStarted", part="worker")
-        async with api_of(server, part="server") as api:
+        async with api_of(server, part="server") as served:
+            api = Api(served.client, headers=token)
             jobs = [await api.submit(task="greet", payload={"name": str(n)}, delay_seconds=n % 2 / 2) for n in range(20)]
             for number, job in enumerate(jobs):
                 assert (await api.ended(job["id"]))["result"] == f"hello {number}"

@@ -93,7 +93,7 @@ async def lab(database_url: str, tmp_path: Path) -> AsyncIterator[Lab]:
         "FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FOLIOT_WORKER_TTL_SECONDS": "6", "FOLIOT_WORKER_BEAT_SECONDS": "2",
     }  # fmt: skip
     async with AsyncExitStack() as cluster:
-        server = await cluster.enter_async_context(FoliotProcess("server", environment=environment))
+        server = await cluster.enter_async_context(FoliotProcess("server", "--open", environment=environment))
         await cluster.enter_async_context(FoliotProcess("scheduler", environment=environment))
         address = (await server.event("ProcessStarted", part="server"))["address"]
         client = await cluster.enter_async_context(httpx.AsyncClient(base_url=address, timeout=20))

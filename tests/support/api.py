@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,17 +15,18 @@ TERMINAL = {"completed", "failed", "cancelled", "skipped"}
 
 
 class Api:
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, headers: Mapping[str, str] | None = None) -> None:
         self.client = client
+        self.headers = dict(headers or {})
 
     async def submit(self, **fields: Any) -> dict[str, Any]:
-        answer = await self.client.post("/v1/jobs", json=fields)
+        answer = await self.client.post("/v1/jobs", json=fields, headers=self.headers)
         assert answer.status_code == 201, answer.text
         found: dict[str, Any] = answer.json()
         return found
 
     async def get(self, job_id: str) -> dict[str, Any]:
-        answer = await self.client.get(f"/v1/jobs/{job_id}")
+        answer = await self.client.get(f"/v1/jobs/{job_id}", headers=self.headers)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
         return found

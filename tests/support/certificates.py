@@ -21,13 +21,17 @@ class Authority:
 
     def server(self, names: str, *, is_self_signed: bool = False) -> ssl.SSLContext:
         """What a server of these names (`DNS:a.example,IP:127.0.0.1`) answers with."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.files(names, is_self_signed=is_self_signed))
+        return context
+
+    def files(self, names: str, *, is_self_signed: bool = False) -> tuple[Path, Path]:
+        """The certificate and its key."""
         certificate, key = self._directory / "server.pem", self._directory / "server.key"
         signed_by = () if is_self_signed else ("-CA", str(self.certificate), "-CAkey", str(self._key))
         self._make("-x509", *signed_by, "-subj", "/CN=server", "-addext", f"subjectAltName={names}", "-days", "2",
                    "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(key), "-out", str(certificate))  # fmt: skip
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        return context
+        return certificate, key
 
     def _make(self, *arguments: str) -> None:
         subprocess.run([self._openssl, "req", *KEY, *arguments], check=True, capture_output=True, timeout=30)

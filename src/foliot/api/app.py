@@ -53,26 +53,32 @@ def build_app(
     app.add_middleware(Doorkeeper, store=store, audit=audit, config=config, clock=clock, is_open=is_open)
     known_tasks = KnownTasks(store=store, clock=clock)
     back_pressure = BackPressure(store=store, clock=clock)
-    app.include_router(health_router(store=store))
-    app.include_router(JobGroupRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
-    app.include_router(RecurringRoutes(store=store, definitions=definitions, body_max_bytes=config.body_max_bytes).router)
+    body_max_bytes = config.body_max_bytes
     jobs = JobRoutes(
         store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, definitions=definitions, config=config
     )
-    app.include_router(jobs.router)
-    app.include_router(WorkflowRoutes(store=store, jobs=jobs, definitions=definitions, config=config).router)
-    app.include_router(RunRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
-    app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
-    app.include_router(RunListRoutes(store=store).router)
-    app.include_router(logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event(), followers_max=config.log_followers_max))
-    app.include_router(DeadLetterRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
-    app.include_router(workers_router(store=store))
-    app.include_router(overview_router(store=store))
-    app.include_router(ExplainRoutes(store=store).router)
-    app.include_router(metrics_router(store=store, clock=clock))
-    app.include_router(LabRoutes(store=store, jobs=jobs, body_max_bytes=config.body_max_bytes).router)
-    app.include_router(tokens_router(store=store, body_max_bytes=config.body_max_bytes))
-    app.include_router(audit_router(store=store))
-    app.include_router(calendars_router(store=store, body_max_bytes=config.body_max_bytes))
+    routers = (
+        health_router(store=store),
+        JobGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        RecurringRoutes(store=store, definitions=definitions, body_max_bytes=body_max_bytes).router,
+        jobs.router,
+        WorkflowRoutes(store=store, jobs=jobs, definitions=definitions, config=config).router,
+        RunRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        GateRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        RunListRoutes(store=store).router,
+        logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event(), followers_max=config.log_followers_max),
+        DeadLetterRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        workers_router(store=store),
+        overview_router(store=store),
+        ExplainRoutes(store=store).router,
+        metrics_router(store=store, clock=clock),
+        LabRoutes(store=store, jobs=jobs, body_max_bytes=body_max_bytes).router,
+        tokens_router(store=store, body_max_bytes=body_max_bytes),
+        audit_router(store=store),
+        calendars_router(store=store, body_max_bytes=body_max_bytes),
+    )
+    for router in routers:
+        # Side by side, not one in the other: so a request is matched against one list.
+        app.router.routes.extend(router.routes)
     return app

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from foliot.api.problems import REQUEST_ID
+from foliot.api.rate_limits import RateLimit
 from foliot.clock import Clock
 from foliot.events import EventBus
 from foliot.model.ids import new_id
@@ -27,6 +28,8 @@ BATCH = 500
 PATH_MAX = 500
 LOG = "foliot.audit"
 ANONYMOUS = "anonymous"
+# Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could fill the disk.
+STRANGERS_BURST, STRANGERS_PER_SECOND = 100.0, 1.0
 
 
 class AuditLog(Service):
@@ -34,6 +37,7 @@ class AuditLog(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
         self._pending: list[tuple[AuditEntry, asyncio.Future[None]]] = []
+        self.strangers = RateLimit(clock=clock, per_second=STRANGERS_PER_SECOND, burst=STRANGERS_BURST)
 
     async def add(self, entry: AuditEntry) -> None:
         """Returns when the entry is stored. Raises what kept it from being stored."""
@@ -69,6 +73,9 @@ async def note(request: Request, action: str, status: int, *, code: str | None =
     if log is None:
         return
     caller: Caller | None = request.scope.get("foliot.caller")
+    address = request.client.host if request.client else None
+    if caller is None and log.strangers.take(address or "") > 0:
+        return
     named = request.path_params
     await log.add(
         AuditEntry(
@@ -77,7 +84,7 @@ async def note(request: Request, action: str, status: int, *, code: str | None =
             token_id=caller.token_id if caller else None,
             role=caller.role if caller else None,
             namespace=caller.namespace.name if caller else DEFAULT,
-            address=request.client.host if request.client else None,
+            address=address,
             request_id=request.scope[REQUEST_ID],
             method=request.method,
             path=_storable(request.url.path)[:PATH_MAX],

@@ -41,6 +41,8 @@ COMMANDS = {
     "workers": "List the workers; drain one.",
     "queues": "List the queues.",
     "explain": "Say why something does not run.",
+    "token": "List, make and revoke tokens.",
+    "audit": "Show who changed what.",
     "migrate": "Bring the database's schema up to date.",
     "cron": "Show what a cron expression means.",
     "check": "Check the configuration and show it.",

@@ -65,6 +65,19 @@ class Operations(Client):
         """Why it is not running: of a run, a workflow, a recurring job or a queue."""
         return self._answer("GET", path_of(reference, root="/v1/explain"))
 
+    def list_tokens(self) -> Answer:
+        return self._answer("GET", "/v1/tokens")
+
+    def create_token(self, token: Mapping[str, Any]) -> Answer:
+        return self._answer("POST", "/v1/tokens", token)
+
+    def revoke_token(self, reference: str) -> Answer:
+        return self._answer("DELETE", path_of(reference, root="/v1/tokens"))
+
+    def list_audit(self, filters: Mapping[str, str], *, limit: int) -> Answer:
+        """Up to `limit` entries of the audit record, the latest first, in the shape of one page."""
+        return self._list("/v1/audit", filters, limit)
+
     def list_queues(self) -> Answer:
         return self._answer("GET", "/v1/queues")
 

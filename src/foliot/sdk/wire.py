@@ -22,11 +22,13 @@ from foliot.errors import (
     ConfigurationError,
     Conflict,
     FoliotError,
+    Forbidden,
     Invalid,
     Malformed,
     NotFound,
     StoreUnavailable,
     TooLarge,
+    Unauthenticated,
     UnknownTask,
     Unreachable,
 )
@@ -42,7 +44,8 @@ TOKEN = re.compile(r"[\x21-\x7e]+")
 # A code is finer than a status, but one that is newer than this client is not known here.
 ERRORS_BY_CODE: Mapping[str, type[FoliotError]] = {kind.code: kind for kind in (UnknownTask, CronError)}
 ERRORS: Mapping[int, type[FoliotError]] = {
-    400: Malformed, 404: NotFound, 409: Conflict, 413: TooLarge, 415: Invalid, 422: Invalid, 503: StoreUnavailable,
+    400: Malformed, 401: Unauthenticated, 403: Forbidden, 404: NotFound, 409: Conflict,
+    413: TooLarge, 415: Invalid, 422: Invalid, 503: StoreUnavailable,
 }  # fmt: skip
 
 

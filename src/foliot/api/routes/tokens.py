@@ -15,18 +15,19 @@ from foliot.api.access import Calling, GuardedRoute, requires
 from foliot.api.bodies import read_json
 from foliot.api.keyed import answered
 from foliot.api.openapi import described
-from foliot.config import NamespaceName
 from foliot.errors import Conflict, Forbidden, NotFound
 from foliot.model.access import DEFAULT_LIFE, EVERYWHERE, Caller, Permission, Role, Token, life_of, new_token_text
 from foliot.model.asked import Name
 from foliot.store.access import NewToken
 from foliot.store.store import Store
 
+NAMESPACE_OR_ALL = r"^(\*|[a-z0-9][a-z0-9_-]*)$(?!\n)"
+
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[Name, Meta(description="To know it by. Two in force have never the same.")]
     role: Role
-    namespace: Annotated[NamespaceName | Literal["*"], Meta(description="`*`: all of them.")] | None = None
+    namespace: Annotated[str, Meta(max_length=63, pattern=NAMESPACE_OR_ALL, description="`*`: all of them.")] | None = None
     """That of the request, unless it is given."""
     expires_in: Annotated[str, Meta(max_length=100, description="A duration such as `90d`, or `never`.")] = DEFAULT_LIFE
 

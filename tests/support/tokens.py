@@ -1,0 +1,21 @@
+"""Tokens for tests, made in the store itself."""
+
+from __future__ import annotations
+
+from foliot.model.access import EVERYWHERE, Role, new_token_text
+from foliot.model.ids import new_id
+from foliot.store.access import NewToken
+from foliot.store.store import Store
+
+
+async def make_token(
+    store: Store, role: Role = Role.ADMIN, namespace: str = EVERYWHERE, *, name: str = "", lives_seconds: float | None = 3600
+) -> str:
+    text, token_id, digest = new_token_text()
+    made = await store.access.insert_token(NewToken(token_id, digest, name or new_id().hex, role, namespace, "test", lives_seconds))
+    assert made is not None
+    return text
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
