@@ -34,6 +34,14 @@ WRONG_BURST, WRONG_PER_SECOND = 20.0, 0.5
 REQUEST_ID_GIVEN = re.compile(r"[\x21-\x7e]{1,128}")
 NAMESPACE_HEADER = "foliot-namespace"
 NAMESPACE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+# What a job has written is data, never a page; and nobody else's page may hold it.
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 WRONG = "this token is not valid: it is wrong, expired or revoked"
 
 
@@ -57,7 +65,7 @@ class Doorkeeper:
         scope[REQUEST_ID] = request_id = given if REQUEST_ID_GIVEN.fullmatch(given) else str(new_id())
         scope[LOG] = self._audit
         token = _bearer(headers)
-        send = self._watched(token, scope, _with_header(send, request_id))
+        send = self._watched(token, scope, _with_headers(send, request_id))
         error = await self._look_at(scope, headers, token)
         if error is not None:
             await self._turn_away(error, scope, receive, send)
@@ -171,10 +179,13 @@ def _address(scope: Scope) -> str:
     return str(client[0]) if client else ""
 
 
-def _with_header(send: Send, request_id: str) -> Send:
+def _with_headers(send: Send, request_id: str) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = request_id
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return sending

@@ -26,7 +26,8 @@ from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store
 
 LOOK_SECONDS = 0.5
-HEARTBEAT_SECONDS = 10.0
+# Often enough that whoever may no longer look on is noticed.
+HEARTBEAT_SECONDS = 2.0
 RETRY_SECONDS = 5
 PARTS = 4
 HEARTBEAT = b": still here\n\n"

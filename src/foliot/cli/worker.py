@@ -21,14 +21,17 @@ SLOTS = re.compile(r"[0-9]{1,6}")
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Something to know this worker by; may be given several times."
 )
+@click.option("--namespace", help="Whose queues to work on.  [default: default]")
 @click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
 @supervised_option
-def command(app: str | None, queues: tuple[str, ...], labels: tuple[str, ...], data: str | None, supervised: bool) -> None:
+def command(
+    app: str | None, queues: tuple[str, ...], labels: tuple[str, ...], namespace: str | None, data: str | None, supervised: bool
+) -> None:
     """Run a worker node.
 
     MODULE:APP names a foliot.App whose tasks this worker executes; the built-in tasks are always there.
     """
-    loaded = config.load({"data": data})
+    loaded = config.load({"data": data, "namespace": namespace})
     tasks = load_app(app) if app else App()
     slots = parse_queues(queues, loaded.slots) if queues else queues_of(tasks, loaded.slots)
     said = parse_labels(labels)
