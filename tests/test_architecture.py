@@ -128,6 +128,12 @@ def test_every_named_query_is_used_once() -> None:
     assert used == {name: 2 if name in USED_TWICE else 1 for name in named}
 
 
+def test_routes_find_runs_and_jobs_only_for_those_whose_they_are() -> None:
+    lookups = re.compile(r"\b(?:runs\.get_run|(?:jobs|_jobs)\.get_job)\(")
+    found = {path.name for path in (SOURCE / "api").rglob("*.py") if lookups.search(path.read_text())}
+    assert found == {"owned.py"}
+
+
 def test_import_foliot_loads_no_server_library_and_no_http_client() -> None:
     code = "import sys, foliot; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30).stdout.split()

@@ -180,6 +180,33 @@ def test_a_local_or_encrypted_database_is_not_warned_of(url: str) -> None:
     assert load({"database_url": url}, {}).warnings() == []
 
 
+def test_files_that_everybody_can_read_are_warned_of(directory: Path) -> None:
+    secret = directory / "foliot.toml"
+    secret.write_text('database_url = "postgresql://user:secret@localhost/foliot"')
+    secret.chmod(0o644)
+    (warning,) = load(environment={}).warnings()
+    assert "everybody on this machine can read foliot.toml" in warning
+    assert "secret" not in warning.replace("secret file", "")
+    secret.chmod(0o600)
+    assert load(environment={}).warnings() == []
+    secret.unlink()
+    key = directory / "key.pem"
+    key.write_text("")
+    key.chmod(0o644)
+    settings = {"tls_key_file": str(key), "tls_certificate_file": str(directory / "nothing.pem")}
+    found = load(settings, {}).warnings()
+    assert ["nothing.pem can't be read" in found[0], "chmod o-rwx" in found[1]] == [True, True]
+
+
+def test_a_certificate_and_its_key_belong_together() -> None:
+    assert "belong together" in refusal(overrides={"tls_key_file": "key.pem"})
+
+
+@pytest.mark.parametrize("name", ["", "A", "a/b", "a b", "-a", "a" * 64, "a\n"])
+def test_what_is_no_name_of_a_namespace_is_refused(name: str) -> None:
+    assert "namespace" in refusal(overrides={"namespace": name})
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

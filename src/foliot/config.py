@@ -165,9 +165,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             found.append("poll_seconds is above 10: a lost hint delays jobs by that much")
         if self.database_url and "sslmode" not in self.database_url and not _is_local(self.database_url):
             found.append("database_url names another host without sslmode=verify-full: jobs and credentials may travel unencrypted")
-        for name in ("tls_key_file", "tls_certificate_file"):
-            if (path := getattr(self, name)) and not os.access(path, os.R_OK):
-                found.append(f"{name}: {path} can't be read")
+        paths = {name: getattr(self, name) for name in ("tls_key_file", "tls_certificate_file")}
+        found.extend(f"{name}: {path} can't be read" for name, path in paths.items() if path and not os.access(path, os.R_OK))
         if self.tls_key_file and _is_for_everybody(Path(self.tls_key_file)):
             found.append(f"tls_key_file: everybody on this machine can read {self.tls_key_file}; take that away with chmod o-rwx")
         file = Path(os.environ.get("FOLIOT_CONFIG") or "foliot.toml")

@@ -1,0 +1,87 @@
+"""Tokens as texts, what roles may, and names that hold their namespace."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foliot.errors import Forbidden, Invalid
+from foliot.model.access import (
+    ALLOWED,
+    LOCAL,
+    Caller,
+    Permission,
+    Role,
+    hash_of,
+    is_hash_of,
+    life_of,
+    new_token_text,
+    token_id_of,
+    within,
+)
+from foliot.model.namespace import Namespace, bare, bare_key, namespace_of
+
+NAMES = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,20}", fullmatch=True)
+NAMESPACES = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,20}", fullmatch=True)
+KEYS = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20)
+
+
+def test_a_token_is_found_by_its_id_and_known_by_its_hash() -> None:
+    text, token_id, digest = new_token_text()
+    assert token_id_of(text) == token_id
+    assert digest == hash_of(text)
+    assert is_hash_of(digest, text)
+    assert not is_hash_of(digest, new_token_text()[0])
+    assert len({new_token_text()[0] for _ in range(100)}) == 100
+
+
+@given(position=st.integers(0, 200), character=st.sampled_from("0123456789abcdefx_"))
+def test_a_mistyped_token_is_known_to_be_one(position: int, character: str) -> None:
+    text = new_token_text()[0]
+    position %= len(text)
+    mistyped = text[:position] + character + text[position + 1 :]
+    assert mistyped == text or token_id_of(mistyped) is None
+
+
+@given(st.text())
+def test_any_text_may_be_given_as_a_token(text: str) -> None:
+    assert token_id_of(text) is None
+
+
+def test_roles_contain_each_other() -> None:
+    assert ALLOWED[Role.VIEWER] < ALLOWED[Role.SUBMITTER] < ALLOWED[Role.WORKER] < ALLOWED[Role.OPERATOR] < ALLOWED[Role.ADMIN]
+    assert not any(Permission.ADMINISTER in ALLOWED[role] for role in Role if role is not Role.ADMIN)
+
+
+def test_a_caller_acts_in_one_namespace() -> None:
+    team = Caller("ci", Role.VIEWER, "team", Namespace("team"))
+    assert within(team, None) == within(team, "team") == Namespace("team")
+    with pytest.raises(Forbidden, match="for the namespace 'team'"):
+        within(team, "other")
+    assert within(LOCAL, None) == Namespace("default")
+    assert within(LOCAL, "other") == Namespace("other")
+
+
+def test_how_long_a_token_lives() -> None:
+    assert life_of("never") is None
+    assert life_of("90d") == 90 * 86_400
+    with pytest.raises(Invalid):
+        life_of("soon")
+
+
+@given(NAMESPACES, NAMES, NAMESPACES, NAMES)
+def test_names_of_two_namespaces_never_meet(first: str, name: str, second: str, other: str) -> None:
+    one, two = Namespace(first), Namespace(second)
+    assert (one.qualified(name) == two.qualified(other)) == ((first, name) == (second, other))
+    assert namespace_of(one.qualified(name)) == first
+    assert bare(one.qualified(name)) == name
+    assert one.owns(one.qualified(name))
+    assert one.owns(two.qualified(other)) == (first == second)
+
+
+@given(NAMESPACES, KEYS, NAMESPACES, KEYS)
+def test_nor_do_their_keys(first: str, key: str, second: str, other: str) -> None:
+    one, two = Namespace(first), Namespace(second)
+    assert (one.qualified_key(key) == two.qualified_key(other)) == ((first, key) == (second, other))
+    assert bare_key(one.qualified_key(key)) == key
