@@ -60,6 +60,12 @@ class Conflict(FoliotError):
     code = "conflict"
 
 
+class PreconditionFailed(FoliotError):
+    """What the request was made for, as its If-Match or If-None-Match names it, is not, or no longer, what is there."""
+
+    code = "precondition_failed"
+
+
 class Busy(FoliotError):
     """There is too much of something just now. `retry_after`: seconds after which it is worth trying again."""
 

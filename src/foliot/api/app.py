@@ -7,7 +7,7 @@ import asyncio
 from fastapi import FastAPI
 
 from foliot import __version__
-from foliot.api import problems
+from foliot.api import document, problems
 from foliot.api.back_pressure import BackPressure
 from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
@@ -36,8 +36,14 @@ from foliot.store.store import Store
 
 def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Clock, stopping: asyncio.Event | None = None) -> FastAPI:
     """`stopping` ends what would go on for as long as its client likes."""
-    app = FastAPI(title="Foliot", version=__version__, description="Jobs that run when they should, and say why when they do not.")
+    app = FastAPI(
+        title="Foliot",
+        version=__version__,
+        description="Jobs that run when they should, and say why when they do not.",
+        generate_unique_id_function=document.operation_id,
+    )
     problems.install(app)
+    document.install(app)
     app.add_middleware(LocalGuard)
     known_tasks = KnownTasks(store=store, clock=clock)
     back_pressure = BackPressure(store=store, clock=clock)

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.errors import Busy, Conflict, FoliotError, Invalid, Malformed, NotFound, StoreUnavailable, TooLarge
+from foliot.errors import Busy, Conflict, FoliotError, Invalid, Malformed, NotFound, PreconditionFailed, StoreUnavailable, TooLarge
 
 STATUS: dict[type[FoliotError], int] = {
     TooLarge: 413,
@@ -20,6 +20,7 @@ STATUS: dict[type[FoliotError], int] = {
     Invalid: 422,
     NotFound: 404,
     Conflict: 409,
+    PreconditionFailed: 412,
     Busy: 429,
     StoreUnavailable: 503,
 }

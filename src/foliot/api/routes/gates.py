@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import msgspec
@@ -11,11 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.bodies import decode, read, read_json
+from foliot.api.etags import Version, if_match_of, tagged
 from foliot.api.openapi import described
-from foliot.api.schemas import LATEST, PauseRequest
-from foliot.errors import Invalid
+from foliot.api.schemas import EARLIEST, LATEST, PauseRequest
+from foliot.errors import Conflict, Invalid, PreconditionFailed
 from foliot.model.asked import Name
-from foliot.store.gates import PauseKind, QueueLimits
+from foliot.store.gates import CircuitState, Pause, PauseKind, QueueLimits
 from foliot.store.hints import ALL_QUEUES_TOPIC
 from foliot.store.store import Store
 
@@ -29,14 +31,27 @@ class QueueChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_depth: Bound | UnsetType | None = UNSET
 
 
-class QueueShown(msgspec.Struct, frozen=True):
+class QueueLimitsShown(msgspec.Struct, frozen=True):
     name: str
     max_running: int | None
     max_depth: int | None
+    updated_at: datetime | None
+    """Null when nobody ever set any."""
+
+
+class PauseList(msgspec.Struct, frozen=True):
+    items: list[Pause]
+
+
+class CircuitList(msgspec.Struct, frozen=True):
+    items: list[CircuitState]
 
 
 pause_decoder = msgspec.json.Decoder(PauseRequest)
 change_decoder = msgspec.json.Decoder(QueueChange)
+CHANGE_ATTEMPTS = 10
+PAUSES = {"for a while": {"reason": "the mail server is down", "until": "2099-01-01T00:00:00Z"}, "until resumed": {}}
+CHANGES = {"at most ten at once": {"max_running": 10}, "any number at once": {"max_running": None, "max_depth": 100_000}}
 
 
 class GateRoutes:
@@ -45,31 +60,35 @@ class GateRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["limits and pauses"])
         add = self.router.add_api_route
-        pauses = described(200, dict, body=PauseRequest, problems=(422, 503))
-        changes = described(200, QueueShown, body=QueueChange, problems=(422, 503))
-        add("/v1/pauses", self.list_pauses, methods=["GET"])
-        add("/v1/circuits", self.list_circuits, methods=["GET"])
+        pauses = described(200, PauseList, body=PauseRequest, examples=PAUSES, problems=(422, 503), is_body_optional=True)
+        resumes = described(200, PauseList, problems=(422, 503))
+        changes = described(200, QueueLimitsShown, body=QueueChange, examples=CHANGES, problems=(409, 422, 503), matched=True)
+        shows = described(200, QueueLimitsShown, problems=(422, 503), tagged=True)
+        add("/v1/pauses", self.list_pauses, methods=["GET"], openapi_extra=described(200, PauseList))
+        add("/v1/circuits", self.list_circuits, methods=["GET"], openapi_extra=described(200, CircuitList))
         add("/v1/pause", self.pause_everything, methods=["POST"], openapi_extra=pauses)
-        add("/v1/resume", self.resume_everything, methods=["POST"])
+        add("/v1/resume", self.resume_everything, methods=["POST"], openapi_extra=resumes)
         add("/v1/queues/{name}/pause", self.pause_queue, methods=["POST"], openapi_extra=pauses)
-        add("/v1/queues/{name}/resume", self.resume_queue, methods=["POST"])
+        add("/v1/queues/{name}/resume", self.resume_queue, methods=["POST"], openapi_extra=resumes)
+        add("/v1/queues/{name}", self.get_queue, methods=["GET"], openapi_extra=shows)
         add("/v1/queues/{name}", self.change_queue, methods=["PATCH"], openapi_extra=changes)
         add("/v1/tasks/{name}/pause", self.pause_task, methods=["POST"], openapi_extra=pauses)
-        add("/v1/tasks/{name}/resume", self.resume_task, methods=["POST"])
+        add("/v1/tasks/{name}/resume", self.resume_task, methods=["POST"], openapi_extra=resumes)
 
     async def list_pauses(self) -> Response:
         """What is paused now, why, and until when. Recurring jobs are paused one by one, and not listed here."""
-        return _answer({"items": await self._store.gates.list_pauses()})
+        return _answer(PauseList(await self._store.gates.list_pauses()))
 
     async def list_circuits(self) -> Response:
         """Tasks that failed last: how often in a row, and until when they rest."""
-        return _answer({"items": await self._store.gates.list_circuits()})
+        return _answer(CircuitList(await self._store.gates.list_circuits()))
 
     async def pause_everything(self, request: Request) -> Response:
         """Nothing is started any more; what runs goes on."""
         return await self._pause("everything", "", request)
 
     async def resume_everything(self) -> Response:
+        """Ends the pause of everything; those of queues and tasks stay."""
         return await self._resume("everything", "")
 
     async def pause_queue(self, name: str, request: Request) -> Response:
@@ -77,6 +96,7 @@ class GateRoutes:
         return await self._pause("queue", name, request)
 
     async def resume_queue(self, name: str) -> Response:
+        """Ends the pause of a queue. One that is not paused stays as it is."""
         return await self._resume("queue", name)
 
     async def pause_task(self, name: str, request: Request) -> Response:
@@ -84,19 +104,35 @@ class GateRoutes:
         return await self._pause("task", name, request)
 
     async def resume_task(self, name: str) -> Response:
+        """Ends the pause of a task. One that is not paused stays as it is."""
         return await self._resume("task", name)
+
+    async def get_queue(self, name: str, request: Request) -> Response:
+        """The limits of a queue; null: none. A queue exists as soon as something is in it, and has none until some are set."""
+        return self._limits(name, await self._store.gates.get_queue(_checked(name)), request)
 
     async def change_queue(self, name: str, request: Request) -> Response:
         """How many runs of a queue may run at once, and how many may wait before more are refused with 429."""
         asked = await read_json(request, change_decoder, max_bytes=self._body_max_bytes)
-        limits = await self._store.gates.get_queue(_checked(name))
-        changed = QueueLimits(
-            max_running=limits.max_running if asked.max_running is UNSET else asked.max_running,
-            max_depth=limits.max_depth if asked.max_depth is UNSET else asked.max_depth,
-        )
-        await self._store.gates.put_queue(name, changed)
-        self._store.hints.send([ALL_QUEUES_TOPIC])
-        return _answer(QueueShown(name, changed.max_running, changed.max_depth))
+        if_match = if_match_of(request)
+        for _ in range(CHANGE_ATTEMPTS):
+            limits = await self._store.gates.get_queue(_checked(name))
+            if if_match is not None:
+                if_match.check(f"limits of the queue {name!r}", version_of(limits))
+            changed = QueueLimits(
+                max_running=limits.max_running if asked.max_running is UNSET else asked.max_running,
+                max_depth=limits.max_depth if asked.max_depth is UNSET else asked.max_depth,
+            )
+            # Only over what was read, so that a limit that somebody else sets at the same time is not undone.
+            if await self._store.gates.put_queue(name, changed, limits):
+                self._store.hints.send([ALL_QUEUES_TOPIC])
+                return self._limits(name, await self._store.gates.get_queue(name), request)
+        why = f"the limits of the queue {name!r} were changed at the same time, again and again; look, and try again"
+        raise PreconditionFailed(why) if if_match is not None else Conflict(why)
+
+    def _limits(self, name: str, limits: QueueLimits, request: Request) -> Response:
+        shown = QueueLimitsShown(name, limits.max_running, limits.max_depth, limits.updated_at)
+        return tagged(request, shown, version_of(limits))
 
     async def _pause(self, kind: PauseKind, name: str, request: Request) -> Response:
         asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
@@ -109,6 +145,12 @@ class GateRoutes:
         await self._store.gates.delete_pause(kind, _checked(name) if name else "")
         self._store.hints.send([name if kind == "queue" else ALL_QUEUES_TOPIC])
         return await self.list_pauses()
+
+
+def version_of(limits: QueueLimits) -> Version:
+    """The instant of the last change, which grows with each."""
+    number = 0 if limits.updated_at is None else (limits.updated_at - EARLIEST) // timedelta(microseconds=1)
+    return Version(number, EARLIEST)
 
 
 def _checked(name: str) -> str:

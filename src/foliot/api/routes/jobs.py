@@ -12,10 +12,11 @@ from starlette.responses import Response
 from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
+from foliot.api.etags import tagged
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
-from foliot.api.routes.recurring import calendar_named, job_id_of
+from foliot.api.routes.recurring import calendar_named, job_id_of, version_of
 from foliot.api.schemas import (
     BatchCreated,
     BatchRequest,
@@ -46,6 +47,19 @@ job_decoder = msgspec.json.Decoder(JobRequest)
 batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.json.Decoder(BatchRequest | list[JobRequest])
 
 
+EXAMPLES = {
+    "now": {"task": "send_invoice", "payload": {"customer_id": 7}},
+    "a command, in ten seconds": {"command": "echo hello", "delay_seconds": 10},
+    "at an instant": {"task": "send_invoice", "payload": {"customer_id": 7}, "schedule_time": "2099-12-31T23:00:00Z", "priority": 5},
+    "every night": {"name": "nightly-cleanup", "command": "make clean", "cron": "0 3 * * *", "timezone": "Europe/Zurich"},
+    "every five minutes": {"name": "poll", "task": "send_invoice", "every": "5m", "overlap": "skip", "retries": 0},
+}
+BATCHES = {
+    "two jobs": {"jobs": [{"task": "send_invoice", "payload": {"customer_id": 7}}, {"command": "echo hello"}]},
+    "a plain list": [{"task": "send_invoice", "payload": {"customer_id": 8}}],
+}
+
+
 class JobRoutes:
     def __init__(
         self,
@@ -66,12 +80,14 @@ class JobRoutes:
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["jobs"])
         problems = (400, 409, 413, 415, 422, 429, 503)
-        creates = described(201, JobCreated, body=JobRequest, problems=problems)
-        creates_many = described(201, BatchCreated, body=BatchRequest, problems=problems)
+        creates = described(201, JobCreated, RecurringShown, body=JobRequest, examples=EXAMPLES, problems=problems, repeated=True)
+        bodies = BatchRequest | list[JobRequest]
+        creates_many = described(201, BatchCreated, body=bodies, examples=BATCHES, problems=problems, repeated=True)
+        shows = described(200, JobShown, RecurringShown, problems=(404, 422, 503), tagged=True)
         add = self.router.add_api_route
         add("/v1/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/v1/jobs/batch", self.create_batch, methods=["POST"], status_code=201, openapi_extra=creates_many)
-        add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=described(200, JobShown, problems=(404, 503)))
+        add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=shows)
 
     async def create_job(self, request: Request) -> Response:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
@@ -127,12 +143,12 @@ class JobRoutes:
         self._announce(made)
         return answered(made, 201)
 
-    async def get_job(self, reference: str) -> Response:
-        """Shows a job by id, or a recurring one by name too: where it stands, and how it ended."""
+    async def get_job(self, reference: str, request: Request) -> Response:
+        """Shows a job by id, or a recurring one by name too: where it stands, and how it ended. A recurring one has an ETag."""
         job_id = job_id_of(reference)
         job = await self._store.jobs.get_job(job_id, reference)
         if job is not None:
-            return answered(recurring(job))
+            return tagged(request, recurring(job), version_of(job))
         run = await self._store.runs.get_run(job_id) if job_id else None
         if run is None:
             raise NotFound(f"there is no job {reference!r}")

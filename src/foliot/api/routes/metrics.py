@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.openapi import described
 from foliot.clock import Clock
 from foliot.observability.metrics import MetricsPage
 from foliot.store.store import Store
@@ -13,8 +14,9 @@ from foliot.store.store import Store
 
 def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
     router, page = APIRouter(tags=["overview"]), MetricsPage(store=store, clock=clock)
+    shows = described(200, str, media=("text/plain", "application/openmetrics-text"))
 
-    @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+    @router.get("/metrics", operation_id="get_metrics", openapi_extra=shows)
     async def metrics(request: Request) -> Response:
         """Counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics where that is asked for."""
         content, content_type = await page.render(request.headers.get("accept", ""))
