@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -69,6 +70,24 @@ HEADERS: dict[str, str] = {
     "Foliot-Namespace": "The namespace to work in, for those who may use several.",
     "X-Request-Id": "An id of your own for this request; it comes back in the answer and stands in the log.",
 }
+TAGS_FORM = r'^\s*(\*|(W/)?"[^"\s]*"(\s*,\s*(W/)?"[^"\s]*")*)\s*$'
+HEADER_FORMS: dict[str, dict[str, Any]] = {
+    "Idempotency-Key": {"minLength": 1, "maxLength": 255},
+    "If-Match": {"pattern": TAGS_FORM},
+    "If-None-Match": {"pattern": TAGS_FORM},
+    "Last-Event-ID": {"pattern": r"^[1-9][0-9]{0,17}:[0-9]{1,18}$"},
+}
+# Where what an operation makes is to be found, by its id.
+LINKS: dict[str, tuple[str, ...]] = {
+    "create_job": (
+        "get_job", "cancel_job", "change_job", "pause_job", "resume_job", "trigger_job", "backfill_job", "delete_job", "list_ticks",
+        "next_ticks", "list_job_runs", "get_run", "cancel_run", "signal_run", "rerun_run", "list_attempts", "explain",
+    ),
+    "create_workflow": ("get_workflow", "cancel_workflow", "redrive_workflow", "explain"),
+    "trigger_job": ("get_run", "cancel_run", "rerun_run", "list_attempts"),
+    "rerun_run": ("get_run", "cancel_run"),
+    "lab_create_job": ("lab_get_job", "lab_cancel_job"),
+}  # fmt: skip
 EVERYWHERE_HEADERS = ("Foliot-Namespace", "X-Request-Id")
 ETAG = "Of what is shown. Send it as If-Match with a change, or as If-None-Match to ask whether there is anything new."
 PROBLEM: dict[str, Any] = {
@@ -135,12 +154,22 @@ def document_of(app: FastAPI) -> dict[str, Any]:
     return document
 
 
+def methods_of(document: dict[str, Any], path: str) -> list[str]:
+    """What can be done with a path. One that is written out comes before one with a parameter."""
+    if path not in document["paths"]:
+        path = next((known for known in document["paths"] if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(known)), path)), "")
+    return sorted(method.upper() for method in document["paths"].get(path, {}))
+
+
 def _complete(path: str, operation: dict[str, Any]) -> None:
     operation["summary"] = operation["operationId"].replace("_", " ").capitalize()
     parameters = [_parameter(path, operation["operationId"], given) for given in operation.get("parameters", [])]
     if path.startswith("/v1"):
         parameters += [{"$ref": f"#/components/parameters/{name}"} for name in EVERYWHERE_HEADERS]
     operation["parameters"] = parameters
+    for linked in LINKS.get(operation["operationId"], ()):
+        link = {"operationId": linked, "parameters": {"reference": "$response.body#/id"}}
+        operation["responses"]["201"].setdefault("links", {})[linked] = link
 
 
 def _parameter(path: str, operation: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -156,4 +185,4 @@ def _parameter(path: str, operation: str, given: dict[str, Any]) -> dict[str, An
 
 
 def _header(name: str, text: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"}}
+    return {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"} | HEADER_FORMS.get(name, {})}
