@@ -74,7 +74,6 @@ TAGS_FORM = r'^\s*(\*|(W/)?"[^"\s]*"(\s*,\s*(W/)?"[^"\s]*")*)\s*$'
 HEADER_FORMS: dict[str, dict[str, Any]] = {
     "Idempotency-Key": {"minLength": 1, "maxLength": 255},
     "If-Match": {"pattern": TAGS_FORM},
-    "If-None-Match": {"pattern": TAGS_FORM},
     "Last-Event-ID": {"pattern": r"^[1-9][0-9]{0,17}:[0-9]{1,18}$"},
 }
 # Where what an operation makes is to be found, by its id.

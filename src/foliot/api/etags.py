@@ -74,10 +74,14 @@ def tagged(request: Request, body: object, version: Version, *, status: int = 20
     encoded = msgspec.json.encode(body)
     tag = f'"{version.number}.{version.created}.{crc32(encoded):08x}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    known = _tags_of(request, "If-None-Match") if request.method in ("GET", "HEAD") else None
-    if known is not None and (not known or tag in [name.removeprefix("W/") for name in known]):
+    if request.method in ("GET", "HEAD") and _is_known(request.headers.get("If-None-Match"), tag):
         return Response(status_code=304, headers=headers)
     return Response(encoded, status, headers, media_type="application/json")
+
+
+def _is_known(known: str | None, tag: str) -> bool:
+    """What is no tag at all is known by nobody, and the answer is what it would be without."""
+    return known is not None and (known.strip() == "*" or tag in [name.strip().removeprefix("W/") for name in known.split(",")])
 
 
 def _tags_of(request: Request, header: str) -> tuple[str, ...] | None:
