@@ -51,6 +51,8 @@ class TooLarge(Invalid):
 
 
 class NotFound(FoliotError):
+    """There is nothing of that id or name."""
+
     code = "not_found"
 
 

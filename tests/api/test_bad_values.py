@@ -262,7 +262,7 @@ async def test_a_hundred_requests_with_one_key_make_one_job(client: httpx.AsyncC
     other = await client.post("/v1/jobs", json={"task": "send_invoice", "priority": 1}, headers=headers)
     assert facts(other)[:2] == (409, "conflict")
     for key in ("", "k" * 10_000, "\u00e9"):
-        answer = await client.post("/v1/jobs", json={"task": "send_invoice"}, headers={"Idempotency-Key": key.encode("latin-1")})
+        answer = await client.post("/v1/jobs", json={"task": "send_invoice"}, headers={b"Idempotency-Key": key.encode("latin-1")})
         assert facts(answer) == (422, "invalid", "idempotency_key")
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 

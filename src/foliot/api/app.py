@@ -7,7 +7,7 @@ import asyncio
 from fastapi import FastAPI
 
 from foliot import __version__
-from foliot.api import document, problems
+from foliot.api import document, problems, reference_page
 from foliot.api.back_pressure import BackPressure
 from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
@@ -41,9 +41,12 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
         version=__version__,
         description="Jobs that run when they should, and say why when they do not.",
         generate_unique_id_function=document.operation_id,
+        docs_url=None,
+        redoc_url=None,
     )
     problems.install(app)
     document.install(app)
+    reference_page.install(app)
     app.add_middleware(LocalGuard)
     known_tasks = KnownTasks(store=store, clock=clock)
     back_pressure = BackPressure(store=store, clock=clock)
