@@ -1,4 +1,4 @@
-"""`/docs`: the OpenAPI document as a page for people, made here. It needs no script, nothing from elsewhere, and works without a network."""
+"""`/docs`: the OpenAPI document as a page for people, made here: no script, nothing from elsewhere, no network needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ small { opacity: .75 }
 """  # noqa: E501
 STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": (
+        f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }  # fmt: skip
@@ -67,9 +69,8 @@ def _section(document: dict[str, Any], tag: dict[str, Any]) -> str:
 
 
 def _operation(document: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
-    head = (
-        f'<span class="method {method}">{method.upper()}</span> <code>{escape(path)}</code> <small>{escape(operation["summary"])}</small>'
-    )
+    summary = f"<code>{escape(path)}</code> <small>{escape(operation['summary'])}</small>"
+    head = f'<span class="method {method}">{method.upper()}</span> {summary}'
     parts = [f"<p>{escape(operation['description'])}</p>", *_parameters(document, operation), *_body(method, path, operation)]
     answers = "".join(
         f"<tr><td><code>{status}</code></td><td>{escape(answer['description'])}</td><td>{_kinds(answer)}</td></tr>"
@@ -155,4 +156,4 @@ def _description(schema: dict[str, Any]) -> str:
 
 
 def _anchor(name: str) -> str:
-    return escape(name.replace(" ", "-"))
+    return escape(f"tag-{name.replace(' ', '-')}")
