@@ -19,6 +19,7 @@ CODES = {
     "TooLarge": "too_large",
     "NotFound": "not_found",
     "Conflict": "conflict",
+    "PreconditionFailed": "precondition_failed",
     "JobFailed": "job_failed",
     "Busy": "busy",
     "QueueFull": "queue_full",

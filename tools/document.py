@@ -1,4 +1,4 @@
-"""Writes the reference pages that are made from code: docs/configuration.md and docs/metrics.md."""
+"""Writes the reference pages that are made from code: docs/configuration.md, docs/metrics.md and docs/http-api.md."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from msgspec.structs import fields
 
 from foliot.config import Config
 from foliot.observability.metrics import METRICS
+from tools.document_api import api_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TARGET = DOCS / "configuration.md"
 METRICS_TARGET = DOCS / "metrics.md"
+API_TARGET = DOCS / "http-api.md"
 HEADER = """\
 # Configuration
 
@@ -72,3 +74,4 @@ def describe(hint: object) -> str:
 if __name__ == "__main__":
     TARGET.write_text(page())
     METRICS_TARGET.write_text(metrics_page())
+    API_TARGET.write_text(api_page())

@@ -51,6 +51,8 @@ class TooLarge(Invalid):
 
 
 class NotFound(FoliotError):
+    """There is nothing of that id or name."""
+
     code = "not_found"
 
 
@@ -88,6 +90,12 @@ class Conflict(FoliotError):
     """What was asked for clashes with what is there: a name that is taken, a change that came too late."""
 
     code = "conflict"
+
+
+class PreconditionFailed(FoliotError):
+    """What the request was made for, as its If-Match or If-None-Match names it, is not, or no longer, what is there."""
+
+    code = "precondition_failed"
 
 
 class Busy(FoliotError):

@@ -66,7 +66,7 @@ async def test_a_queue_that_is_as_deep_as_it_may_be_refuses_more_for_now(
     client: httpx.AsyncClient, store: Store, fake_clock: FakeClock
 ) -> None:
     answer = await client.patch("/v1/queues/mail", json={"max_depth": 2})
-    assert answer.json() == {"name": "mail", "max_running": None, "max_depth": 2}
+    assert answer.json() | {"updated_at": None} == {"name": "mail", "max_running": None, "max_depth": 2, "updated_at": None}
     for _ in range(2):
         assert (await submit(client)).status_code == 201
     await fake_clock.advance(1.1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tools.document import METRICS_TARGET, TARGET, metrics_page, page
+from tools.document import API_TARGET, METRICS_TARGET, TARGET, metrics_page, page
+from tools.document_api import api_page, document, errors
 
 from foliot.config import setting_names
 from tests.support.processes import ROOT
@@ -18,6 +19,25 @@ def test_the_configuration_page_is_up_to_date() -> None:
 
 def test_the_page_of_the_metrics_is_up_to_date() -> None:
     assert METRICS_TARGET.read_text() == metrics_page(), "run `make docs`"
+
+
+def test_the_page_of_the_api_is_up_to_date_and_complete() -> None:
+    text = API_TARGET.read_text()
+    assert text == api_page(), "run `make docs`"
+    for path, methods in document()["paths"].items():
+        for method in methods:
+            assert f"### `{method.upper()} {path}`\n" in text
+    for code, _, meaning in errors():
+        assert f"| `{code}` |" in text
+        assert meaning, f"the error {code} has no docstring"
+
+
+def test_every_code_of_a_problem_is_on_the_page_of_the_api() -> None:
+    """Those that are written where they are given as well; should one be missing, OTHERS of tools/document_api.py is the place."""
+    sources = [path.read_text() for path in (ROOT / "src" / "foliot" / "api").rglob("*.py")]
+    given = {code for text in sources for code in re.findall(r"""(?:\bproblem\(|\breturn )\d{3}, "(\w+)""", text)}
+    assert {"foreign_host", "internal", "store_unavailable"} <= given
+    assert given <= {code for code, _, _ in errors()}
 
 
 def test_every_package_and_module_that_the_map_names_exists() -> None:

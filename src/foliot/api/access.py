@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.audit_log import note
+from foliot.api.document import operation_id
 from foliot.api.problems import problem_of
 from foliot.errors import FoliotError, Forbidden, Unauthenticated
 from foliot.model.access import Caller, Permission
@@ -73,7 +74,7 @@ class GuardedRoute(APIRoute):
         if requirement is None:
             raise TypeError(f"the route {path} does not say what it requires of its caller: see @requires")
         self.requirement: Requirement = requirement
-        super().__init__(path, endpoint, **settings)
+        super().__init__(path, endpoint, **settings | {"generate_unique_id_function": operation_id})
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, requirement, action = super().get_route_handler(), self.requirement, self.name

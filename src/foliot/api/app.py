@@ -7,7 +7,7 @@ import asyncio
 from fastapi import FastAPI
 
 from foliot import __version__
-from foliot.api import problems
+from foliot.api import document, problems, reference_page
 from foliot.api.audit_log import AuditLog
 from foliot.api.back_pressure import BackPressure
 from foliot.api.doorkeeper import Doorkeeper
@@ -48,8 +48,16 @@ def build_app(
     stopping: asyncio.Event | None = None,
 ) -> FastAPI:
     """`is_open`: local open mode, where no token is needed. `stopping` ends what would go on for as long as its client likes."""
-    app = FastAPI(title="Foliot", version=__version__, description="Jobs that run when they should, and say why when they do not.")
+    app = FastAPI(
+        title="Foliot",
+        version=__version__,
+        description="Jobs that run when they should, and say why when they do not.",
+        docs_url=None,
+        redoc_url=None,
+    )
     problems.install(app)
+    document.install(app)
+    reference_page.install(app)
     app.add_middleware(Doorkeeper, store=store, audit=audit, config=config, clock=clock, is_open=is_open)
     known_tasks = KnownTasks(store=store, clock=clock)
     back_pressure = BackPressure(store=store, clock=clock)

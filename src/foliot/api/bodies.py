@@ -18,6 +18,10 @@ from foliot.errors import Invalid, Malformed, TooLarge
 
 T = TypeVar("T")
 BODY = "body"
+# Deeper than any payload that somebody wrote, and far from the depth at which the stack of a writer of JSON ends.
+DEPTH_MAX = 100
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 NUL_ESCAPE = b"\\u0000"
 PATH_IN_MESSAGE = re.compile(r" - at `\$\.?([^`]*)`$")
 UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
@@ -38,6 +42,7 @@ async def read(request: Request, max_bytes: int) -> bytes:
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    refuse_depth(body)
     try:
         decoded = decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -49,6 +54,17 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     if NUL_ESCAPE in body:
         refuse_unstorable(body)
     return decoded
+
+
+def refuse_depth(body: bytes) -> None:
+    """Raises for what is nested too deeply, before anything is made of it."""
+    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
+        return
+    depth = 0
+    for bracket in STRING.sub(b"", body).translate(None, NOT_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH_MAX:
+            raise Malformed(f"the body is nested more than {DEPTH_MAX} deep", field=BODY)
 
 
 def refuse_unstorable(body: bytes) -> None:

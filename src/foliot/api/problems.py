@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.document import methods_of
 from foliot.errors import (
     Busy,
     Conflict,
@@ -21,6 +22,7 @@ from foliot.errors import (
     Malformed,
     NotFound,
     NotJson,
+    PreconditionFailed,
     StoreUnavailable,
     TooLarge,
     Unauthenticated,
@@ -35,6 +37,7 @@ STATUS: dict[type[FoliotError], int] = {
     Forbidden: 403,
     NotJson: 415,
     Conflict: 409,
+    PreconditionFailed: 412,
     Busy: 429,
     StoreUnavailable: 503,
 }
@@ -82,8 +85,13 @@ def install(app: FastAPI) -> None:
 
     async def on_http_exception(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else None
-        return problem(status, FRAMEWORK_CODES.get(status, "error"), HTTPStatus(status).phrase, headers=headers, request=request)
+        headers = {name.lower(): value for name, value in (getattr(error, "headers", None) or {}).items()}
+        detail = HTTPStatus(status).phrase
+        if status == 405 and (methods := methods_of(app.openapi(), request.url.path)):
+            # The framework names those of the first route that has the path, not of all.
+            headers["allow"] = ", ".join(methods)
+            detail = f"{request.method} is not among what can be done here: {headers['allow']}"
+        return problem(status, FRAMEWORK_CODES.get(status, "error"), detail, headers=headers, request=request)
 
     async def on_bad_parameter(request: Request, error: Exception) -> Response:
         first = error.errors()[0] if isinstance(error, RequestValidationError) else {"loc": ("",), "msg": ""}

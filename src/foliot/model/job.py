@@ -130,6 +130,8 @@ def check_name(name: str) -> None:
         raise Invalid("name: must have no '/' and must not be '.' or '..', which are not found in a path", field="name")
     if name != name.strip():
         raise Invalid("name: must not begin or end with a blank", field="name")
+    if name != unicodedata.normalize("NFC", name):
+        raise Invalid("name: must be in Unicode's normal form C, or two names that look alike would be two jobs", field="name")
     if _is_uuid(name):
         raise Invalid("name: looks like an id; choose another", field="name")
 

@@ -24,6 +24,17 @@ class Calendars:
         encoded = msgspec.json.encode(days).decode()
         return int(await self._database.fetch_value(self._queries["put_calendar"], name, encoded, self._database.clock.sql_now()))
 
+    async def make_calendar(self, name: str, days: CalendarDays) -> bool:
+        """False when there is one of that name already."""
+        arguments = (name, msgspec.json.encode(days).decode(), self._database.clock.sql_now())
+        return bool(await self._database.fetch_value(self._queries["make_calendar"], *arguments, is_repeatable=False))
+
+    async def change_calendar(self, before: NamedCalendar, days: CalendarDays) -> bool:
+        """False when it is not what it was any more."""
+        now, encoded = self._database.clock.sql_now(), msgspec.json.encode(days).decode()
+        arguments = (before.name, encoded, now, before.version, before.created_at)
+        return bool(await self._database.fetch_value(self._queries["change_calendar"], *arguments, is_repeatable=False))
+
     async def get_calendar(self, name: str) -> NamedCalendar | None:
         row = await self._database.fetch_row(self._queries["get_calendar"], name)
         return _calendar(row) if row else None
@@ -32,10 +43,11 @@ class Calendars:
         rows = await self._database.fetch(self._queries["list_calendars"], LIST_MAX, namespace.name)
         return [_calendar(row) for row in rows]
 
-    async def delete_calendar(self, name: str) -> bool | None:
-        """None: a job refers to it."""
+    async def delete_calendar(self, name: str, only: NamedCalendar | None = None) -> bool | None:
+        """None: a job refers to it. With `only`, False when it is not that any more."""
+        arguments = (name, only.version, only.created_at) if only else (name, None, None)
         try:
-            return bool(await self._database.fetch_value(self._queries["delete_calendar"], name))
+            return bool(await self._database.fetch_value(self._queries["delete_calendar"], *arguments, is_repeatable=only is None))
         except asyncpg.ForeignKeyViolationError:
             return None
 

@@ -44,6 +44,8 @@ class GatesInUse:
 class QueueLimits:
     max_running: int | None = None
     max_depth: int | None = None
+    updated_at: datetime | None = None
+    """None when nobody ever set any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,11 @@ class Gates:
         rows = await self._database.fetch(self._queries["end_pauses"], self._database.clock.sql_now())
         return [(row[0], row[1]) for row in rows]
 
-    async def put_queue(self, name: str, limits: QueueLimits) -> None:
-        arguments = (name, limits.max_running, limits.max_depth, self._database.clock.sql_now())
-        await self._database.execute(self._queries["put_queue"], *arguments)
+    async def put_queue(self, name: str, limits: QueueLimits, before: QueueLimits | None = None) -> bool:
+        """False when they are not what they were `before`, by default none at all."""
+        updated_at = before.updated_at if before else None
+        arguments = (name, limits.max_running, limits.max_depth, self._database.clock.sql_now(), updated_at)
+        return bool(await self._database.fetch_value(self._queries["put_queue"], *arguments, is_repeatable=False))
 
     async def get_queue(self, name: str) -> QueueLimits:
         row = await self._database.fetch_row(self._queries["get_queue"], name)

@@ -174,17 +174,18 @@ class Jobs:
         version: int | None = await self._partitions.with_partition(write)
         return version
 
-    async def delete_job(self, job_id: UUID) -> bool:
-        """Raises `Conflict` when other jobs depend on it."""
+    async def delete_job(self, job_id: UUID, version: int | None = None) -> bool:
+        """Given a version, only that. Raises `Conflict` when other jobs depend on it."""
         try:
-            return bool(await self._database.fetch_value(self._queries["delete_job"], job_id))
+            return bool(await self._database.fetch_value(self._queries["delete_job"], job_id, version, is_repeatable=version is None))
         except asyncpg.ForeignKeyViolationError:
             names = ", ".join(repr(bare(name)) for name in await self.dependent_jobs(job_id))
             raise Conflict(f"other jobs depend on this one: {names}; delete them first") from None
 
-    async def pause_job(self, job_id: UUID, reason: str | None, until: datetime | None) -> bool:
+    async def pause_job(self, job_id: UUID, reason: str | None, until: datetime | None, version: int | None = None) -> bool:
+        """Given a version, only that."""
         now = self._database.clock.sql_now()
-        return bool(await self._database.fetch_value(self._queries["pause_job"], job_id, reason, until, now))
+        return bool(await self._database.fetch_value(self._queries["pause_job"], job_id, reason, until, now, version))
 
     async def resume_job(self, job: RecurringJob, first_missed: datetime | None, last_missed: datetime | None) -> bool:
         now = self._database.clock.sql_now()

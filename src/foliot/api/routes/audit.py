@@ -34,7 +34,7 @@ class AuditPage(msgspec.Struct, frozen=True):
 def audit_router(*, store: Store) -> APIRouter:
     router = APIRouter(tags=["access"], route_class=GuardedRoute)
 
-    @router.get("/v1/audit", openapi_extra=described(200, AuditPage, problems=(401, 403, 422, 503)))
+    @router.get("/v1/audit", openapi_extra=described(200, AuditPage, problems=(422,)))
     @requires(Permission.ADMINISTER, reading=True)
     async def list_audit(
         caller: Calling,

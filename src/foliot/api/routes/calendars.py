@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import read_json
-from foliot.api.openapi import described
-from foliot.errors import Conflict, Invalid, NotFound
+from foliot.api.etags import IfMatch, Version, if_match_of, is_create_only, tagged
+from foliot.api.openapi import IF_NONE_MATCH, described
+from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.model.access import Permission
 from foliot.model.asked import Name
 from foliot.model.calendar import CalendarDays, NamedCalendar, Weekday, calendar_of
@@ -32,42 +33,59 @@ class CalendarShown(msgspec.Struct, frozen=True):
     updated_at: datetime
 
 
+class CalendarList(msgspec.Struct, frozen=True):
+    items: list[CalendarShown]
+
+
+EXAMPLES = {
+    "holidays": {"timezone": "Europe/Zurich", "dates": ["2026-12-25", "2027-01-01"]},
+    "weekends": {"timezone": "America/New_York", "weekdays": ["SAT", "SUN"]},
+}
+
+
 def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     router = APIRouter(tags=["calendars"], route_class=GuardedRoute)
 
-    @router.get("/v1/calendars")
+    shows = described(200, CalendarShown, problems=(404, 422), tagged=True)
+    puts = described(200, CalendarShown, body=CalendarDays, examples=EXAMPLES, matched=True, headers=(IF_NONE_MATCH,))
+    deletes = described(204, problems=(404, 409, 422), matched=True)
+
+    @router.get("/v1/calendars", openapi_extra=described(200, CalendarList))
     @requires(Permission.VIEW)
     async def list_calendars(namespace: Within) -> Response:
         """All calendars, by name."""
         found = await store.calendars.list_calendars(namespace)
-        return _answer({"items": [shown(calendar) for calendar in found]})
+        return _answer(CalendarList([shown(calendar) for calendar in found]))
 
-    @router.get("/v1/calendars/{name}", openapi_extra=described(200, CalendarShown, problems=(404, 503)))
+    @router.get("/v1/calendars/{name}", openapi_extra=shows)
     @requires(Permission.VIEW)
-    async def get_calendar(name: str, namespace: Within) -> Response:
-        return _answer(shown(await find(namespace, name)))
+    async def get_calendar(name: str, request: Request, namespace: Within) -> Response:
+        """The days that a calendar excludes."""
+        found = await find(namespace, name)
+        return tagged(request, shown(found), version_of(found))
 
-    @router.put("/v1/calendars/{name}", openapi_extra=described(200, CalendarShown, body=CalendarDays, problems=(422, 503)))
+    @router.put("/v1/calendars/{name}", openapi_extra=puts)
     @requires(Permission.OPERATE)
     async def put_calendar(name: str, request: Request, namespace: Within) -> Response:
-        """Makes a calendar, or changes it for every job that refers to it: from their next tick on."""
+        """Makes a calendar, or changes it for every job that refers to it: from their next tick on.
+
+        With `If-None-Match: *` it only makes one, with If-Match it only changes the one that is meant; else 412.
+        """
         days = await read_json(request, days_decoder, max_bytes=body_max_bytes)
         try:
             msgspec.convert(name, Name)
         except msgspec.ValidationError:
             raise Invalid("name: letters, digits and _ . : - only, 200 at most", field="name") from None
         calendar_of(days)
-        await store.calendars.put_calendar(namespace.qualified(name), days)
-        return _answer(shown(await find(namespace, name)))
+        await put(store, namespace.qualified(name), days, if_match_of(request), is_new=is_create_only(request))
+        found = await find(namespace, name)
+        return tagged(request, shown(found), version_of(found))
 
-    @router.delete("/v1/calendars/{name}", status_code=204)
+    @router.delete("/v1/calendars/{name}", status_code=204, openapi_extra=deletes)
     @requires(Permission.OPERATE)
-    async def delete_calendar(name: str, namespace: Within) -> Response:
+    async def delete_calendar(name: str, request: Request, namespace: Within) -> Response:
         """Deletes a calendar that no job refers to."""
-        await find(namespace, name)
-        if await store.calendars.delete_calendar(namespace.qualified(name)) is None:
-            job = await store.calendars.first_job_with(namespace.qualified(name))
-            raise Conflict(f"the job {bare(job or '')!r} refers to the calendar {name!r}: change it first")
+        await delete(store, await find(namespace, name), if_match_of(request))
         return Response(status_code=204)
 
     async def find(namespace: Namespace, name: str) -> NamedCalendar:
@@ -77,6 +95,43 @@ def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         return found
 
     return router
+
+
+async def put(store: Store, name: str, days: CalendarDays, if_match: IfMatch | None, *, is_new: bool) -> None:
+    """Raises `PreconditionFailed`."""
+    if is_new and if_match is not None:
+        raise Invalid("If-None-Match: give either it or If-Match", field=IF_NONE_MATCH)
+    if is_new:
+        if not await store.calendars.make_calendar(name, days):
+            raise PreconditionFailed(f"there is a calendar {bare(name)!r} already; leave out If-None-Match to change it")
+    elif if_match is not None:
+        before = await store.calendars.get_calendar(name)
+        if_match.check(f"calendar {bare(name)!r}", None if before is None else version_of(before))
+        if before is None or not await store.calendars.change_calendar(before, days):
+            raise changed_meanwhile(name)
+    else:
+        await store.calendars.put_calendar(name, days)
+
+
+async def delete(store: Store, found: NamedCalendar, if_match: IfMatch | None) -> None:
+    """Raises `PreconditionFailed`, and `Conflict` when a job refers to it."""
+    name = found.name
+    if if_match is not None:
+        if_match.check(f"calendar {bare(name)!r}", version_of(found))
+    deleted = await store.calendars.delete_calendar(name, None if if_match is None else found)
+    if deleted is None:
+        job = await store.calendars.first_job_with(name)
+        raise Conflict(f"the job {bare(job or '')!r} refers to the calendar {bare(name)!r}: change it first")
+    if if_match is not None and not deleted:
+        raise changed_meanwhile(name)
+
+
+def changed_meanwhile(name: str) -> PreconditionFailed:
+    return PreconditionFailed(f"the calendar {bare(name)!r} was changed or deleted at the same time; GET it again")
+
+
+def version_of(calendar: NamedCalendar) -> Version:
+    return Version(calendar.version, calendar.created_at)
 
 
 def shown(calendar: NamedCalendar) -> CalendarShown:

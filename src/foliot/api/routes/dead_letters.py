@@ -85,6 +85,10 @@ class DeadGroupPage(msgspec.Struct, frozen=True):
 
 
 replay_decoder = msgspec.json.Decoder(ReplayRequest)
+REPLAYS = {
+    "which it would be": {"filter": {"task": "send_invoice", "since": "2h"}, "dry_run": True},
+    "slowly": {"filter": {"queue": "mail"}, "rate_per_second": 5},
+}
 
 
 class DeadLetterRoutes:
@@ -93,10 +97,10 @@ class DeadLetterRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["dead letters"], route_class=GuardedRoute)
         add = self.router.add_api_route
-        groups = described(200, DeadGroupPage, problems=(422, 503))
-        replays = described(200, ReplayAnswer, body=ReplayRequest, problems=(413, 422, 503))
+        groups = described(200, DeadGroupPage, DeadLetterPage, problems=(422, 503))
+        replays = described(200, ReplayAnswer, body=ReplayRequest, examples=REPLAYS, problems=(413, 422, 503))
         add("/v1/dead-letters", self.list_dead_letters, methods=["GET"], openapi_extra=groups)
-        add("/v1/dead-letters/replay", self.replay, methods=["POST"], openapi_extra=replays)
+        add("/v1/dead-letters/replay", self.replay, methods=["POST"], operation_id="replay_dead_letters", openapi_extra=replays)
 
     @requires(Permission.VIEW)
     async def list_dead_letters(

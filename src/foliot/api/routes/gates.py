@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import msgspec
@@ -13,13 +14,14 @@ from starlette.responses import Response
 
 from foliot.api.access import Calling, GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read, read_json
+from foliot.api.etags import Version, if_match_of, tagged
 from foliot.api.openapi import described
-from foliot.api.schemas import LATEST, PauseRequest
-from foliot.errors import Invalid
+from foliot.api.schemas import EARLIEST, LATEST, PauseRequest
+from foliot.errors import Conflict, Invalid, PreconditionFailed
 from foliot.model.access import Caller, Permission
 from foliot.model.asked import Name
 from foliot.model.namespace import Namespace, bare
-from foliot.store.gates import PauseKind, QueueLimits
+from foliot.store.gates import CircuitState, Pause, PauseKind, QueueLimits
 from foliot.store.hints import ALL_QUEUES_TOPIC
 from foliot.store.store import Store
 
@@ -33,14 +35,27 @@ class QueueChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_depth: Bound | UnsetType | None = UNSET
 
 
-class QueueShown(msgspec.Struct, frozen=True):
+class QueueLimitsShown(msgspec.Struct, frozen=True):
     name: str
     max_running: int | None
     max_depth: int | None
+    updated_at: datetime | None
+    """Null when nobody ever set any."""
+
+
+class PauseList(msgspec.Struct, frozen=True):
+    items: list[Pause]
+
+
+class CircuitList(msgspec.Struct, frozen=True):
+    items: list[CircuitState]
 
 
 pause_decoder = msgspec.json.Decoder(PauseRequest)
 change_decoder = msgspec.json.Decoder(QueueChange)
+CHANGE_ATTEMPTS = 10
+PAUSES = {"for a while": {"reason": "the mail server is down", "until": "2099-01-01T00:00:00Z"}, "until resumed": {}}
+CHANGES = {"at most ten at once": {"max_running": 10}, "any number at once": {"max_running": None, "max_depth": 100_000}}
 
 
 class GateRoutes:
@@ -49,17 +64,20 @@ class GateRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["limits and pauses"], route_class=GuardedRoute)
         add = self.router.add_api_route
-        pauses = described(200, dict, body=PauseRequest, problems=(422, 503))
-        changes = described(200, QueueShown, body=QueueChange, problems=(422, 503))
-        add("/v1/pauses", self.list_pauses, methods=["GET"])
-        add("/v1/circuits", self.list_circuits, methods=["GET"])
+        pauses = described(200, PauseList, body=PauseRequest, examples=PAUSES, problems=(422, 503), is_body_optional=True)
+        resumes = described(200, PauseList, problems=(422, 503))
+        changes = described(200, QueueLimitsShown, body=QueueChange, examples=CHANGES, problems=(409, 422, 503), matched=True)
+        shows = described(200, QueueLimitsShown, problems=(422, 503), tagged=True)
+        add("/v1/pauses", self.list_pauses, methods=["GET"], openapi_extra=described(200, PauseList))
+        add("/v1/circuits", self.list_circuits, methods=["GET"], openapi_extra=described(200, CircuitList))
         add("/v1/pause", self.pause_everything, methods=["POST"], openapi_extra=pauses)
-        add("/v1/resume", self.resume_everything, methods=["POST"])
+        add("/v1/resume", self.resume_everything, methods=["POST"], openapi_extra=resumes)
         add("/v1/queues/{name}/pause", self.pause_queue, methods=["POST"], openapi_extra=pauses)
-        add("/v1/queues/{name}/resume", self.resume_queue, methods=["POST"])
+        add("/v1/queues/{name}/resume", self.resume_queue, methods=["POST"], openapi_extra=resumes)
+        add("/v1/queues/{name}", self.get_queue, methods=["GET"], openapi_extra=shows)
         add("/v1/queues/{name}", self.change_queue, methods=["PATCH"], openapi_extra=changes)
         add("/v1/tasks/{name}/pause", self.pause_task, methods=["POST"], openapi_extra=pauses)
-        add("/v1/tasks/{name}/resume", self.resume_task, methods=["POST"])
+        add("/v1/tasks/{name}/resume", self.resume_task, methods=["POST"], openapi_extra=resumes)
 
     @requires(Permission.VIEW)
     async def list_pauses(self, namespace: Within) -> Response:
@@ -70,7 +88,7 @@ class GateRoutes:
     async def list_circuits(self, namespace: Within) -> Response:
         """Tasks that failed last: how often in a row, and until when they rest."""
         found = [circuit for circuit in await self._store.gates.list_circuits() if namespace.owns(circuit.task)]
-        return _answer({"items": [replace(circuit, task=bare(circuit.task)) for circuit in found]})
+        return _answer(CircuitList([replace(circuit, task=bare(circuit.task)) for circuit in found]))
 
     @requires(Permission.OPERATE, everywhere=True)
     async def pause_everything(self, request: Request, caller: Calling) -> Response:
@@ -79,6 +97,7 @@ class GateRoutes:
 
     @requires(Permission.OPERATE, everywhere=True)
     async def resume_everything(self, namespace: Within) -> Response:
+        """Ends the pause of everything; those of queues and tasks stay."""
         return await self._resume("everything", "", namespace)
 
     @requires(Permission.OPERATE)
@@ -88,6 +107,7 @@ class GateRoutes:
 
     @requires(Permission.OPERATE)
     async def resume_queue(self, name: str, namespace: Within) -> Response:
+        """Ends the pause of a queue. One that is not paused stays as it is."""
         return await self._resume("queue", name, namespace)
 
     @requires(Permission.OPERATE)
@@ -97,20 +117,37 @@ class GateRoutes:
 
     @requires(Permission.OPERATE)
     async def resume_task(self, name: str, namespace: Within) -> Response:
+        """Ends the pause of a task. One that is not paused stays as it is."""
         return await self._resume("task", name, namespace)
+
+    @requires(Permission.VIEW)
+    async def get_queue(self, name: str, request: Request, namespace: Within) -> Response:
+        """The limits of a queue; null: none. A queue exists as soon as something is in it, and has none until some are set."""
+        return self._limits(name, await self._store.gates.get_queue(namespace.qualified(_checked(name))), request)
 
     @requires(Permission.OPERATE)
     async def change_queue(self, name: str, request: Request, namespace: Within) -> Response:
         """How many runs of a queue may run at once, and how many may wait before more are refused with 429."""
         asked = await read_json(request, change_decoder, max_bytes=self._body_max_bytes)
-        limits = await self._store.gates.get_queue(namespace.qualified(_checked(name)))
-        changed = QueueLimits(
-            max_running=limits.max_running if asked.max_running is UNSET else asked.max_running,
-            max_depth=limits.max_depth if asked.max_depth is UNSET else asked.max_depth,
-        )
-        await self._store.gates.put_queue(namespace.qualified(name), changed)
-        self._store.hints.send([ALL_QUEUES_TOPIC])
-        return _answer(QueueShown(name, changed.max_running, changed.max_depth))
+        if_match, stored = if_match_of(request), namespace.qualified(_checked(name))
+        for _ in range(CHANGE_ATTEMPTS):
+            limits = await self._store.gates.get_queue(stored)
+            if if_match is not None:
+                if_match.check(f"limits of the queue {name!r}", version_of(limits))
+            changed = QueueLimits(
+                max_running=limits.max_running if asked.max_running is UNSET else asked.max_running,
+                max_depth=limits.max_depth if asked.max_depth is UNSET else asked.max_depth,
+            )
+            # Only over what was read, so that a limit that somebody else sets at the same time is not undone.
+            if await self._store.gates.put_queue(stored, changed, limits):
+                self._store.hints.send([ALL_QUEUES_TOPIC])
+                return self._limits(name, await self._store.gates.get_queue(stored), request)
+        why = f"the limits of the queue {name!r} were changed at the same time, again and again; look, and try again"
+        raise PreconditionFailed(why) if if_match is not None else Conflict(why)
+
+    def _limits(self, name: str, limits: QueueLimits, request: Request) -> Response:
+        shown = QueueLimitsShown(name, limits.max_running, limits.max_depth, limits.updated_at)
+        return tagged(request, shown, version_of(limits))
 
     async def _pause(self, kind: PauseKind, name: str, request: Request, caller: Caller) -> Response:
         asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
@@ -129,7 +166,13 @@ class GateRoutes:
     async def _pauses(self, namespace: Namespace) -> Response:
         """Those of the namespace, and of everything."""
         found = [pause for pause in await self._store.gates.list_pauses() if not pause.name or namespace.owns(pause.name)]
-        return _answer({"items": [replace(pause, name=bare(pause.name)) for pause in found]})
+        return _answer(PauseList([replace(pause, name=bare(pause.name)) for pause in found]))
+
+
+def version_of(limits: QueueLimits) -> Version:
+    """The instant of the last change, which grows with each."""
+    number = 0 if limits.updated_at is None else (limits.updated_at - EARLIEST) // timedelta(microseconds=1)
+    return Version(number, EARLIEST)
 
 
 def _checked(name: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from foliot.api.access import GuardedRoute, requires
+from foliot.api.openapi import described
 from foliot.api.problems import problem
 from foliot.model.access import Permission
 from foliot.store.store import Store
@@ -15,17 +17,23 @@ from foliot.store.store import Store
 READY_SECONDS = 2.0
 
 
+class Health(msgspec.Struct, frozen=True):
+    status: str
+
+
 def health_router(*, store: Store) -> APIRouter:
     router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
-    @router.get("/healthz")
+    @router.get("/healthz", openapi_extra=described(200, Health))
     @requires(Permission.NONE)
     async def healthz() -> Response:
+        """This process answers."""
         return JSONResponse({"status": "ok"})
 
-    @router.get("/readyz")
+    @router.get("/readyz", openapi_extra=described(200, Health))
     @requires(Permission.NONE)
     async def readyz() -> Response:
+        """This process can do its work: PostgreSQL answers and takes writes. Else 503."""
         try:
             async with asyncio.timeout(READY_SECONDS):
                 can_write = await store.can_write()

@@ -49,6 +49,8 @@ class GroupAnswer(msgspec.Struct, frozen=True):
 
 
 decoder = msgspec.json.Decoder(GroupRequest)
+PAUSES = {"how many it would be": {"name": "report-*", "dry_run": True}, "those of a queue": {"queue": "mail", "reason": "maintenance"}}
+RESUMES = {"those of a task": {"task": "send_invoice"}}
 
 
 class JobGroupRoutes:
@@ -57,9 +59,10 @@ class JobGroupRoutes:
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
-        extra = described(200, GroupAnswer, body=GroupRequest, problems=(409, 422, 503))
-        self.router.add_api_route("/v1/jobs/pause", self.pause_jobs, methods=["POST"], openapi_extra=extra)
-        self.router.add_api_route("/v1/jobs/resume", self.resume_jobs, methods=["POST"], openapi_extra=extra)
+        pauses = described(200, GroupAnswer, body=GroupRequest, examples=PAUSES, problems=(409, 422, 503))
+        resumes = described(200, GroupAnswer, body=GroupRequest, examples=RESUMES, problems=(409, 422, 503))
+        self.router.add_api_route("/v1/jobs/pause", self.pause_jobs, methods=["POST"], openapi_extra=pauses)
+        self.router.add_api_route("/v1/jobs/resume", self.resume_jobs, methods=["POST"], openapi_extra=resumes)
 
     @requires(Permission.OPERATE)
     async def pause_jobs(self, request: Request, namespace: Within) -> Response:

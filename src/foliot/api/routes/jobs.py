@@ -14,11 +14,12 @@ from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
+from foliot.api.etags import tagged
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
 from foliot.api.owned import find_job, find_run
-from foliot.api.routes.recurring import calendar_named, job_id_of
+from foliot.api.routes.recurring import calendar_named, job_id_of, version_of
 from foliot.api.schemas import (
     BatchCreated,
     BatchRequest,
@@ -51,6 +52,19 @@ job_decoder = msgspec.json.Decoder(JobRequest)
 batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.json.Decoder(BatchRequest | list[JobRequest])
 
 
+EXAMPLES = {
+    "now": {"task": "send_invoice", "payload": {"customer_id": 7}},
+    "a command, in ten seconds": {"command": "echo hello", "delay_seconds": 10},
+    "at an instant": {"task": "send_invoice", "payload": {"customer_id": 7}, "schedule_time": "2099-12-31T23:00:00Z", "priority": 5},
+    "every night": {"name": "nightly-cleanup", "command": "make clean", "cron": "0 3 * * *", "timezone": "Europe/Zurich"},
+    "every five minutes": {"name": "poll", "task": "send_invoice", "every": "5m", "overlap": "skip", "retries": 0},
+}
+BATCHES = {
+    "two jobs": {"jobs": [{"task": "send_invoice", "payload": {"customer_id": 7}}, {"command": "echo hello"}]},
+    "a plain list": [{"task": "send_invoice", "payload": {"customer_id": 8}}],
+}
+
+
 class JobRoutes:
     def __init__(
         self,
@@ -71,12 +85,14 @@ class JobRoutes:
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["jobs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 429, 503)
-        creates = described(201, JobCreated, body=JobRequest, problems=problems)
-        creates_many = described(201, BatchCreated, body=BatchRequest, problems=problems)
+        creates = described(201, JobCreated, RecurringShown, body=JobRequest, examples=EXAMPLES, problems=problems, repeated=True)
+        bodies = BatchRequest | list[JobRequest]
+        creates_many = described(201, BatchCreated, body=bodies, examples=BATCHES, problems=problems, repeated=True)
+        shows = described(200, JobShown, RecurringShown, problems=(404, 422, 503), tagged=True)
         add = self.router.add_api_route
         add("/v1/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/v1/jobs/batch", self.create_batch, methods=["POST"], status_code=201, openapi_extra=creates_many)
-        add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=described(200, JobShown, problems=(404, 503)))
+        add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=shows)
 
     @requires(Permission.SUBMIT)
     async def create_job(self, request: Request, namespace: Within) -> Response:
@@ -137,12 +153,12 @@ class JobRoutes:
         return answered(made, 201)
 
     @requires(Permission.VIEW)
-    async def get_job(self, reference: str, namespace: Within) -> Response:
-        """Shows a job by id, or a recurring one by name too: where it stands, and how it ended."""
+    async def get_job(self, reference: str, request: Request, namespace: Within) -> Response:
+        """Shows a job by id, or a recurring one by name too: where it stands, and how it ended. A recurring one has an ETag."""
         job_id = job_id_of(reference)
         job = await find_job(self._store, namespace, job_id, reference)
         if job is not None:
-            return answered(recurring(job))
+            return tagged(request, recurring(job), version_of(job))
         run = await find_run(self._store, namespace, job_id) if job_id else None
         if run is None:
             raise NotFound(f"there is no job {reference!r}")

@@ -121,6 +121,11 @@ class LabWorker(msgspec.Struct, frozen=True):
 
 
 decoder = msgspec.json.Decoder(LabRequest)
+EXAMPLES = {
+    "now": {"name": "quick", "job_type": "immediate", "execution_time_ms": 50},
+    "later, and it may fail": {"name": "later", "job_type": "delayed", "delay_seconds": 5, "fail_rate": 0.5, "max_retries": 2},
+    "every minute": {"name": "every-minute", "job_type": "recurring", "cron": "* * * * *"},
+}
 
 
 class LabRoutes:
@@ -129,7 +134,7 @@ class LabRoutes:
         self._jobs = jobs
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["lab"], route_class=GuardedRoute)
-        creates = described(201, LabJob, body=LabRequest, problems=(400, 409, 413, 415, 422, 429, 503))
+        creates = described(201, LabJob, body=LabRequest, examples=EXAMPLES, problems=(400, 409, 413, 415, 422, 429, 503))
         add = self.router.add_api_route
         add("/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/jobs", self.list_jobs, methods=["GET"], openapi_extra=described(200, list[LabJob], problems=(422, 503)))

@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.log_stream import Followers, LogStream
+from foliot.api.openapi import described
 from foliot.api.owned import find_run
 from foliot.api.parameters import run_id_of
 from foliot.clock import Clock
@@ -29,10 +30,9 @@ HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, followers_max: int) -> APIRouter:
     followers = Followers(followers_max)
     router = APIRouter(tags=["runs"], route_class=GuardedRoute)
-    content = {"text/plain": {"schema": {"type": "string"}}, "text/event-stream": {"schema": {"type": "string"}}}
-    described = {"responses": {"200": {"description": "The output, or with `follow` a stream of events", "content": content}}}
+    shows = described(200, str, problems=(404, 422, 429), headers=("Last-Event-ID",), media=("text/plain", "text/event-stream"))
 
-    @router.get("/v1/runs/{reference}/logs", openapi_extra=described)
+    @router.get("/v1/runs/{reference}/logs", openapi_extra=shows)
     @requires(Permission.VIEW)
     async def get_logs(reference: str, request: Request, namespace: Within, attempt: int | None = None, follow: bool = False) -> Response:
         """The output of a run's last attempt, or of the given one; with `follow=1`, server-sent events until the run has ended."""

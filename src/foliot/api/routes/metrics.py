@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, requires
+from foliot.api.openapi import described
 from foliot.clock import Clock
 from foliot.model.access import Permission
 from foliot.observability.metrics import MetricsPage
@@ -15,8 +16,9 @@ from foliot.store.store import Store
 
 def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
     router, page = APIRouter(tags=["overview"], route_class=GuardedRoute), MetricsPage(store=store, clock=clock)
+    shows = described(200, str, media=("text/plain", "application/openmetrics-text"))
 
-    @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+    @router.get("/metrics", operation_id="get_metrics", openapi_extra=shows)
     @requires(Permission.VIEW, everywhere=True)
     async def metrics(request: Request) -> Response:
         """Counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics where that is asked for."""

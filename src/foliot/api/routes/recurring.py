@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read
+from foliot.api.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.openapi import described
 from foliot.api.owned import find_job
 from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import did_you_mean
-from foliot.errors import Conflict, Invalid, NotFound
+from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
 from foliot.model.calendar import NamedCalendar
@@ -27,6 +30,7 @@ from foliot.model.job import RecurringJob, dst_flag, resumed
 from foliot.model.namespace import Namespace, bare
 from foliot.model.states import RunState
 from foliot.store.hints import JOBS_TOPIC
+from foliot.store.jobs import Tick
 from foliot.store.store import Store
 from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
@@ -46,6 +50,47 @@ pause_decoder = msgspec.json.Decoder(PauseRequest)
 backfill_decoder = msgspec.json.Decoder(BackfillRequest)
 
 
+# For the document only: the fields of a job that can be changed, as a job has them.
+JobChange: Any = msgspec.defstruct(
+    "JobChange",
+    [(field.name, field.type, msgspec.field(default=UNSET)) for field in msgspec.structs.fields(JobRequest) if field.name in CHANGEABLE],
+    frozen=True,
+    forbid_unknown_fields=True,
+)
+PAUSES = {"for a while": {"reason": "maintenance of the warehouse", "until": "2099-01-01T00:00:00Z"}, "until resumed": {}}
+CHANGES = {
+    "another hour": {"cron": "0 4 * * *", "timezone": "Europe/Zurich"},
+    "other arguments": {"payload": {"customer_id": 8}, "retries": 5},
+}
+BACKFILLS = {"which ticks it would be": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}}
+
+
+class RecurringPage(msgspec.Struct, frozen=True):
+    items: list[RecurringShown]
+    next: str | None
+    """Give it as `after` for the next page."""
+
+
+class Triggered(msgspec.Struct, frozen=True):
+    id: UUID
+    """Of the run."""
+    job_id: UUID
+
+
+class TickList(msgspec.Struct, frozen=True):
+    items: list[Tick]
+
+
+class NextTick(msgspec.Struct, frozen=True):
+    at: datetime
+    dst: str | None
+
+
+class NextTicks(msgspec.Struct, frozen=True):
+    items: list[NextTick]
+    timezone: str
+
+
 class RecurringRoutes:
     def __init__(self, *, store: Store, definitions: WorkflowDefinitions, body_max_bytes: int) -> None:
         self._store = store
@@ -54,20 +99,24 @@ class RecurringRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
         one = "/v1/jobs/{reference}"
-        shows = described(200, RecurringShown, problems=(404, 409, 422, 503))
-        changes = described(200, RecurringShown, body=JobRequest, problems=(404, 409, 422, 503))
-        pauses = described(200, RecurringShown, body=PauseRequest, problems=(404, 422, 503))
-        backfills = described(200, Backfilled, body=BackfillRequest, problems=(404, 422, 503))
+        resumes = described(200, RecurringShown, problems=(404, 409, 422, 503), matched=True)
+        changes = described(200, RecurringShown, body=JobChange, examples=CHANGES, problems=(404, 409, 503), matched=True)
+        deletes = described(204, problems=(404, 409, 422), matched=True)
+        pauses = described(
+            200, RecurringShown, body=PauseRequest, examples=PAUSES, problems=(404, 503), is_body_optional=True, matched=True
+        )
+        backfills = described(200, Backfilled, body=BackfillRequest, examples=BACKFILLS, problems=(404, 503))
         add = self.router.add_api_route
-        add("/v1/jobs", self.list_jobs, methods=["GET"])
+        add("/v1/jobs", self.list_jobs, methods=["GET"], openapi_extra=described(200, RecurringPage, problems=(422,)))
         add(one, self.change_job, methods=["PATCH"], openapi_extra=changes)
-        add(one, self.delete_job, methods=["DELETE"], status_code=204)
+        add(one, self.delete_job, methods=["DELETE"], status_code=204, openapi_extra=deletes)
         add(f"{one}/pause", self.pause_job, methods=["POST"], openapi_extra=pauses)
-        add(f"{one}/resume", self.resume_job, methods=["POST"], openapi_extra=shows)
-        add(f"{one}/trigger", self.trigger_job, methods=["POST"], status_code=201)
-        add(f"{one}/backfill", self.backfill, methods=["POST"], openapi_extra=backfills)
-        add(f"{one}/ticks", self.list_ticks, methods=["GET"])
-        add(f"{one}/next", self.next_ticks, methods=["GET"])
+        add(f"{one}/resume", self.resume_job, methods=["POST"], openapi_extra=resumes)
+        triggers = described(201, Triggered, problems=(404,))
+        add(f"{one}/trigger", self.trigger_job, methods=["POST"], status_code=201, openapi_extra=triggers)
+        add(f"{one}/backfill", self.backfill, methods=["POST"], operation_id="backfill_job", openapi_extra=backfills)
+        add(f"{one}/ticks", self.list_ticks, methods=["GET"], openapi_extra=described(200, TickList, problems=(404, 422)))
+        add(f"{one}/next", self.next_ticks, methods=["GET"], openapi_extra=described(200, NextTicks, problems=(404, 422)))
 
     @requires(Permission.VIEW)
     async def list_jobs(self, namespace: Within, after: str = "", limit: int = 50) -> Response:
@@ -76,7 +125,7 @@ class RecurringRoutes:
             raise Invalid("after: the character NUL (%00) is in no name", field="after")
         jobs = await self._jobs.list_jobs(namespace, after, within(limit, PAGE_MAX, "limit"))
         following = bare(jobs[-1].name) if len(jobs) == limit else None
-        return _answer({"items": [recurring(job) for job in jobs], "next": following})
+        return _answer(RecurringPage([recurring(job) for job in jobs], following))
 
     @requires(Permission.OPERATE)
     async def change_job(self, reference: str, request: Request, namespace: Within) -> Response:
@@ -85,9 +134,9 @@ class RecurringRoutes:
         given = set(decode(body, change_decoder).keys())
         if unknown := sorted(given - CHANGEABLE):
             raise Invalid(f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0])
-        asked = decode(body, request_decoder)
+        asked, if_match = decode(body, request_decoder), if_match_of(request)
         for _ in range(CHANGE_ATTEMPTS):
-            job = await self._find(namespace, reference)
+            job = await self._meant(namespace, reference, if_match)
             if bare(job.task) == WORKFLOW_TASK and "payload" in given:
                 asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(namespace, asked.payload))
             now = await self._jobs.database_now()
@@ -97,13 +146,16 @@ class RecurringRoutes:
             # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
             if await self._jobs.change_job(job, changed, first_missed, last_missed, unchanged.next_at) is not None:
                 self._store.hints.send([JOBS_TOPIC])
-                return _answer(recurring(await self._find(namespace, reference)))
+                return await self._shown(namespace, reference, request)
         raise _changed_meanwhile(reference)
 
     @requires(Permission.OPERATE)
-    async def delete_job(self, reference: str, namespace: Within) -> Response:
+    async def delete_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Deletes a recurring job. What it has run stays in history."""
-        await self._jobs.delete_job((await self._find(namespace, reference)).id)
+        if_match = if_match_of(request)
+        job = await self._meant(namespace, reference, if_match)
+        if not await self._jobs.delete_job(job.id, None if if_match is None else job.version) and if_match is not None:
+            raise _no_longer(reference)
         return Response(status_code=204)
 
     @requires(Permission.OPERATE)
@@ -112,19 +164,24 @@ class RecurringRoutes:
         asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
-        await self._jobs.pause_job((await self._find(namespace, reference)).id, asked.reason, asked.until)
-        return _answer(recurring(await self._find(namespace, reference)))
+        if_match = if_match_of(request)
+        job = await self._meant(namespace, reference, if_match)
+        version = None if if_match is None else job.version
+        if not await self._jobs.pause_job(job.id, asked.reason, asked.until, version) and if_match is not None:
+            raise _no_longer(reference)
+        return await self._shown(namespace, reference, request)
 
     @requires(Permission.OPERATE)
-    async def resume_job(self, reference: str, namespace: Within) -> Response:
+    async def resume_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Goes on with the next tick from now."""
-        job = await self._find(namespace, reference)
+        if_match = if_match_of(request)
+        job = await self._meant(namespace, reference, if_match)
         if job.paused_at is not None and not await self._jobs.resume_job(*resumed(job, await self._jobs.database_now())):
-            job = await self._find(namespace, reference)
+            job = await self._meant(namespace, reference, if_match)
             if job.paused_at is not None:
                 raise _changed_meanwhile(reference)
         self._store.hints.send([JOBS_TOPIC])
-        return _answer(recurring(await self._find(namespace, reference)))
+        return await self._shown(namespace, reference, request)
 
     @requires(Permission.SUBMIT)
     async def trigger_job(self, reference: str, namespace: Within) -> Response:
@@ -135,7 +192,7 @@ class RecurringRoutes:
             raise _unknown(reference)
         self._store.hints.send([queue])
         self._store.events.emit(RunsSubmitted(1))
-        return _answer({"id": run_id, "job_id": job.id}, status=201)
+        return _answer(Triggered(run_id, job.id), status=201)
 
     @requires(Permission.OPERATE)
     async def backfill(self, reference: str, request: Request, namespace: Within) -> Response:
@@ -159,7 +216,7 @@ class RecurringRoutes:
     async def list_ticks(self, reference: str, namespace: Within, limit: int = 50) -> Response:
         """Every due tick with its outcome, latest first."""
         ticks = await self._jobs.list_ticks((await self._find(namespace, reference)).id, within(limit, PAGE_MAX, "limit"))
-        return _answer({"items": ticks})
+        return _answer(TickList(ticks))
 
     @requires(Permission.VIEW)
     async def next_ticks(self, reference: str, namespace: Within, count: int = 10) -> Response:
@@ -168,14 +225,25 @@ class RecurringRoutes:
         zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
         count = within(count, NEXT_MAX, "count")
         ticks = fire_times(job.timetable.fires, now, count if job.runs_left is None else min(count, job.runs_left))
-        items = [{"at": to_datetime(tick).astimezone(zone), "dst": dst_flag(job, tick)} for tick in ticks]
-        return _answer({"items": items, "timezone": job.schedule.timezone})
+        items = [NextTick(to_datetime(tick).astimezone(zone), dst_flag(job, tick)) for tick in ticks]
+        return _answer(NextTicks(items, job.schedule.timezone))
 
     async def _find(self, namespace: Namespace, reference: str) -> RecurringJob:
         job = await find_job(self._store, namespace, job_id_of(reference), reference)
         if job is None:
             raise _unknown(reference)
         return job
+
+    async def _meant(self, namespace: Namespace, reference: str, if_match: IfMatch | None) -> RecurringJob:
+        """The job, if it is what the request is meant for. Whatever is then written is fenced by its version."""
+        job = await self._find(namespace, reference)
+        if if_match is not None:
+            if_match.check(f"job {reference!r}", version_of(job))
+        return job
+
+    async def _shown(self, namespace: Namespace, reference: str, request: Request) -> Response:
+        job = await self._find(namespace, reference)
+        return tagged(request, recurring(job), version_of(job))
 
 
 class Backfilled(msgspec.Struct, frozen=True):
@@ -272,6 +340,14 @@ def _answer(body: object, *, status: int = 200) -> Response:
 
 def _unknown(reference: str) -> NotFound:
     return NotFound(f"there is no recurring job {reference!r}")
+
+
+def version_of(job: RecurringJob) -> Version:
+    return Version(job.version, job.created_at)
+
+
+def _no_longer(reference: str) -> PreconditionFailed:
+    return PreconditionFailed(f"the job {reference!r} was changed or deleted at the same time; GET it again")
 
 
 def _changed_meanwhile(reference: str) -> Conflict:

@@ -51,6 +51,9 @@ class SignalRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 signal_decoder = msgspec.json.Decoder(SignalRequest)
 rerun_decoder = msgspec.json.Decoder(RerunRequest)
 cancel_decoder = msgspec.json.Decoder(CancelRequest)
+CANCELS = {"asked to stop": {"reason": "wrong customer"}, "at once": {"force": True}}
+SIGNALS = {"approved": {"payload": {"by": "ada"}}, "refused": {"approved": False, "message": "too expensive"}}
+RERUNS = {"as it was": {}, "with other arguments": {"payload": {"customer_id": 8}}}
 
 
 class RunRoutes:
@@ -59,15 +62,15 @@ class RunRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
         shows = described(200, JobShown, problems=(404, 503))
-        cancels = described(200, JobShown, body=CancelRequest, problems=(400, 404, 413, 415, 422, 503))
-        signals = described(200, JobShown, body=SignalRequest, problems=(400, 404, 409, 413, 415, 422, 503))
-        reruns = described(201, JobShown, body=RerunRequest, problems=(400, 404, 409, 413, 415, 422, 503))
+        cancels = described(200, JobShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True)
+        signals = described(200, JobShown, body=SignalRequest, examples=SIGNALS, problems=(404, 409, 503), is_body_optional=True)
+        reruns = described(201, JobShown, body=RerunRequest, examples=RERUNS, problems=(404, 409, 503), is_body_optional=True)
         add = self.router.add_api_route
         add("/v1/runs/{reference}", self.get_run, methods=["GET"], openapi_extra=shows)
         add("/v1/runs/{reference}/cancel", self.cancel_run, methods=["POST"], openapi_extra=cancels)
-        add("/v1/jobs/{reference}/cancel", self.cancel_run, methods=["POST"], openapi_extra=cancels)
+        add("/v1/jobs/{reference}/cancel", self.cancel_run, methods=["POST"], operation_id="cancel_job", openapi_extra=cancels)
         add("/v1/runs/{reference}/signal", self.signal_run, methods=["POST"], openapi_extra=signals)
-        add("/v1/runs/{reference}/rerun", self.rerun, methods=["POST"], status_code=201, openapi_extra=reruns)
+        add("/v1/runs/{reference}/rerun", self.rerun, methods=["POST"], status_code=201, operation_id="rerun_run", openapi_extra=reruns)
 
     @requires(Permission.VIEW)
     async def get_run(self, reference: str, namespace: Within) -> Response:

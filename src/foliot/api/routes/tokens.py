@@ -56,14 +56,18 @@ class TokenList(msgspec.Struct, frozen=True):
 
 
 decoder = msgspec.json.Decoder(TokenRequest)
+EXAMPLES = {
+    "for a pipeline": {"name": "ci", "role": "submitter", "expires_in": "30d"},
+    "for all namespaces": {"name": "prometheus", "role": "viewer", "namespace": "*", "expires_in": "never"},
+}
 
 
 def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     router = APIRouter(tags=["access"], route_class=GuardedRoute)
-    creates = described(201, TokenCreated, body=TokenRequest, problems=(400, 401, 403, 409, 413, 415, 422, 503))
-    revokes = described(200, TokenShown, problems=(401, 403, 404, 503))
+    creates = described(201, TokenCreated, body=TokenRequest, examples=EXAMPLES, problems=(409,))
+    revokes = described(200, TokenShown, problems=(404,))
 
-    @router.get("/v1/tokens", openapi_extra=described(200, TokenList, problems=(401, 403, 503)))
+    @router.get("/v1/tokens", openapi_extra=described(200, TokenList))
     @requires(Permission.ADMINISTER, reading=True)
     async def list_tokens(caller: Calling) -> Response:
         """The tokens of this namespace, or with a token for all namespaces every one: without what makes them usable."""

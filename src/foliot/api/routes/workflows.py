@@ -20,7 +20,7 @@ from foliot.api.owned import find_run
 from foliot.api.parameters import id_of, text_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import PAGE_MAX, within
-from foliot.api.routes.runs import CancelRequest, cancel_decoder
+from foliot.api.routes.runs import CANCELS, CancelRequest, cancel_decoder
 from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, run_name, status_of
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.api.workflow_views import (
@@ -75,6 +75,19 @@ class WorkflowRequest(JobRequest, frozen=True, forbid_unknown_fields=True, kw_on
 request_decoder = msgspec.json.Decoder(WorkflowRequest)
 
 
+EXAMPLES = {
+    "one after the other": {
+        "name": "books",
+        "steps": [
+            {"key": "export", "command": "echo exported"},
+            {"key": "check", "task": "send_invoice", "after": ["export"]},
+            {"key": "tidy", "command": "echo tidied", "after": ["check"], "rule": "all_done"},
+        ],
+    },
+    "every night": {"name": "nightly-books", "cron": "0 2 * * *", "steps": [{"key": "export", "command": "echo exported"}]},
+}
+
+
 class WorkflowRoutes:
     def __init__(self, *, store: Store, jobs: JobRoutes, definitions: WorkflowDefinitions, config: Config) -> None:
         self._store = store
@@ -85,18 +98,25 @@ class WorkflowRoutes:
         self.router = APIRouter(tags=["workflows"], route_class=GuardedRoute)
         creates = described(
             201, WorkflowCreated, JobCreated, RecurringShown, body=WorkflowRequest, problems=(400, 409, 413, 415, 422, 429, 503),
-            repeated=True,
+            repeated=True, examples=EXAMPLES,
         )  # fmt: skip
         lists = described(200, WorkflowPage, problems=(422, 503))
         shows = described(200, WorkflowShown, problems=(404, 503))
-        cancels = described(200, WorkflowShown, body=CancelRequest, problems=(400, 404, 413, 415, 422, 503))
+        cancels = described(200, WorkflowShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True)
         redrives = described(201, WorkflowShown, problems=(404, 409, 503))
         add = self.router.add_api_route
         add("/v1/workflows", self.create_workflow, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/v1/workflows", self.list_workflows, methods=["GET"], openapi_extra=lists)
         add("/v1/workflows/{reference}", self.get_workflow, methods=["GET"], openapi_extra=shows)
         add("/v1/workflows/{reference}/cancel", self.cancel_workflow, methods=["POST"], openapi_extra=cancels)
-        add("/v1/workflows/{reference}/redrive", self.redrive, methods=["POST"], status_code=201, openapi_extra=redrives)
+        add(
+            "/v1/workflows/{reference}/redrive",
+            self.redrive,
+            methods=["POST"],
+            status_code=201,
+            operation_id="redrive_workflow",
+            openapi_extra=redrives,
+        )
 
     @requires(Permission.SUBMIT)
     async def create_workflow(self, request: Request, namespace: Within) -> Response:

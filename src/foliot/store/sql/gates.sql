@@ -230,14 +230,19 @@ where until_at is null or until_at > coalesce($1::timestamptz, clock_timestamp()
 delete from foliot.pauses where until_at <= coalesce($1::timestamptz, clock_timestamp()) returning kind, name
 
 -- name: put_queue
--- Limits of a queue; null: none.
-insert into foliot.queues (name, max_running, max_depth, updated_at)
+-- Limits of a queue; null: none. Only over those that were read, which the instant of their last change tells ($5; null: there were none):
+-- it grows with every change, whatever the clock does. Rows are never deleted.
+insert into foliot.queues as q (name, max_running, max_depth, updated_at)
 values ($1::text, $2::bigint, $3::bigint, coalesce($4::timestamptz, clock_timestamp()))
-on conflict (name) do update set max_running = excluded.max_running, max_depth = excluded.max_depth, updated_at = excluded.updated_at
+on conflict (name) do update
+set max_running = excluded.max_running, max_depth = excluded.max_depth,
+    updated_at = greatest(excluded.updated_at, q.updated_at + interval '1 microsecond')
+where q.updated_at = $5::timestamptz
+returning true
 
 -- name: get_queue
 -- The limits of a queue.
-select max_running, max_depth from foliot.queues where name = $1::text
+select max_running, max_depth, updated_at from foliot.queues where name = $1::text
 
 -- name: full_queues
 -- Those that hold more than they may, of the queues that have a bound.

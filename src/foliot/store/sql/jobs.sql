@@ -90,16 +90,16 @@ with clock as (
 select version from changed
 
 -- name: delete_job
--- Its runs and its versions stay.
-delete from foliot.jobs where id = $1::uuid returning true
+-- Its runs and its versions stay. Given a version ($2), only that.
+delete from foliot.jobs where id = $1::uuid and ($2::bigint is null or version = $2::bigint) returning true
 
 -- name: pause_job
 -- Out of the index, so that it costs nothing while it is paused. What it misses is noted when it resumes. Paused again, it gets the new
--- reason and end, and has been paused since the first time.
+-- reason and end, and has been paused since the first time. Given a version ($5), only that.
 update foliot.jobs
 set paused_at = coalesce(paused_at, $4::timestamptz, clock_timestamp()), paused_reason = $2::text, paused_until = $3::timestamptz,
     fire_at = null
-where id = $1::uuid
+where id = $1::uuid and ($5::bigint is null or version = $5::bigint)
 returning true
 
 -- name: resume_job

@@ -1,0 +1,221 @@
+"""The OpenAPI document: valid, complete, and true. A new route that is not described fails here, and the failure says what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import httpx
+import jsonschema
+import pytest
+from fastapi import FastAPI
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from foliot.model.outcome import Outcome
+from foliot.model.states import RunState
+from foliot.store.store import Store
+
+METHODS = {"get", "put", "post", "patch", "delete"}
+# Made once by hand, so that nobody renames what generated clients call their functions.
+STABLE = {
+    ("post", "/v1/jobs"): "create_job", ("get", "/v1/jobs/{reference}"): "get_job", ("post", "/v1/jobs/batch"): "create_batch",
+    ("post", "/v1/workflows"): "create_workflow", ("get", "/v1/runs"): "list_runs", ("get", "/v1/runs/{reference}/logs"): "get_logs",
+    ("post", "/v1/runs/{reference}/cancel"): "cancel_run", ("post", "/v1/jobs/{reference}/cancel"): "cancel_job",
+    ("post", "/v1/dead-letters/replay"): "replay_dead_letters", ("post", "/jobs"): "lab_create_job", ("get", "/metrics"): "get_metrics",
+}  # fmt: skip
+
+
+@pytest.fixture
+def document(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert method in METHODS
+            yield method, path, operation
+
+
+async def test_it_is_valid_and_served(client: httpx.AsyncClient, document: dict[str, Any]) -> None:
+    answer = await client.get("/openapi.json")
+    assert answer.json() == document
+    assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
+
+
+def lacks(operation: dict[str, Any]) -> Iterator[str]:
+    if not operation.get("description"):
+        yield "its handler has no docstring"
+    if not operation.get("tags"):
+        yield "its router has no tag"
+    if not any(200 <= int(status) < 300 for status in operation["responses"]):
+        yield "no answer is a success"
+    yield from (f"the answer {status} has no schema" for status, answer in operation["responses"].items() if not has_schema(answer))
+    yield from (
+        f"the answer {status} is no problem document"
+        for status, answer in operation["responses"].items()
+        if int(status) >= 400 and list(answer.get("content", {})) != ["application/problem+json"]
+    )
+    given = [parameter for parameter in operation.get("parameters", []) if "$ref" not in parameter]
+    yield from (f"{one['name']!r} is not in PARAMETERS of api/document.py" for one in given if not one.get("description"))
+    if "requestBody" in operation and not body_examples(operation):
+        yield "its body has no examples"
+
+
+def has_schema(answer: dict[str, Any]) -> bool:
+    return bool(answer["description"]) and all(content.get("schema") for content in answer.get("content", {}).values())
+
+
+def test_every_route_is_described(document: dict[str, Any]) -> None:
+    missing = [
+        f"{method.upper()} {path}: {lack}; see described() in api/openapi.py"
+        for method, path, operation in operations(document)
+        for lack in lacks(operation)
+    ]
+    used = {tag for _, _, operation in operations(document) for tag in operation["tags"]}
+    missing += [f"the tag {tag!r} is not in TAGS of api/document.py" for tag in sorted(used - {tag["name"] for tag in document["tags"]})]
+    assert missing == []
+
+
+def test_operations_have_names_that_read_well_and_stay(document: dict[str, Any]) -> None:
+    names = {(method, path): operation["operationId"] for method, path, operation in operations(document)}
+    assert len(set(names.values())) == len(names)
+    assert [name for name in names.values() if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name)] == []
+    assert names.items() >= STABLE.items()
+    assert {operation["summary"] for _, _, operation in operations(document)} >= {"Create job", "List runs"}
+
+
+def test_components_have_plain_names_and_all_are_used(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    assert [name for name in schemas if not re.fullmatch(r"[A-Z][A-Za-z]+", name)] == [], "two types of one name: rename one"
+    referred = set(re.findall(r"#/components/(\w+)/([\w-]+)", str(document)))
+    there = {(kind, name) for kind, named in document["components"].items() if kind != "securitySchemes" for name in named}
+    assert referred == there
+
+
+def test_who_has_a_token_says_so_by_bearer(document: dict[str, Any]) -> None:
+    assert document["security"] == [{"bearerAuth": []}, {}]
+    assert document["components"]["securitySchemes"]["bearerAuth"]["scheme"] == "bearer"
+
+
+def test_instants_are_told_from_other_text(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    assert schemas["JobCreated"]["properties"]["scheduled_at"] == {"type": "string", "format": "date-time"}
+    assert {"type": "string", "format": "date-time"} in schemas["RunListed"]["properties"]["finished_at"]["anyOf"]
+    assert schemas["Backfilled"]["properties"]["ticks"]["items"] == {"type": "string", "format": "date-time"}
+    assert "format" not in schemas["JobCreated"]["properties"]["status"]
+
+
+class World:
+    """What the examples are about: a recurring job, runs that wait, run and have ended, a workflow that failed."""
+
+    def __init__(self, client: httpx.AsyncClient, store: Store) -> None:
+        self.client = client
+        self.store = store
+
+    async def made(self, path: str, **body: Any) -> str:
+        answer = await self.client.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    async def ended(self, run_id: str, state: RunState, queue: str) -> None:
+        worker_id = UUID(int=1)
+        claims = await self.store.runs.claim_runs(worker_id, {queue: 10}, ["send_invoice", "shell", "simulate"])
+        outcomes = [Outcome(claim.run_id, claim.token, state) for claim in claims if str(claim.run_id) == run_id]
+        assert len(outcomes) == 1
+        await self.store.runs.finish_runs(worker_id, outcomes)
+
+    async def reference_for(self, operation_id: str) -> str:
+        """The id of something with which the operation can be done."""
+        if operation_id == "drain_worker":
+            await self.store.workers.register_worker(UUID(int=1), "w", {"mail": 1}, ["send_invoice"])
+            return str(UUID(int=1))
+        if operation_id == "signal_run":
+            return await self.made("/v1/jobs", signal={})
+        if operation_id in ("rerun_run", "redrive_workflow", "get_workflow", "cancel_workflow"):
+            if operation_id != "rerun_run":
+                steps = [{"key": "only", "task": "send_invoice", "retries": 0}]
+                answer = await self.client.post("/v1/workflows", json={"steps": steps})
+                run_id, step = answer.json()["id"], answer.json()["steps"]["only"]
+                if operation_id == "redrive_workflow":
+                    await self.ended(step, RunState.FAILED, "mail")
+                return str(run_id)
+            run_id = await self.made("/v1/jobs", task="send_invoice")
+            await self.ended(run_id, RunState.SUCCEEDED, "mail")
+            return run_id
+        if operation_id.startswith("lab_"):
+            return await self.made("/jobs", name="lab")
+        if operation_id.endswith("_run") or operation_id in ("cancel_job", "list_attempts", "get_logs"):
+            return await self.made("/v1/jobs", task="send_invoice")
+        return "nightly-report"
+
+
+@pytest.fixture
+async def world(client: httpx.AsyncClient, store: Store) -> World:
+    await store.workers.announce_tasks({"workflow": "default", "wait": "default"})
+    world = World(client, store)
+    await world.made("/v1/jobs", name="nightly-report", task="send_invoice", cron="0 3 * * *")
+    assert (await client.put("/v1/calendars/mail", json={"weekdays": ["SUN"]})).status_code == 200
+    return world
+
+
+def body_examples(operation: dict[str, Any]) -> dict[str, Any]:
+    contents = operation.get("requestBody", {}).get("content", {})
+    return {name: example["value"] for content in contents.values() for name, example in content.get("examples", {}).items()}
+
+
+def success_of(operation: dict[str, Any]) -> str:
+    """The first time: a repetition is answered with 200 where the first was answered with 201."""
+    return max(str(status) for status in operation["responses"] if status < "300")
+
+
+def check_schema(document: dict[str, Any], schema: dict[str, Any], value: object) -> None:
+    root = {**schema, "components": document["components"]}
+    jsonschema.Draft202012Validator(root, format_checker=jsonschema.FormatChecker()).validate(value)
+
+
+async def test_every_operation_answers_as_documented_and_every_example_is_accepted(
+    client: httpx.AsyncClient, document: dict[str, Any], world: World
+) -> None:
+    sent, failed = 0, []
+    # What takes things away comes last.
+    for method, path, operation in sorted(operations(document), key=lambda found: found[0] == "delete"):
+        examples = body_examples(operation) or {"": None}
+        for name, body in examples.items():
+            reference = await world.reference_for(operation["operationId"]) if "{reference}" in path else ""
+            url = path.replace("{reference}", reference).replace("{name}", "mail")
+            assert "{" not in url, f"{path}: say in World what would be good there"
+            answer = await client.request(method, url, json=body)
+            sent += 1
+            if str(answer.status_code) != success_of(operation):
+                failed.append(f"{operation['operationId']} {name}: {answer.status_code} {answer.text}")
+                continue
+            content = operation["responses"][str(answer.status_code)].get("content")
+            assert content is None or answer.headers["content-type"].partition(";")[0] in content, operation["operationId"]
+            if content and "application/json" in content:
+                check_schema(document, content["application/json"]["schema"], answer.json())
+            if body is not None:
+                check_schema(document, operation["requestBody"]["content"]["application/json"]["schema"], body)
+    assert failed == []
+    assert sent > len(list(operations(document)))
+
+
+async def test_problems_are_as_documented(client: httpx.AsyncClient, document: dict[str, Any]) -> None:
+    problem = document["components"]["schemas"]["Problem"]
+    for answer in (
+        await client.get("/v1/jobs/none"), await client.post("/v1/jobs", json={}), await client.get("/v1/runs?limit=0"),
+        await client.get("/v1/runs", headers={"host": "evil.example"}), await client.put("/v1/jobs"),
+    ):  # fmt: skip
+        assert answer.status_code >= 400
+        check_schema(document, problem, answer.json())
+        assert set(answer.json()) <= set(problem["properties"])
+    check_schema(document, problem, problem["example"])
+
+
+async def test_405_names_what_can_be_done_instead(client: httpx.AsyncClient) -> None:
+    for path, methods in {"/v1/jobs": "GET, POST", "/v1/jobs/x": "DELETE, GET, PATCH", "/v1/jobs/batch": "POST", "/metrics": "GET"}.items():
+        answer = await client.request("TRACE", path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods)
+        assert methods in answer.json()["detail"]
