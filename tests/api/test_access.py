@@ -68,6 +68,7 @@ PERMISSIONS: dict[tuple[str, str], Permission] = {
     ("POST", "/v1/workflows/{reference}/cancel"): OPERATE,
     ("POST", "/v1/workflows/{reference}/redrive"): SUBMIT,
     ("GET", "/v1/queues"): VIEW,
+    ("GET", "/v1/queues/{name}"): VIEW,
     ("PATCH", "/v1/queues/{name}"): OPERATE,
     ("POST", "/v1/queues/{name}/pause"): OPERATE,
     ("POST", "/v1/queues/{name}/resume"): OPERATE,
