@@ -447,6 +447,8 @@ CHANGES: dict[str, Any] = {
     "fairness_key": "tenant",
     "guarantee": "at_most_once",
     "metadata": {"team": "web"},
+    "tags": ["web", "nightly"],
+    "notify": {"url": "https://example.org/hook"},
     "every": "2h",
 }
 # Where a field is shown that is not shown under its own name in the schedule.
@@ -459,7 +461,8 @@ SHOWN_AS = {
     "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
     **{field: ("options", field, CHANGES[field]) for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee")},
     **{field: ("options", field, CHANGES[field]) for field in ("concurrency", "rate")},
-    **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload", "metadata")},
+    **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload", "metadata", "tags")},
+    "notify": ("options", "notify", [{"url": "https://example.org/hook", "on": ["failed"], "headers": {}, "queue": None}]),
 }
 
 

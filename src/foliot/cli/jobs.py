@@ -29,22 +29,23 @@ HELD_WORDS = {
 
 
 @click.group(invoke_without_command=True)
+@click.option("--tag", help="Only those with this tag.")
 @json_option
 @click.pass_context
-def command(context: click.Context, as_json: bool) -> None:
+def command(context: click.Context, tag: str | None, as_json: bool) -> None:
     """List the recurring jobs; or show, foretell or delete one."""
     if context.invoked_subcommand is not None:
         # `foliot jobs --json show x` means what `foliot jobs show x --json` does.
         context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
         return
     with Client.from_environment() as client:
-        answer = client.list_jobs()
+        answer = client.list_jobs(tag=tag)
     if as_json:
         click.echo(answer.content)
         return
     jobs, now = answer.document["items"], SystemClock().now()
     if not jobs:
-        click.echo("There are no recurring jobs.", err=True)
+        click.echo("There are no such recurring jobs." if tag else "There are no recurring jobs.", err=True)
         return
     rows = [
         (job["name"], word(job["status"]), schedule_of(job), job["task"], job["queue"], job["next_at"] or "", away(job["next_at"], now))
@@ -115,6 +116,7 @@ def describe(job: dict[str, Any], now: datetime) -> str:
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
         ("metadata", _json(job["metadata"])),
+        ("tags", ", ".join(job["tags"])),
         ("result", _json(job["result"])),
         ("error", _error(job["error"])),
     ])  # fmt: skip
@@ -152,6 +154,7 @@ def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
         ("metadata", _json(job["metadata"])),
+        ("tags", ", ".join(job["tags"])),
         ("created", at(job["created_at"], now)),
         ("changed", at(job["updated_at"], now)),
     ])  # fmt: skip

@@ -73,9 +73,9 @@ class Client:
     def get_job(self, reference: str) -> Answer:
         return self._answer("GET", path_of(reference))
 
-    def list_jobs(self) -> Answer:
-        """All recurring jobs, by name, in the shape of one page."""
-        items = [item for page in self._pages() for item in page.items]
+    def list_jobs(self, *, tag: str | None = None) -> Answer:
+        """All recurring jobs, or those with a tag, by name, in the shape of one page."""
+        items = [item for page in self._pages(tag) for item in page.items]
         return self._wire.understood(msgspec.json.encode(Page(items)))
 
     def change_job(self, reference: str, fields: Mapping[str, Any]) -> Answer:
@@ -185,10 +185,10 @@ class Client:
                 block(pause)
         return self._answer("POST", path, body)
 
-    def _pages(self) -> Iterator[Page]:
+    def _pages(self, tag: str | None) -> Iterator[Page]:
         after: str | None = ""
         while after is not None:
-            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE})
+            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE} | given(tag=tag))
             try:
                 page = msgspec.json.decode(content, type=Page)
             except (msgspec.DecodeError, RecursionError):

@@ -23,6 +23,7 @@ from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, Transaction, array_text
+from foliot.store.run_lists import Page, page_of
 from foliot.store.shards import Epochs
 from foliot.triggers.base import to_datetime
 
@@ -33,6 +34,7 @@ decode_json = msgspec.json.Decoder().decode
 BUFFER_MAX = 1000
 # A node that freezes while it fires ahead of an instant keeps the jobs locked for no longer.
 AHEAD_SECONDS = 3.0
+LOOKED = ("count", "last_name")
 NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 
 
@@ -145,11 +147,17 @@ class Jobs:
     async def list_jobs(self, after_name: str, limit: int) -> list[RecurringJob]:
         return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], after_name, limit)]
 
+    async def list_tagged_jobs(self, tag: str, after_name: str, *, limit: int, scan: int) -> Page[RecurringJob, str]:
+        """Looks at `scan` of those that have tags."""
+        rows = await self._database.fetch(self._queries["list_tagged_jobs"], after_name, tag, limit + 1, scan)
+        items = [_job({name: value for name, value in row.items() if name not in LOOKED}) for row in rows if row["id"] is not None]
+        return page_of(items, limit, lambda job: job.name, rows[0]["last_name"] if rows[0]["count"] >= scan else None)
+
     async def match_jobs(
-        self, pattern: str | None, task: str | None, queue: str | None, *, is_paused: bool, limit: int
+        self, pattern: str | None, task: str | None, queue: str | None, tag: str | None, *, is_paused: bool | None, limit: int
     ) -> list[tuple[UUID, str]]:
         """Id and name. `pattern` is one of SQL's LIKE."""
-        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit)
+        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit, tag)
         return [(row[0], row[1]) for row in rows]
 
     async def change_job(

@@ -100,6 +100,52 @@ CREATE FUNCTION foliot.new_id(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
     RETURN (encode(set_bit(set_bit(OVERLAY(uuid_send(gen_random_uuid()) PLACING SUBSTRING(int8send((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint) FROM 3) FROM 1 FOR 6), (52)::bigint, 1), (53)::bigint, 1), 'hex'::text))::uuid;
 
+CREATE FUNCTION foliot.notification_id(run_id uuid, place bigint, at timestamp with time zone) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+declare
+    made bytea := substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) || substring(decode(md5(run_id || '/' || place), 'hex') from 7);
+begin
+    made := set_byte(made, 6, get_byte(made, 6) & 15 | 112);
+    made := set_byte(made, 8, get_byte(made, 8) & 63 | 128);
+    return encode(made, 'hex')::uuid;
+end
+$$;
+
+CREATE FUNCTION foliot.notify_endings() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+    insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, name, payload, options)
+    select foliot.notification_id(g.id, n.place, g.finished_at), g.finished_at, g.finished_at,
+        (extract(epoch from g.finished_at) * 1000000)::bigint, 'ready', coalesce(n.notice ->> 'queue', g.queue), 'http',
+        left('notify: ' || coalesce(g.name, g.step, g.task), 200),
+        jsonb_build_object(
+            'url', n.notice -> 'url', 'method', 'POST', 'headers', coalesce(n.notice -> 'headers', '{}'),
+            'body', jsonb_build_object(
+                'id', g.id, 'name', g.name, 'task', g.task, 'queue', g.queue, 'status', g.status, 'state', g.state, 'reason', g.reason,
+                'error', case when g.error is not null then
+                    jsonb_build_object('kind', g.error ->> 'kind', 'message', left(g.error ->> 'message', 2000))
+                end,
+                'attempt', g.attempt, 'created_at', g.created_at, 'scheduled_at', g.due_at, 'started_at', g.started_at,
+                'finished_at', g.finished_at, 'job_id', g.job_id, 'tick_at', g.tick_at, 'parent_id', g.parent_id, 'step', g.step,
+                'rerun_of', g.rerun_of, 'tags', coalesce(g.options -> 'tags', '[]'),
+                'links', jsonb_build_object('run', '/v1/runs/' || g.id, 'logs', '/v1/runs/' || g.id || '/logs')
+            )
+        ),
+        jsonb_build_object('retries', 10, 'notifies', g.id)
+    from (
+        select *, case state when 'succeeded' then 'completed' else state end as status,
+            case jsonb_typeof(options -> 'notify') when 'array' then options -> 'notify' else '[]' end as notices
+        from gone where options ? 'notify'
+    ) as g
+    cross join lateral jsonb_array_elements(g.notices) with ordinality as n (notice, place)
+    where n.notice -> 'on' ? g.status or n.notice -> 'on' ? g.reason
+    on conflict (id) do nothing;
+    return null;
+end
+$$;
+
 CREATE TABLE foliot.history (
     id uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
@@ -485,7 +531,8 @@ CREATE FUNCTION foliot.submit(job jsonb) RETURNS uuid
     AS $_$
 declare
     option_names constant text[] := array[
-        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee'
+        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee',
+        'metadata', 'tags', 'notify'
     ];
     known constant text[] := option_names || array[
         'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds'
@@ -498,6 +545,7 @@ declare
     declared_queue text;
     due timestamptz;
     given_options jsonb;
+    notices jsonb;
     unique_key_given text := job -> 'unique' ->> 'key';
     on_conflict text := coalesce(job -> 'unique' ->> 'on_conflict', 'return_existing');
     found_id uuid;
@@ -540,8 +588,34 @@ begin
     if on_conflict not in ('return_existing', 'reject', 'replace') then
         raise exception 'unique: on_conflict must be return_existing, reject or replace' using errcode = 'invalid_parameter_value';
     end if;
+    if job ->> 'metadata' is not null and jsonb_typeof(job -> 'metadata') <> 'object' then
+        raise exception 'metadata: must be a JSON object' using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'tags' is not null and (jsonb_typeof(job -> 'tags') <> 'array' or exists (
+        select from jsonb_array_elements(case jsonb_typeof(job -> 'tags') when 'array' then job -> 'tags' else '[]' end)
+            with ordinality as t (tag, place)
+        where jsonb_typeof(tag) <> 'string' or tag #>> '{}' !~ '^[^\s,]{1,64}$' or place > 20
+    )) then
+        raise exception 'tags: a list of up to 20 words of up to 64 characters, without blanks and commas'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'notify' is not null then
+        notices := case jsonb_typeof(job -> 'notify') when 'array' then job -> 'notify' else jsonb_build_array(job -> 'notify') end;
+        if jsonb_array_length(notices) > 5 or exists (
+            select from jsonb_array_elements(notices) as n (notice)
+            where jsonb_typeof(notice) <> 'object' or notice ->> 'url' !~ '^https?://[^\s/]' is not false
+                or coalesce(jsonb_typeof(notice -> 'on'), 'array') <> 'array' or coalesce(jsonb_typeof(notice -> 'headers'), 'object') <> 'object'
+                or notice ->> 'queue' !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$'
+        ) then
+            raise exception 'notify: up to 5 objects with a url that begins with http:// or https://, and perhaps on, headers and queue'
+                using errcode = 'invalid_parameter_value';
+        end if;
+        job := jsonb_set(job, '{notify}', (
+            select jsonb_agg('{"on": ["failed"]}' || jsonb_strip_nulls(notice)) from jsonb_array_elements(notices) as n (notice)
+        ));
+    end if;
     due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
-    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null');
+    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null' and value <> '[]');
     loop
         insert into foliot.runs (
             id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
@@ -657,7 +731,9 @@ CREATE VIEW foliot.all_runs AS
     runs.started_at,
     NULL::timestamp with time zone AS finished_at,
     runs.parent_id,
-    runs.step
+    runs.step,
+    (runs.options -> 'tags'::text) AS tags,
+    (runs.options ? 'tags'::text) AS is_tagged
    FROM foliot.runs
 UNION ALL
  SELECT history.id,
@@ -680,7 +756,9 @@ UNION ALL
     history.started_at,
     history.finished_at,
     history.parent_id,
-    history.step
+    history.step,
+    (history.options -> 'tags'::text) AS tags,
+    (history.options ? 'tags'::text) AS is_tagged
    FROM foliot.history;
 
 CREATE TABLE foliot.attempts (
@@ -934,9 +1012,13 @@ CREATE INDEX history_dead ON ONLY foliot.history USING btree (finished_at, id) W
 
 CREATE INDEX history_failed ON ONLY foliot.history USING btree (id) WHERE (state = 'failed'::text);
 
+CREATE INDEX history_finished ON ONLY foliot.history USING brin (finished_at) WITH (pages_per_range='32', autosummarize='on');
+
 CREATE INDEX history_id ON ONLY foliot.history USING btree (id);
 
 CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX history_tagged ON ONLY foliot.history USING btree (id) WHERE (options ? 'tags'::text);
 
 CREATE INDEX idempotency_expiring ON foliot.idempotency USING btree (expires_at);
 
@@ -947,6 +1029,8 @@ CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_versio
 CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_bucket IS NOT NULL);
 
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
+
+CREATE INDEX jobs_tagged ON foliot.jobs USING btree (name) WHERE (options ? 'tags'::text);
 
 CREATE INDEX logs_run ON ONLY foliot.logs USING btree (run_id, token, part);
 
@@ -984,6 +1068,8 @@ CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 
 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
 
+CREATE INDEX runs_tagged ON foliot.runs USING btree (id) WHERE (options ? 'tags'::text);
+
 CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (unique_key IS NOT NULL);
 
 CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE ((state = 'waiting'::text) AND (parent_id IS NULL));
@@ -993,6 +1079,8 @@ CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (concurrency_key, r
 CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (rate_key, rank) WHERE (held_by = 'limit'::text);
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
+
+CREATE TRIGGER notify AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.notify_endings();
 
 CREATE TRIGGER settle AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.settle();
 

@@ -51,7 +51,7 @@ async def _make(task: Task, schedule: Schedule, store: Store) -> bool:
         priority=0,
         schedule=schedule,
         payload=None,
-        options=None,
+        options={"tags": list(task.options.tags)} if task.options.tags else None,
         version=1,
         runs_left=None,
         next_at=None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,7 @@ from foliot.api.schemas import LATEST
 from foliot.errors import Conflict, Invalid
 from foliot.model.asked import Name
 from foliot.model.job import resumed
+from foliot.model.run import Tag
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 
@@ -27,11 +28,12 @@ LIKE_WORDS = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
 
 
 class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At least one of the first three says which jobs. `dry_run` changes nothing and says how many they are; `expected` is that number."""
+    """At least one of the first four says which jobs. `dry_run` changes nothing and says how many they are; `expected` is that number."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200, description="A pattern: * is anything, ? is one character.")] | None = None
     task: Name | None = None
     queue: Name | None = None
+    tag: Tag | None = None
     reason: Annotated[str, Meta(max_length=1000)] | None = None
     until: Annotated[datetime, Meta(tz=True)] | None = None
     dry_run: bool = False
@@ -62,7 +64,7 @@ class JobGroupRoutes:
         asked = await self._asked(request)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
-        matched = await self._matched(asked, "pause")
+        matched = await self._matched(asked, is_paused=False)
         if not asked.dry_run:
             for job_id, _ in matched:
                 await self._jobs.pause_job(job_id, asked.reason, asked.until)
@@ -73,7 +75,7 @@ class JobGroupRoutes:
         asked = await self._asked(request)
         if asked.until is not None or asked.reason is not None:
             raise Invalid("reason: is for pausing", field="reason" if asked.reason is not None else "until")
-        matched = await self._matched(asked, "resume")
+        matched = await self._matched(asked, is_paused=True)
         if not asked.dry_run:
             for job_id, name in matched:
                 # One that was resumed, changed or deleted meanwhile is somebody else's doing, and stands.
@@ -85,13 +87,13 @@ class JobGroupRoutes:
 
     async def _asked(self, request: Request) -> GroupRequest:
         asked = decode(await read(request, self._body_max_bytes), decoder)
-        if asked.name is None and asked.task is None and asked.queue is None:
-            raise Invalid("name: say which jobs: name, task or queue; all of them have the name *", field="name")
+        if asked.name is None and asked.task is None and asked.queue is None and asked.tag is None:
+            raise Invalid("name: say which jobs: name, task, queue or tag; all of them have the name *", field="name")
         return asked
 
-    async def _matched(self, asked: GroupRequest, doing: Literal["pause", "resume"]) -> list[tuple[UUID, str]]:
+    async def _matched(self, asked: GroupRequest, *, is_paused: bool | None) -> list[tuple[UUID, str]]:
         pattern = None if asked.name is None else like(asked.name)
-        matched = await self._jobs.match_jobs(pattern, asked.task, asked.queue, is_paused=doing == "resume", limit=MOST + 1)
+        matched = await self._jobs.match_jobs(pattern, asked.task, asked.queue, asked.tag, is_paused=is_paused, limit=MOST + 1)
         if len(matched) > MOST:
             raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
         if asked.expected is not None and asked.expected != len(matched):

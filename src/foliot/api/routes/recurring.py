@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
+from foliot.api.parameters import text_of
 from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import did_you_mean
@@ -28,12 +29,14 @@ from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
 
 PAGE_MAX = 200
+# How many tagged jobs a page looks at in search of those with one tag.
+SCAN_MAX = 10_000
 NEXT_MAX = 1000
 BACKFILL_MAX = 10_000
 CHANGE_ATTEMPTS = 10
 OPTION_FIELDS = frozenset({
     "retries", "max_retries", "timeout_seconds", "backoff", "retry_on", "never_on", "max_snoozes", "concurrency", "rate", "fairness_key",
-    "guarantee", "metadata",
+    "guarantee", "metadata", "tags", "notify",
 })  # fmt: skip
 CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -65,10 +68,13 @@ class RecurringRoutes:
         add(f"{one}/ticks", self.list_ticks, methods=["GET"])
         add(f"{one}/next", self.next_ticks, methods=["GET"])
 
-    async def list_jobs(self, after: str = "", limit: int = 50) -> Response:
-        """Recurring jobs by name; `after` is the `next` of the page before."""
+    async def list_jobs(self, tag: str = "", after: str = "", limit: int = 50) -> Response:
+        """Recurring jobs by name, all or those with a tag; `after` is the `next` of the page before."""
         if "\0" in after:
             raise Invalid("after: the character NUL (%00) is in no name", field="after")
+        if (wanted := text_of(tag, "tag")) is not None:
+            page = await self._jobs.list_tagged_jobs(wanted, after, limit=within(limit, PAGE_MAX, "limit"), scan=SCAN_MAX)
+            return _answer({"items": [recurring(job) for job in page.items], "next": page.following})
         jobs = await self._jobs.list_jobs(after, within(limit, PAGE_MAX, "limit"))
         following = jobs[-1].name if len(jobs) == limit else None
         return _answer({"items": [recurring(job) for job in jobs], "next": following})
