@@ -488,7 +488,7 @@ async def test_each_field_is_changed_alone_and_every_version_is_kept(client: htt
     assert [row["version"] for row in kept] == list(range(1, len(CHANGES) + 2))
     assert [json.loads(row["schedule"]) for row in kept] == definitions
     last = json.loads(kept[-1]["definition"])
-    expected["options"] |= {"metadata": expected["metadata"]}
+    expected["options"] |= {"metadata": expected["metadata"], "tags": expected["tags"]}
     assert {key: last[key] for key in ("name", "task", "queue", "priority", "payload", "options")} == {
         key: expected[key] for key in ("name", "task", "queue", "priority", "payload", "options")
     }

@@ -218,7 +218,9 @@ class TestWhatAPageCosts:
     async def many(self, sql: Any) -> None:
         await sql.execute(
             """
-            insert into foliot.history (id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, worker_id, options)
+            insert into foliot.history (
+                id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, worker_id, options
+            )
             select ('01990000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now(), now(), now() + n % 5 * interval '1 day', 1, 1,
                 0, 0,
                 case when n % 1000 = 0 then 'failed' else 'succeeded' end, 'q', 't', gen_random_uuid(),

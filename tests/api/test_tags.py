@@ -101,24 +101,24 @@ async def test_the_sql_function_takes_tags_metadata_and_notify(client: httpx.Asy
 )  # fmt: skip
 async def test_the_sql_function_refuses_what_makes_no_sense(client: httpx.AsyncClient, sql: Any, field: str) -> None:
     with pytest.raises(Exception, match=f"{field.split(chr(34))[1]}: "):
-        await sql.fetchval("select foliot.submit($1::text::jsonb)", '{"task": "simulate", %s}' % field)
+        await sql.fetchval("select foliot.submit($1::text::jsonb)", f'{{"task": "simulate", {field}}}')
 
 
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"tags": ["a b"]}, "tags"),
-        ({"tags": ["a,b"]}, "tags"),
-        ({"tags": ["a\n"]}, "tags"),
-        ({"tags": [""]}, "tags"),
-        ({"tags": ["x" * 65]}, "tags"),
+        ({"tags": ["a b"]}, "tags[0]"),
+        ({"tags": ["x", "a,b"]}, "tags[1]"),
+        ({"tags": ["a\n"]}, "tags[0]"),
+        ({"tags": [""]}, "tags[0]"),
+        ({"tags": ["x" * 65]}, "tags[0]"),
         ({"tags": [str(n) for n in range(21)]}, "tags"),
         ({"tags": "a"}, "tags"),
         ({"notify": {"url": "ftp://example.org"}}, "notify"),
         ({"notify": {"url": "https://"}}, "notify"),
         ({"notify": {"url": "https://example.org\r\n"}}, "notify"),
         ({"notify": {"url": "https://example.org", "on": []}}, "notify.on"),
-        ({"notify": {"url": "https://example.org", "on": ["done"]}}, "notify.on"),
+        ({"notify": {"url": "https://example.org", "on": ["done"]}}, "notify.on[0]"),
         ({"notify": {"url": "https://example.org", "headers": {"Host": "x"}}}, "notify"),
         ({"notify": {"url": "https://example.org", "headers": {"X": "a\nb"}}}, "notify"),
         ({"notify": [{"url": "https://example.org"}] * 6}, "notify"),

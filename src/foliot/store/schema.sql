@@ -127,8 +127,9 @@ begin
                 'error', case when g.error is not null then
                     jsonb_build_object('kind', g.error ->> 'kind', 'message', left(g.error ->> 'message', 2000))
                 end,
-                'attempt', g.attempt, 'created_at', g.created_at, 'scheduled_at', g.due_at, 'started_at', g.started_at,
-                'finished_at', g.finished_at, 'job_id', g.job_id, 'tick_at', g.tick_at, 'parent_id', g.parent_id, 'step', g.step,
+                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at', foliot.utc_text(g.due_at),
+                'started_at', foliot.utc_text(g.started_at), 'finished_at', foliot.utc_text(g.finished_at),
+                'job_id', g.job_id, 'tick_at', foliot.utc_text(g.tick_at), 'parent_id', g.parent_id, 'step', g.step,
                 'rerun_of', g.rerun_of, 'tags', coalesce(g.options -> 'tags', '[]'),
                 'links', jsonb_build_object('run', '/v1/runs/' || g.id, 'logs', '/v1/runs/' || g.id || '/logs')
             )
@@ -662,6 +663,10 @@ begin
     end loop;
 end
 $_$;
+
+CREATE FUNCTION foliot.utc_text(at timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text);
 
 CREATE TABLE foliot.runs (
     id uuid NOT NULL,

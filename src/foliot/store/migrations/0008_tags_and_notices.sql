@@ -31,6 +31,10 @@ begin
 end
 $$;
 
+-- An instant as the API writes it, whatever time zone the session is in.
+create function foliot.utc_text(at timestamptz) returns text language sql stable parallel safe
+return to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
+
 -- Whatever ends a run inserts it into history. Those who asked to be told get a run of the task `http` in the same transaction: it is there if and
 -- only if the end is. Runs that nobody asked about cost a look at a column that is at hand. It must not fail, or nothing could end any more: what
 -- makes no sense in a notice makes its message fail, and not this. The message itself asks for none.
@@ -47,8 +51,9 @@ begin
                 'error', case when g.error is not null then
                     jsonb_build_object('kind', g.error ->> 'kind', 'message', left(g.error ->> 'message', 2000))
                 end,
-                'attempt', g.attempt, 'created_at', g.created_at, 'scheduled_at', g.due_at, 'started_at', g.started_at,
-                'finished_at', g.finished_at, 'job_id', g.job_id, 'tick_at', g.tick_at, 'parent_id', g.parent_id, 'step', g.step,
+                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at', foliot.utc_text(g.due_at),
+                'started_at', foliot.utc_text(g.started_at), 'finished_at', foliot.utc_text(g.finished_at),
+                'job_id', g.job_id, 'tick_at', foliot.utc_text(g.tick_at), 'parent_id', g.parent_id, 'step', g.step,
                 'rerun_of', g.rerun_of, 'tags', coalesce(g.options -> 'tags', '[]'),
                 'links', jsonb_build_object('run', '/v1/runs/' || g.id, 'logs', '/v1/runs/' || g.id || '/logs')
             )
