@@ -45,7 +45,8 @@ async def test_recurring_jobs_pass_their_tags_on_and_are_found_by_them(client: h
     assert await listed(client, job="c", tag="green") == []
 
     async def names(**query: Any) -> list[str]:
-        found, after = [], ""
+        found: list[str] = []
+        after: str | None = ""
         while after is not None:
             page = (await client.get("/v1/jobs", params={**query, "after": after})).json()
             found += [item["name"] for item in page["items"]]

@@ -16,6 +16,7 @@ from foliot.api.routes.dead_letters import DeadLetterRoutes
 from foliot.api.routes.explain import ExplainRoutes
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
+from foliot.api.routes.job_group_actions import JobGroupActionRoutes
 from foliot.api.routes.job_groups import JobGroupRoutes
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.lab import LabRoutes
@@ -23,6 +24,7 @@ from foliot.api.routes.logs import logs_router
 from foliot.api.routes.metrics import metrics_router
 from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
+from foliot.api.routes.run_groups import RunGroupRoutes
 from foliot.api.routes.run_lists import RunListRoutes
 from foliot.api.routes.runs import RunRoutes
 from foliot.api.routes.workers import workers_router
@@ -43,6 +45,7 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     back_pressure = BackPressure(store=store, clock=clock)
     app.include_router(health_router(store=store))
     app.include_router(JobGroupRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
+    app.include_router(JobGroupActionRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
     app.include_router(RecurringRoutes(store=store, definitions=definitions, body_max_bytes=config.body_max_bytes).router)
     jobs = JobRoutes(
@@ -51,6 +54,7 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(jobs.router)
     app.include_router(WorkflowRoutes(store=store, jobs=jobs, definitions=definitions, config=config).router)
     app.include_router(RunRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
+    app.include_router(RunGroupRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(RunListRoutes(store=store).router)
     app.include_router(logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event(), followers_max=config.log_followers_max))

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from foliot.cli.options import json_option
+from foliot.cli.pause import change_group, group_of, group_options
 from foliot.cli.tables import at, away, clean, facts, table, word
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
@@ -84,10 +85,15 @@ def next_command(reference: str, count: int, as_json: bool) -> None:
 
 
 @command.command("delete")
-@click.argument("reference", metavar="NAME_OR_ID")
-def delete_command(reference: str) -> None:
-    """Delete a recurring job. What it has run stays in history."""
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False)
+@group_options
+def delete_command(reference: str | None, is_sure: bool, **filters: str | None) -> None:
+    """Delete a recurring job, or all that fit. What they have run stays in history."""
+    group = group_of(reference, filters)
     with Client.from_environment() as client:
+        if reference is None:
+            change_group(client.delete_jobs, "delete", group, is_sure=is_sure, as_json=False)
+            return
         client.delete_job(reference)
     click.echo(f"{clean(reference)} is deleted", err=True)
 

@@ -98,6 +98,14 @@ class Client:
     def resume_jobs(self, group: Mapping[str, Any]) -> Answer:
         return self._answer("POST", "/v1/jobs/resume", group)
 
+    def trigger_jobs(self, group: Mapping[str, Any]) -> Answer:
+        """Runs those that fit once now; `expected` says how many they are. With an idempotency key, a lost answer is asked for again."""
+        return self._repeated("/v1/jobs/trigger", group)
+
+    def delete_jobs(self, group: Mapping[str, Any]) -> Answer:
+        """Deletes those that fit; `expected` says how many they are."""
+        return self._answer("POST", "/v1/jobs/delete", group)
+
     def pause_gate(self, gate: str, *, reason: str | None = None, until: str | None = None) -> Answer:
         """Pauses `/queues/NAME`, `/tasks/NAME`, or `/`: everything."""
         return self._answer("POST", f"/v1{gate.rstrip('/')}/pause", given(reason=reason, until=until))
@@ -188,7 +196,7 @@ class Client:
     def _pages(self, tag: str | None) -> Iterator[Page]:
         after: str | None = ""
         while after is not None:
-            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE} | given(tag=tag))
+            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE, **given(tag=tag)})
             try:
                 page = msgspec.json.decode(content, type=Page)
             except (msgspec.DecodeError, RecursionError):

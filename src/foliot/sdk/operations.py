@@ -46,6 +46,14 @@ class Operations(Client):
     def rerun(self, run_id: str, *, payload: Any = None) -> Answer:
         return self._answer("POST", _path(run_id, "/rerun"), {} if payload is None else {"payload": payload})
 
+    def cancel_runs(self, group: Mapping[str, Any]) -> Answer:
+        """Cancels a batch of the runs that fit the filters of `list_runs`; with `dry_run`, counts them. See POST /v1/runs/cancel."""
+        return self._answer("POST", "/v1/runs/cancel", group)
+
+    def rerun_runs(self, group: Mapping[str, Any]) -> Answer:
+        """Runs a batch of those that fit and have ended once more; with `dry_run`, counts them. See POST /v1/runs/rerun."""
+        return self._answer("POST", "/v1/runs/rerun", group)
+
     def group_dead_letters(self, filters: Mapping[str, str]) -> Answer:
         return self._answer("GET", "/v1/dead-letters", query={**filters, "limit": PAGE})
 

@@ -282,10 +282,10 @@ class Jobs:
         rows = await self._database.fetch(self._queries["release_held"], scheduler_id, list(epochs), list(epochs.values()), now)
         return [row[0] for row in rows]
 
-    async def insert_triggered_run(self, run_id: UUID, job_id: UUID) -> str | None:
+    async def insert_triggered_run(self, run_id: UUID, job_id: UUID, *, within: Transaction | None = None) -> str | None:
         """The queue it went to; None when the job is gone."""
         arguments = (run_id, job_id, self._aging, self._database.clock.sql_now(), not_finished_before(run_id))
-        queue: str | None = await self._database.fetch_value(self._queries["insert_triggered_run"], *arguments)
+        queue: str | None = await (within or self._database).fetch_value(self._queries["insert_triggered_run"], *arguments)
         return queue
 
     async def insert_backfill(self, job_id: UUID, ticks: Mapping[UUID, datetime], state: RunState) -> list[datetime]:

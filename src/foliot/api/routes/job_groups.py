@@ -64,7 +64,7 @@ class JobGroupRoutes:
         asked = await self._asked(request)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
-        matched = await self._matched(asked, is_paused=False)
+        matched = await matched_jobs(self._store, asked, is_paused=False)
         if not asked.dry_run:
             for job_id, _ in matched:
                 await self._jobs.pause_job(job_id, asked.reason, asked.until)
@@ -75,7 +75,7 @@ class JobGroupRoutes:
         asked = await self._asked(request)
         if asked.until is not None or asked.reason is not None:
             raise Invalid("reason: is for pausing", field="reason" if asked.reason is not None else "until")
-        matched = await self._matched(asked, is_paused=True)
+        matched = await matched_jobs(self._store, asked, is_paused=True)
         if not asked.dry_run:
             for job_id, name in matched:
                 # One that was resumed, changed or deleted meanwhile is somebody else's doing, and stands.
@@ -87,18 +87,24 @@ class JobGroupRoutes:
 
     async def _asked(self, request: Request) -> GroupRequest:
         asked = decode(await read(request, self._body_max_bytes), decoder)
-        if asked.name is None and asked.task is None and asked.queue is None and asked.tag is None:
-            raise Invalid("name: say which jobs: name, task, queue or tag; all of them have the name *", field="name")
+        refuse_empty(asked)
         return asked
 
-    async def _matched(self, asked: GroupRequest, *, is_paused: bool | None) -> list[tuple[UUID, str]]:
-        pattern = None if asked.name is None else like(asked.name)
-        matched = await self._jobs.match_jobs(pattern, asked.task, asked.queue, asked.tag, is_paused=is_paused, limit=MOST + 1)
-        if len(matched) > MOST:
-            raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
-        if asked.expected is not None and asked.expected != len(matched):
-            raise Conflict(f"expected: {len(matched)} jobs fit now, not {asked.expected}; nothing was done")
-        return matched
+
+def refuse_empty(asked: GroupRequest) -> None:
+    if asked.name is None and asked.task is None and asked.queue is None and asked.tag is None:
+        raise Invalid("name: say which jobs: name, task, queue or tag; all of them have the name *", field="name")
+
+
+async def matched_jobs(store: Store, asked: GroupRequest, *, is_paused: bool | None) -> list[tuple[UUID, str]]:
+    """Id and name of those that fit; `is_paused` None: paused or not. Raises `Conflict` when they are not as many as were expected."""
+    pattern = None if asked.name is None else like(asked.name)
+    matched = await store.jobs.match_jobs(pattern, asked.task, asked.queue, asked.tag, is_paused=is_paused, limit=MOST + 1)
+    if len(matched) > MOST:
+        raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
+    if asked.expected is not None and asked.expected != len(matched):
+        raise Conflict(f"expected: {len(matched)} jobs fit now, not {asked.expected}; nothing was done")
+    return matched
 
 
 def like(pattern: str) -> str:
