@@ -58,9 +58,7 @@ def change_runs(call: Call, verb: str, past: str, asked: Mapping[str, Any], *, d
     if not is_sure:
         rows = [(run["id"], word(run["status"]), run["task"], run["name"] or "", run["queue"]) for run in first["sample"]]
         click.echo(table(("RUN", "STATUS", "TASK", "NAME", "QUEUE"), rows) + ("\n..." if count > len(rows) else ""), err=True)
-        click.confirm(
-            f"{_runs(count)} {'fits' if count == 1 else 'fit'}. {verb.capitalize()} {'it' if count == 1 else 'them'}?", abort=True, err=True
-        )
+        click.confirm(f"{verb.capitalize()} {_runs(count)}?", abort=True, err=True)
     done = 0
     try:
         with click.progressbar(length=count, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
