@@ -77,7 +77,7 @@ class QueueFull(Busy):
 
 
 class TooManyFollowers(Busy):
-    """This server streams as many logs as it may."""
+    """This server streams as many logs, or events, as it may."""
 
     code = "too_many_followers"
 

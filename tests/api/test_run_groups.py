@@ -97,10 +97,10 @@ async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient,
 
 async def test_the_runs_of_a_job_batch_by_batch(client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_groups, "BATCH", 1)
-    await make_job(store, name="nightly", task="send_invoice", every="1h", queue="mail")
+    await make_job(store, name="nightly", task="send_invoice", every="1h")
     for _ in range(3):
         assert (await client.post("/v1/jobs/nightly/trigger")).status_code == 201
-    after = ""
+    after: str | None = ""
     for left in (3, 2, 1):
         answer = await change(client, "cancel", job="nightly", expected=left, after=after)
         assert answer["count"] == 1

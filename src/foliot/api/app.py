@@ -13,6 +13,7 @@ from foliot.api.guard import LocalGuard
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.dead_letters import DeadLetterRoutes
+from foliot.api.routes.events import EventRoutes
 from foliot.api.routes.explain import ExplainRoutes
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
@@ -57,7 +58,9 @@ def build_app(*, store: Store, submitter: Submitter, config: Config, clock: Cloc
     app.include_router(RunGroupRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(GateRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(RunListRoutes(store=store).router)
-    app.include_router(logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event(), followers_max=config.log_followers_max))
+    stopping = stopping or asyncio.Event()
+    app.include_router(logs_router(store=store, clock=clock, stopping=stopping, followers_max=config.log_followers_max))
+    app.include_router(EventRoutes(store=store, clock=clock, stopping=stopping, followers_max=config.event_followers_max).router)
     app.include_router(DeadLetterRoutes(store=store, body_max_bytes=config.body_max_bytes).router)
     app.include_router(workers_router(store=store))
     app.include_router(overview_router(store=store))

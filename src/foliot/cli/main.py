@@ -33,6 +33,7 @@ COMMANDS = {
     "backfill": "Run a job's ticks of the past.",
     "runs": "List runs; show one with its attempts.",
     "logs": "Show what a run writes.",
+    "events": "Show what happens to runs.",
     "cancel": "Cancel a run, or all that fit.",
     "rerun": "Run once more what has ended.",
     "dead": "Show, list and replay failed runs.",
