@@ -75,6 +75,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_followers_max: Annotated[
         int, Meta(ge=0, le=100_000, description="Logs that are followed at once through one process; more are refused with 429.")
     ] = 200
+    event_followers_max: Annotated[
+        int, Meta(ge=0, le=100_000, description="Followers of runs' events at once through one process; more are refused with 429.")
+    ] = 200
 
     # --- jobs
     retries: Annotated[int, Meta(ge=0, le=1000, description="Retries of a job that does not say.")] = 3

@@ -121,7 +121,7 @@ class TooManyRequests(Busy):
 
 
 class TooManyFollowers(Busy):
-    """This server streams as many logs as it may."""
+    """This server streams as many logs, or events, as it may."""
 
     code = "too_many_followers"
 

@@ -447,6 +447,8 @@ CHANGES: dict[str, Any] = {
     "fairness_key": "tenant",
     "guarantee": "at_most_once",
     "metadata": {"team": "web"},
+    "tags": ["web", "nightly"],
+    "notify": {"url": "https://example.org/hook"},
     "every": "2h",
 }
 # Where a field is shown that is not shown under its own name in the schedule.
@@ -459,7 +461,8 @@ SHOWN_AS = {
     "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
     **{field: ("options", field, CHANGES[field]) for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee")},
     **{field: ("options", field, CHANGES[field]) for field in ("concurrency", "rate")},
-    **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload", "metadata")},
+    **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload", "metadata", "tags")},
+    "notify": ("options", "notify", [{"url": "https://example.org/hook", "on": ["failed"], "headers": {}, "queue": None}]),
 }
 
 
@@ -485,7 +488,7 @@ async def test_each_field_is_changed_alone_and_every_version_is_kept(client: htt
     assert [row["version"] for row in kept] == list(range(1, len(CHANGES) + 2))
     assert [json.loads(row["schedule"]) for row in kept] == definitions
     last = json.loads(kept[-1]["definition"])
-    expected["options"] |= {"metadata": expected["metadata"]}
+    expected["options"] |= {"metadata": expected["metadata"], "tags": expected["tags"]}
     assert {key: last[key] for key in ("name", "task", "queue", "priority", "payload", "options")} == {
         key: expected[key] for key in ("name", "task", "queue", "priority", "payload", "options")
     }

@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from foliot.api.routes import run_lists
+from foliot.api import run_search
 from foliot.model.ids import first_id_of, new_id, tick_run_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
@@ -119,7 +119,7 @@ async def test_since_and_until_bound_the_list_and_finished_runs_of_long_ago_have
 async def test_a_rare_run_is_found_by_going_on_from_pages_that_are_empty(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_lists, "SCAN_MAX", 5)
+    monkeypatch.setattr(run_search, "SCAN_MAX", 5)
     rare = await insert(store, task="simulate", queue="default")
     for _ in range(12):
         await insert(store)
@@ -218,10 +218,13 @@ class TestWhatAPageCosts:
     async def many(self, sql: Any) -> None:
         await sql.execute(
             """
-            insert into foliot.history (id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, worker_id)
+            insert into foliot.history (
+                id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, worker_id, options
+            )
             select ('01990000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now(), now(), now() + n % 5 * interval '1 day', 1, 1,
                 0, 0,
-                case when n % 1000 = 0 then 'failed' else 'succeeded' end, 'q', 't', gen_random_uuid()
+                case when n % 1000 = 0 then 'failed' else 'succeeded' end, 'q', 't', gen_random_uuid(),
+                case when n % 100 = 0 then '{"tags": ["a"]}'::jsonb end
             from generate_series(1, 20000) n
             """
         )
@@ -236,10 +239,10 @@ class TestWhatAPageCosts:
         await sql.execute("analyze foliot.history; analyze foliot.runs")
 
     @pytest.mark.usefixtures("many")
-    @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running"])
+    @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running", "tagged"])
     async def test_it_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, None)
+        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, None, None)
         assert 20 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
@@ -247,7 +250,7 @@ class TestWhatAPageCosts:
         await sql.execute("update foliot.history set parent_id = $1, step = id::text where right(id::text, 2) = '07'", UUID(int=7))
         await sql.execute("vacuum analyze foliot.history")
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = ("children", UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, UUID(int=7))
+        arguments = ("children", UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, UUID(int=7), None)
         assert 51 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
@@ -258,7 +261,7 @@ class TestWhatAPageCosts:
         )
         await sql.execute("vacuum analyze foliot.history")
         since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-        arguments = (UUID(int=7), until, UUID(int=0), 51, since, None, None, None, None, 51)
+        arguments = (UUID(int=7), until, UUID(int=0), 51, since, None, None, None, None, 51, None)
         assert 51 <= await rows_read(sql, "run_lists", "list_job_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")

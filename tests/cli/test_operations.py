@@ -98,7 +98,7 @@ def test_jobs_as_json_are_those_of_the_api_from_every_page(shell: Shell, recurri
 
 
 def test_no_jobs_at_all_is_said_to_people_only(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sdk_client.Client, "_pages", lambda _: iter([sdk_client.Page([])]))
+    monkeypatch.setattr(sdk_client.Client, "_pages", lambda *_: iter([sdk_client.Page([])]))
     ended = shell.foliot("jobs")
     assert (ended.code, ended.out, ended.err) == (0, "", "There are no recurring jobs.\n")
     assert shell.done("jobs", "--json") == '{"items":[],"next":null}\n'

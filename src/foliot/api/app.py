@@ -15,9 +15,11 @@ from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.audit import audit_router
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.dead_letters import DeadLetterRoutes
+from foliot.api.routes.events import EventRoutes
 from foliot.api.routes.explain import ExplainRoutes
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
+from foliot.api.routes.job_group_actions import JobGroupActionRoutes
 from foliot.api.routes.job_groups import JobGroupRoutes
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.lab import LabRoutes
@@ -25,6 +27,7 @@ from foliot.api.routes.logs import logs_router
 from foliot.api.routes.metrics import metrics_router
 from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
+from foliot.api.routes.run_groups import RunGroupRoutes
 from foliot.api.routes.run_lists import RunListRoutes
 from foliot.api.routes.runs import RunRoutes
 from foliot.api.routes.tokens import tokens_router
@@ -66,16 +69,20 @@ def build_app(
     jobs = JobRoutes(
         store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, definitions=definitions, config=config
     )
+    stopping = stopping or asyncio.Event()
     routers = (
         health_router(store=store),
         JobGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        JobGroupActionRoutes(store=store, body_max_bytes=body_max_bytes).router,
         RecurringRoutes(store=store, definitions=definitions, body_max_bytes=body_max_bytes).router,
         jobs.router,
         WorkflowRoutes(store=store, jobs=jobs, definitions=definitions, config=config).router,
         RunRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        RunGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
         GateRoutes(store=store, body_max_bytes=body_max_bytes).router,
         RunListRoutes(store=store).router,
-        logs_router(store=store, clock=clock, stopping=stopping or asyncio.Event(), followers_max=config.log_followers_max),
+        logs_router(store=store, clock=clock, stopping=stopping, followers_max=config.log_followers_max),
+        EventRoutes(store=store, clock=clock, stopping=stopping, followers_max=config.event_followers_max).router,
         DeadLetterRoutes(store=store, body_max_bytes=body_max_bytes).router,
         workers_router(store=store),
         overview_router(store=store),

@@ -17,6 +17,7 @@ from foliot.model.dedup import Unique
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.namespace import Namespace, bare, bare_key
+from foliot.model.notice import notification_ids
 from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
 from foliot.model.states import RunState
@@ -33,6 +34,8 @@ SCHEDULE_FIELDS = (
     "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
     "overlap", "catchup", "catchup_max",
 )  # fmt: skip
+# Stored among the options, which go along with a run; shown beside them.
+SHOWN_APART = frozenset({"metadata", "tags", "notifies"})
 ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
@@ -242,6 +245,7 @@ class JobShown(msgspec.Struct, frozen=True):
     payload: Any
     options: Any
     metadata: Any
+    tags: list[str]
     result: Any
     error: Any
     output: str | None
@@ -258,6 +262,10 @@ class JobShown(msgspec.Struct, frozen=True):
     """The key that no other run can have while this one is live; null once it has ended."""
     expires_at: datetime | None
     """Of a live run: the instant from which on it will not be started."""
+    notifications: list[UUID]
+    """The runs that tell of its end to those who asked for it by `notify`."""
+    notifies: UUID | None
+    """The run of whose end this one tells."""
     held_by: HeldBy | None
     """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its circuit, a worker."""
 
@@ -273,6 +281,7 @@ class RecurringShown(msgspec.Struct, frozen=True):
     payload: Any
     options: Any
     metadata: Any
+    tags: list[str]
     version: int
     runs_left: int | None
     next_at: datetime | None
@@ -295,6 +304,7 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
         payload=job.payload or {},
         options=options_shown(job.options),
         metadata=metadata_of(job.options),
+        tags=tags_of(job.options),
         version=job.version,
         runs_left=job.runs_left,
         next_at=job.next_at if job.fire_at else None,
@@ -373,6 +383,7 @@ def shown(run: RunView) -> JobShown:
         payload=run.payload,
         options=options_shown(run.options),
         metadata=metadata_of(run.options),
+        tags=tags_of(run.options),
         result=run.result,
         error=run.error,
         output=None if run.output is None else run.output.decode("utf-8", "replace"),
@@ -387,6 +398,8 @@ def shown(run: RunView) -> JobShown:
         cancel_requested=run.cancel,
         unique_key=None if run.unique_key is None else bare_key(run.unique_key),
         expires_at=run.expires_at,
+        notifications=notification_ids(run.id, run.options, run.state, run.reason, run.finished_at),
+        notifies=run.options.get("notifies") if isinstance(run.options, dict) else None,
         held_by=run.held_by,
     )
 
@@ -396,11 +409,15 @@ def metadata_of(options: Any) -> Any:
     return options.get("metadata", {}) if isinstance(options, dict) else {}
 
 
+def tags_of(options: Any) -> list[str]:
+    return options.get("tags", []) if isinstance(options, dict) else []
+
+
 def options_shown(options: Any) -> Any:
-    """Without metadata, and with keys as their users know them."""
+    """Without what is shown beside them, and with keys as their users know them."""
     if not isinstance(options, dict):
         return options
-    shown = {name: value for name, value in options.items() if name != "metadata"}
+    shown = {name: value for name, value in options.items() if name not in SHOWN_APART}
     for name in shown.keys() & {"concurrency", "rate"}:
         shown[name] = {**shown[name], "key": bare_key(shown[name]["key"])}
     if "fairness_key" in shown:

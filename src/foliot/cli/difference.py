@@ -132,6 +132,7 @@ def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, 
         wanted["payload"] = _with_queues(wanted["payload"], existing["payload"])
     pairs: Changes = {name: (existing[name], wanted[name]) for name in ("task", "priority", "queue", "payload")}
     pairs["metadata"] = (existing["metadata"], metadata)
+    pairs["tags"] = (existing["tags"], wanted["tags"])
     # What is not said is the default; and a default that is said is no change.
     for group, defaults in (("schedule", DEFAULTS), ("options", {})):
         before, after = defaults | (existing[group] or {}), defaults | (wanted[group] or {})

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from foliot.cli.options import json_option
+from foliot.cli.pause import change_group, group_of, group_options
 from foliot.cli.tables import at, away, clean, facts, table, word
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
@@ -29,22 +30,23 @@ HELD_WORDS = {
 
 
 @click.group(invoke_without_command=True)
+@click.option("--tag", help="Only those with this tag.")
 @json_option
 @click.pass_context
-def command(context: click.Context, as_json: bool) -> None:
+def command(context: click.Context, tag: str | None, as_json: bool) -> None:
     """List the recurring jobs; or show, foretell or delete one."""
     if context.invoked_subcommand is not None:
         # `foliot jobs --json show x` means what `foliot jobs show x --json` does.
         context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
         return
     with Client.from_environment() as client:
-        answer = client.list_jobs()
+        answer = client.list_jobs(tag=tag)
     if as_json:
         click.echo(answer.content)
         return
     jobs, now = answer.document["items"], SystemClock().now()
     if not jobs:
-        click.echo("There are no recurring jobs.", err=True)
+        click.echo("There are no such recurring jobs." if tag else "There are no recurring jobs.", err=True)
         return
     rows = [
         (job["name"], word(job["status"]), schedule_of(job), job["task"], job["queue"], job["next_at"] or "", away(job["next_at"], now))
@@ -83,10 +85,15 @@ def next_command(reference: str, count: int, as_json: bool) -> None:
 
 
 @command.command("delete")
-@click.argument("reference", metavar="NAME_OR_ID")
-def delete_command(reference: str) -> None:
-    """Delete a recurring job. What it has run stays in history."""
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False)
+@group_options
+def delete_command(reference: str | None, is_sure: bool, **filters: str | None) -> None:
+    """Delete a recurring job, or all that fit. What they have run stays in history."""
+    group = group_of(reference, filters)
     with Client.from_environment() as client:
+        if reference is None:
+            change_group(client.delete_jobs, "delete", group, is_sure=is_sure, as_json=False)
+            return
         client.delete_job(reference)
     click.echo(f"{clean(reference)} is deleted", err=True)
 
@@ -115,6 +122,7 @@ def describe(job: dict[str, Any], now: datetime) -> str:
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
         ("metadata", _json(job["metadata"])),
+        ("tags", ", ".join(job["tags"])),
         ("result", _json(job["result"])),
         ("error", _error(job["error"])),
     ])  # fmt: skip
@@ -152,6 +160,7 @@ def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
         ("payload", _json(job["payload"])),
         ("options", _json(job["options"])),
         ("metadata", _json(job["metadata"])),
+        ("tags", ", ".join(job["tags"])),
         ("created", at(job["created_at"], now)),
         ("changed", at(job["updated_at"], now)),
     ])  # fmt: skip

@@ -62,6 +62,11 @@ def rate(text: str) -> dict[str, str | int | float]:
     return {"key": key, "limit": int(limit), "period_seconds": seconds(period)}
 
 
+def notice(text: str) -> dict[str, str] | msgspec.Raw:
+    """Who is told of an end: an address, or JSON with more to say."""
+    return json_value(text) if text.startswith("{") else {"url": text}
+
+
 def cause(text: str) -> str | int:
     """The name of an error, or an exit code."""
     return int(text) if text.isdecimal() else text

@@ -29,6 +29,27 @@ def what_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
+def group_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Which recurring jobs, where nothing else can be meant."""
+    for option in (
+        click.option("--yes", "is_sure", is_flag=True, help="Do not ask before several jobs are changed."),
+        click.option("--tag", help="All recurring jobs with this tag."),
+        click.option("--task", help="All recurring jobs of this task."),
+        click.option("--queue", help="All recurring jobs of this queue."),
+        click.option("--jobs", "name", metavar="PATTERN", help="All recurring jobs with such a name, as in 'report-*'."),
+    ):
+        function = option(function)
+    return function
+
+
+def group_of(reference: str | None, filters: Mapping[str, str | None]) -> dict[str, str]:
+    """Those that were given; none for a single job. Refuses both, and neither."""
+    group = {name: value for name, value in filters.items() if value is not None}
+    if (reference is not None) == bool(group):
+        raise click.UsageError("say which: either the name of a job, or --jobs, --queue, --task or --tag")
+    return group
+
+
 def gate_of(reference: str | None, queue: str | None, task: str | None, *, everything: bool) -> str:
     """The path of what is to be paused or resumed; empty for a recurring job."""
     if sum([reference is not None, queue is not None, task is not None, everything]) != 1:
@@ -43,7 +64,9 @@ def alone(reference: str | None, *, everything: bool) -> None:
         raise click.UsageError("--jobs: stands alone, or with --task and --queue")
 
 
-def change_group(call: Callable[[Mapping[str, Any]], Answer], verb: str, group: Mapping[str, Any], *, is_sure: bool, as_json: bool) -> None:
+def change_group(
+    call: Callable[[Mapping[str, Any]], Answer], verb: str, group: Mapping[str, Any], *, is_sure: bool, as_json: bool, past: str = ""
+) -> None:
     """Says how many jobs fit, asks, and changes exactly those, or none when they have become others."""
     given = {name: value for name, value in group.items() if value is not None}
     count = call(given | {"dry_run": True}).document["count"]
@@ -55,7 +78,9 @@ def change_group(call: Callable[[Mapping[str, Any]], Answer], verb: str, group: 
         return
     for name in answer.document["names"]:
         click.echo(clean(name))
-    click.echo(f"{verb}d: {count}", err=True)
+    if kept := answer.document.get("kept"):
+        click.echo(f"kept, because other jobs depend on them: {', '.join(map(clean, kept))}", err=True)
+    click.echo(f"{past or f'{verb}d'}: {answer.document['count']}", err=True)
 
 
 @click.command()

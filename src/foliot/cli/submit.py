@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from foliot.cli.jobs import describe
-from foliot.cli.options import cause, concurrency, instant, json_option, json_value, rate, seconds, unique
+from foliot.cli.options import cause, concurrency, instant, json_option, json_value, notice, rate, seconds, unique
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
 from foliot.model.dedup import OnConflict
@@ -68,6 +68,8 @@ FIELDS = (
     click.option("--concurrency", type=concurrency, metavar="KEY=LIMIT", help="At most so many with this key run at once."),
     click.option("--at-limit", type=click.Choice(AT_LIMIT), help="Else.  [default: wait]"),
     click.option("--rate", type=rate, metavar="KEY=LIMIT/PERIOD", help="At most so many with this key start in a time: mail=100/1m."),
+    click.option("--tag", "tags", metavar="TAG", multiple=True, help="A word to find it and its runs by; can be given again."),
+    click.option("--notify", type=notice, metavar="URL", multiple=True, help="Gets a POST when it has failed for good; or JSON, see docs."),
     click.option("--fairness-key", metavar="KEY", help="Take turns with the jobs of other keys."),
 )
 

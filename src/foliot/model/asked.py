@@ -10,9 +10,10 @@ from msgspec import Meta
 from foliot.errors import Invalid
 from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.namespace import Namespace
+from foliot.model.notice import NOTICES_MAX, Notice
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.retry import Backoff, Causes
-from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunOptions, Signal
+from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunOptions, Signal, Tags
 
 # Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
@@ -45,6 +46,12 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
     never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
+    tags: Annotated[Tags, Meta(description="Words to find it and its runs by.")] | None = None
+    notify: (
+        Annotated[Notice, Meta(description="Who is told when it has ended for good; several: a list.")]
+        | Annotated[tuple[Notice, ...], Meta(max_length=NOTICES_MAX)]
+        | None
+    ) = None
     metadata: Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None = None
 
     def task_name(self) -> str:
@@ -93,4 +100,6 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             max_snoozes=self.max_snoozes,
             signal=self.signal,
             metadata=self.metadata or None,
+            tags=tuple(dict.fromkeys(self.tags)) if self.tags else None,
+            notify=(self.notify,) if isinstance(self.notify, Notice) else self.notify or None,
         )

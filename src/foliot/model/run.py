@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from foliot.model.dedup import OnConflict
 from foliot.model.gates import Concurrency, Guarantee, Key, Rate
+from foliot.model.notice import Notice
 from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 
@@ -20,6 +21,11 @@ MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
 MAX_SNOOZES = 1_000_000
 DEFAULT_MAX_SNOOZES = 1000
+TAGS_MAX = 20
+
+# No blanks and no commas, so that several can be written in a row.
+Tag = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[^\s,]+$(?!\n)")]
+Tags = Annotated[tuple[Tag, ...], Meta(max_length=TAGS_MAX)]
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +53,12 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     signal: Signal | None = None
     metadata: dict[str, Any] | None = None
     """Carried along with the job and its runs, and of no meaning to Foliot."""
+    tags: Tags | None = None
+    """Words to find it by."""
+    notify: tuple[Notice, ...] | None = None
+    """Who is told of its end. SQL reads it."""
+    notifies: UUID | None = None
+    """The run of whose end this one tells. Written by the store; nobody can ask for it."""
     snoozes: int = 0
     """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 

@@ -68,7 +68,7 @@ class Task(Submitting):
         return self.function(*args, **kwargs)
 
     def fields(self) -> dict[str, Any]:
-        return {"task": self.name}
+        return {"task": self.name} | ({"tags": list(self.options.tags)} if self.options.tags else {})
 
     def server(self) -> Server:
         return self.app.server
@@ -88,11 +88,14 @@ class Task(Submitting):
         unique: str | Mapping[str, str] | None = None,
         expires_at: datetime | None = None,
         idempotency_key: str | None = None,
+        tags: Sequence[str] | None = None,
+        notify: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> Prepared:
         """This task with options for the jobs that are submitted from what is returned. Where they are silent, the task's own hold.
 
         `unique` is a key of which one job at a time may wait or run, or `{"key": ..., "on_conflict": "return_existing" | "reject" |
-        "replace"}`. `idempotency_key` makes a repeated `submit` find the job that the first one made.
+        "replace"}`. `idempotency_key` makes a repeated `submit` find the job that the first one made. `tags` are words to find its runs
+        by, in place of the task's own; `notify` is who is told of its end: `{"url": ..., "on": ["failed"]}`, or several of these.
         """
         given = {
             "name": name,
@@ -107,6 +110,8 @@ class Task(Submitting):
             "unique": {"key": unique} if isinstance(unique, str) else unique,
             "expires_at": None if expires_at is None else expires_at.isoformat(),
             "idempotency_key": idempotency_key,
+            "tags": None if tags is None else list(tags),
+            "notify": notify,
         }
         return Prepared(self.fields() | {name: value for name, value in given.items() if value is not None}, self.server())
 
@@ -140,6 +145,7 @@ class App:
         retry_on: Sequence[Cause] | None = None,
         never_on: Sequence[Cause] | None = None,
         max_snoozes: int | None = None,
+        tags: Sequence[str] = (),
         process: bool = False,
         **schedule: Unpack[ScheduleFields],
     ) -> Callable[[Function], Task]: ...
@@ -159,6 +165,7 @@ class App:
         retry_on: Sequence[Cause] | None = None,
         never_on: Sequence[Cause] | None = None,
         max_snoozes: int | None = None,
+        tags: Sequence[str] = (),
         process: bool = False,
         **schedule: Unpack[ScheduleFields],
     ) -> Task | Callable[[Function], Task]:
@@ -166,6 +173,8 @@ class App:
 
         `retry_on` and `never_on` say which failures are worth another attempt: classes of exceptions, or their names, which hold for what
         is derived from them, too; or exit codes. `Timeout` is an attempt that took too long.
+
+        `tags` are words to find its runs by; those of its recurring job have them, too, if it is made here.
 
         `process=True` runs it in a Python process of its own: for code that must be killable, or that keeps a core busy.
 
@@ -183,6 +192,7 @@ class App:
                 never_on=named_causes(never_on),
                 max_snoozes=max_snoozes,
                 guarantee=guarantee,
+                tags=tuple(tags) or None,
             )
             known_as = name or function.__name__
             declared = declared_schedule(known_as, function, schedule)

@@ -73,9 +73,9 @@ class Client:
     def get_job(self, reference: str) -> Answer:
         return self._answer("GET", path_of(reference))
 
-    def list_jobs(self) -> Answer:
-        """All recurring jobs, by name, in the shape of one page."""
-        items = [item for page in self._pages() for item in page.items]
+    def list_jobs(self, *, tag: str | None = None) -> Answer:
+        """All recurring jobs, or those with a tag, by name, in the shape of one page."""
+        items = [item for page in self._pages(tag) for item in page.items]
         return self._wire.understood(msgspec.json.encode(Page(items)))
 
     def change_job(self, reference: str, fields: Mapping[str, Any]) -> Answer:
@@ -97,6 +97,14 @@ class Client:
 
     def resume_jobs(self, group: Mapping[str, Any]) -> Answer:
         return self._answer("POST", "/v1/jobs/resume", group)
+
+    def trigger_jobs(self, group: Mapping[str, Any]) -> Answer:
+        """Runs those that fit once now; `expected` says how many they are. With an idempotency key, a lost answer is asked for again."""
+        return self._repeated("/v1/jobs/trigger", group)
+
+    def delete_jobs(self, group: Mapping[str, Any]) -> Answer:
+        """Deletes those that fit; `expected` says how many they are."""
+        return self._answer("POST", "/v1/jobs/delete", group)
 
     def pause_gate(self, gate: str, *, reason: str | None = None, until: str | None = None) -> Answer:
         """Pauses `/queues/NAME`, `/tasks/NAME`, or `/`: everything."""
@@ -185,10 +193,10 @@ class Client:
                 block(pause)
         return self._answer("POST", path, body)
 
-    def _pages(self) -> Iterator[Page]:
+    def _pages(self, tag: str | None) -> Iterator[Page]:
         after: str | None = ""
         while after is not None:
-            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE})
+            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE, **given(tag=tag)})
             try:
                 page = msgspec.json.decode(content, type=Page)
             except (msgspec.DecodeError, RecursionError):

@@ -12,7 +12,7 @@ import msgspec
 
 from foliot.clock import SystemClock, block
 from foliot.errors import FoliotError, StoreUnavailable, Unreachable
-from foliot.sdk.client import PATIENCE_SECONDS, Client
+from foliot.sdk.client import ENDED, PATIENCE_SECONDS, Client
 from foliot.sdk.client import Page as ItemPage
 from foliot.sdk.wire import Answer, path_of
 
@@ -25,6 +25,13 @@ RETRY_SECONDS = 0.5
 @dataclass(frozen=True, slots=True)
 class LogEvent:
     kind: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    id: str
+    """Of an ending: what `follow_events` can go on from. Else empty."""
     data: dict[str, Any]
 
 
@@ -45,6 +52,14 @@ class Operations(Client):
 
     def rerun(self, run_id: str, *, payload: Any = None) -> Answer:
         return self._answer("POST", _path(run_id, "/rerun"), {} if payload is None else {"payload": payload})
+
+    def cancel_runs(self, group: Mapping[str, Any]) -> Answer:
+        """Cancels a batch of the runs that fit the filters of `list_runs`; with `dry_run`, counts them. See POST /v1/runs/cancel."""
+        return self._answer("POST", "/v1/runs/cancel", group)
+
+    def rerun_runs(self, group: Mapping[str, Any]) -> Answer:
+        """Runs a batch of those that fit and have ended once more; with `dry_run`, counts them. See POST /v1/runs/rerun."""
+        return self._answer("POST", "/v1/runs/rerun", group)
 
     def group_dead_letters(self, filters: Mapping[str, str]) -> Answer:
         return self._answer("GET", "/v1/dead-letters", query={**filters, "limit": PAGE})
@@ -105,11 +120,48 @@ class Operations(Client):
                     raise Unreachable(f"the output of {run_id} can't be followed any more: {error or type(error).__name__}") from None
             block(RETRY_SECONDS)
 
+    def follow_events(self, filters: Mapping[str, str] | None = None, *, last_id: str = "") -> Iterator[RunEvent]:
+        """What happens to runs, for as long as it is asked for: every ending once, in the order of finishing; the rest as a sample.
+
+        `filters`: queue, task, job, state, tag, and `since`. A stream that breaks off is taken up again where it was; so is one that begins
+        with the `id` of an event that was seen before.
+        """
+        yield from self._followed("/v1/events", dict(filters or {}), last_id)
+
+    def follow_run(self, run_id: str) -> Iterator[RunEvent]:
+        """The states that a run is seen in, until it has ended."""
+        for event in self._followed(_path(run_id, "/events"), {}, ""):
+            yield event
+            if event.data["status"] in ENDED:
+                return
+
+    def list_events(self, filters: Mapping[str, str]) -> Iterator[RunEvent]:
+        """The endings `since` an instant, up to now."""
+        for event_id, event in self._stream_of("/v1/events", {**filters, "follow": "0"}, ""):
+            yield RunEvent(event_id, event.data)
+
+    def _followed(self, path: str, query: dict[str, str], last_id: str) -> Iterator[RunEvent]:
+        clock, lost_at = SystemClock(), None
+        is_begun = False
+        while True:
+            try:
+                for event_id, event in self._stream_of(path, query, last_id):
+                    lost_at, is_begun, last_id = None, True, event_id or last_id
+                    yield RunEvent(event_id, event.data)
+            except (httpx.HTTPError, Unreachable, StoreUnavailable) as error:
+                lost_at = clock.monotonic() if lost_at is None else lost_at
+                if not is_begun or clock.monotonic() - lost_at > PATIENCE_SECONDS:
+                    raise Unreachable(f"{path} can't be followed: {error or type(error).__name__}") from None
+            block(RETRY_SECONDS)
+
     def _stream(self, run_id: str, attempt: int | None, last_id: str) -> Iterator[tuple[str, LogEvent]]:
         query = {"follow": "1"} | ({} if attempt is None else {"attempt": str(attempt)})
+        yield from self._stream_of(_path(run_id, "/logs"), query, last_id)
+
+    def _stream_of(self, path: str, query: Mapping[str, str], last_id: str) -> Iterator[tuple[str, LogEvent]]:
         headers = {"Last-Event-ID": last_id} if last_id else {}
         timeout = httpx.Timeout(SILENCE_SECONDS)
-        with self._http.stream("GET", _path(run_id, "/logs"), params=query, headers=headers, timeout=timeout) as answer:
+        with self._http.stream("GET", path, params=query, headers=headers, timeout=timeout) as answer:
             if not answer.is_success:
                 answer.read()
                 raise self._wire.refusal(answer)

@@ -105,9 +105,19 @@ Fields: TypeAlias = dict[str, Any]
 class Workflow:
     """Steps that wait for one another. `on_failure`: what becomes of the steps that do not wait for one that failed."""
 
-    def __init__(self, name: str | None = None, *, on_failure: OnFailure = "continue", queue: str | None = None, priority: int = 0) -> None:
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        on_failure: OnFailure = "continue",
+        queue: str | None = None,
+        priority: int = 0,
+        tags: Iterable[str] = (),
+        notify: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
+    ) -> None:
         self.name = name
-        self._fields: Fields = {"name": name, "queue": queue, "priority": priority or None}
+        told = notify if notify is None or isinstance(notify, Mapping) else list(notify)
+        self._fields: Fields = {"name": name, "queue": queue, "priority": priority or None, "tags": list(tags) or None, "notify": told}
         self._on_failure = on_failure
         self._steps: dict[str, Fields] = {}
         self.servers: list[Server] = []

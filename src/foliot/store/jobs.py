@@ -24,6 +24,7 @@ from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, Transaction, array_text
+from foliot.store.run_lists import Page, page_of
 from foliot.store.shards import Epochs
 from foliot.triggers.base import to_datetime
 
@@ -34,6 +35,7 @@ decode_json = msgspec.json.Decoder().decode
 BUFFER_MAX = 1000
 # A node that freezes while it fires ahead of an instant keeps the jobs locked for no longer.
 AHEAD_SECONDS = 3.0
+LOOKED = ("count", "last_name")
 NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 
 
@@ -148,11 +150,27 @@ class Jobs:
         arguments = (namespace.qualified(after_name), limit, namespace.name)
         return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], *arguments)]
 
+    async def list_tagged_jobs(self, namespace: Namespace, tag: str, after_name: str, *, limit: int, scan: int) -> Page[RecurringJob, str]:
+        """Looks at `scan` of those that have tags."""
+        rows = await self._database.fetch(
+            self._queries["list_tagged_jobs"], namespace.qualified(after_name), tag, limit + 1, scan, namespace.name
+        )
+        items = [_job({name: value for name, value in row.items() if name not in LOOKED}) for row in rows if row["id"] is not None]
+        return page_of(items, limit, lambda job: job.name, rows[0]["last_name"] if rows[0]["count"] >= scan else None)
+
     async def match_jobs(
-        self, namespace: Namespace, pattern: str | None, task: str | None, queue: str | None, *, is_paused: bool, limit: int
+        self,
+        namespace: Namespace,
+        pattern: str | None,
+        task: str | None,
+        queue: str | None,
+        tag: str | None,
+        *,
+        is_paused: bool | None,
+        limit: int,
     ) -> list[tuple[UUID, str]]:
         """Id and name. `pattern` is one of SQL's LIKE; it and the others are as they are stored."""
-        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit, namespace.name)
+        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit, tag, namespace.name)
         return [(row[0], row[1]) for row in rows]
 
     async def change_job(
@@ -278,10 +296,10 @@ class Jobs:
         rows = await self._database.fetch(self._queries["release_held"], scheduler_id, list(epochs), list(epochs.values()), now)
         return [row[0] for row in rows]
 
-    async def insert_triggered_run(self, run_id: UUID, job_id: UUID) -> str | None:
+    async def insert_triggered_run(self, run_id: UUID, job_id: UUID, *, within: Transaction | None = None) -> str | None:
         """The queue it went to; None when the job is gone."""
         arguments = (run_id, job_id, self._aging, self._database.clock.sql_now(), not_finished_before(run_id))
-        queue: str | None = await self._database.fetch_value(self._queries["insert_triggered_run"], *arguments)
+        queue: str | None = await (within or self._database).fetch_value(self._queries["insert_triggered_run"], *arguments)
         return queue
 
     async def insert_backfill(self, job_id: UUID, ticks: Mapping[UUID, datetime], state: RunState) -> list[datetime]:

@@ -22,7 +22,7 @@ from foliot.store.postgres import Database, Record
 decode_json = msgspec.json.Decoder().decode
 C = TypeVar("C")
 I = TypeVar("I")  # noqa: E741
-Where = Literal["all", "live", "history", "running", "failed", "children"]
+Where = Literal["all", "live", "history", "running", "failed", "children", "tagged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class RunFilter:
     text: str | None = None
     """In the name, the task or the error."""
     parent: UUID | None = None
+    tag: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -68,6 +69,7 @@ class RunItem:
     parent_id: UUID | None
     """The workflow or map that it is a part of."""
     step: str | None
+    tags: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class RunLists:
 
     async def list_runs(self, where: Where, span: Span, wanted: RunFilter, *, limit: int, scan: int) -> Page[RunItem, UUID]:
         arguments = (where, span.before, span.live_from, span.history_from, scan, span.finished_from)
-        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.parent, wanted.namespace.name)
+        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.parent, wanted.tag, wanted.namespace.name)
         rows = await self._database.fetch(self._queries["list_runs"], *arguments, *filters)
         items = [_item(row, 2) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.id, rows[0][1] if rows[0][0] >= scan else None)
@@ -114,7 +116,7 @@ class RunLists:
     async def list_job_runs(
         self, job_id: UUID, before: tuple[datetime, UUID], since: datetime, wanted: RunFilter, *, limit: int, scan: int
     ) -> Page[RunItem, tuple[datetime, UUID]]:
-        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.namespace.name)
+        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.tag, wanted.namespace.name)
         rows = await self._database.fetch(self._queries["list_job_runs"], job_id, *before, scan, since, *filters)
         items = [_item(row, 3) for row in rows if row[3] is not None]
         last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None
@@ -140,4 +142,5 @@ def _item(row: Record, first: int) -> RunItem:
     values = list(row)[first:]
     values[4] = RunState(values[4])
     values[13] = None if values[13] is None else decode_json(values[13])
+    values[20] = [] if values[20] is None else decode_json(values[20])
     return RunItem(*values)

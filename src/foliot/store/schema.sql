@@ -10,6 +10,10 @@ CREATE TYPE foliot.ending AS (
 	has_dependents boolean
 );
 
+CREATE FUNCTION foliot.bare(qualified text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN regexp_replace(qualified, '^.*/'::text, ''::text);
+
 CREATE FUNCTION foliot.due_bucket(at timestamp with time zone) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (floor((EXTRACT(epoch FROM at) / (4)::numeric)))::bigint;
@@ -104,6 +108,53 @@ CREATE FUNCTION foliot.new_id(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
     RETURN (encode(set_bit(set_bit(OVERLAY(uuid_send(gen_random_uuid()) PLACING SUBSTRING(int8send((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint) FROM 3) FROM 1 FOR 6), (52)::bigint, 1), (53)::bigint, 1), 'hex'::text))::uuid;
 
+CREATE FUNCTION foliot.notification_id(run_id uuid, place bigint, at timestamp with time zone) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+declare
+    made bytea := substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) || substring(decode(md5(run_id || '/' || place), 'hex') from 7);
+begin
+    made := set_byte(made, 6, get_byte(made, 6) & 15 | 112);
+    made := set_byte(made, 8, get_byte(made, 8) & 63 | 128);
+    return encode(made, 'hex')::uuid;
+end
+$$;
+
+CREATE FUNCTION foliot.notify_endings() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+    insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, name, payload, options)
+    select foliot.notification_id(g.id, n.place, g.finished_at), g.finished_at, g.finished_at,
+        (extract(epoch from g.finished_at) * 1000000)::bigint, 'ready', coalesce(foliot.qualified(foliot.namespace_of(g.queue), n.notice ->> 'queue'), g.queue),
+        foliot.qualified(foliot.namespace_of(g.queue), 'http'), left('notify: ' || coalesce(g.shown_name, g.step, foliot.bare(g.task)), 200),
+        jsonb_build_object(
+            'url', n.notice -> 'url', 'method', 'POST', 'headers', coalesce(n.notice -> 'headers', '{}'),
+            'body', jsonb_build_object(
+                'id', g.id, 'name', g.shown_name, 'task', foliot.bare(g.task), 'queue', foliot.bare(g.queue), 'status', g.status, 'state', g.state, 'reason', g.reason,
+                'error', case when g.error is not null then
+                    jsonb_build_object('kind', g.error ->> 'kind', 'message', left(g.error ->> 'message', 2000))
+                end,
+                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at', foliot.utc_text(g.due_at),
+                'started_at', foliot.utc_text(g.started_at), 'finished_at', foliot.utc_text(g.finished_at),
+                'job_id', g.job_id, 'tick_at', foliot.utc_text(g.tick_at), 'parent_id', g.parent_id, 'step', g.step,
+                'rerun_of', g.rerun_of, 'tags', coalesce(g.options -> 'tags', '[]'),
+                'links', jsonb_build_object('run', '/v1/runs/' || g.id, 'logs', '/v1/runs/' || g.id || '/logs')
+            )
+        ),
+        jsonb_build_object('retries', 10, 'notifies', g.id)
+    from (
+        select *, case when job_id is null then name else foliot.bare(name) end as shown_name, case state when 'succeeded' then 'completed' else state end as status,
+            case jsonb_typeof(options -> 'notify') when 'array' then options -> 'notify' else '[]' end as notices
+        from gone where options ? 'notify'
+    ) as g
+    cross join lateral jsonb_array_elements(g.notices) with ordinality as n (notice, place)
+    where n.notice -> 'on' ? g.status or n.notice -> 'on' ? g.reason
+    on conflict (id) do nothing;
+    return null;
+end
+$$;
+
 CREATE TABLE foliot.history (
     id uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
@@ -167,6 +218,10 @@ WITH (fillfactor='50');
 CREATE FUNCTION foliot.parent_result(p foliot.parents) RETURNS json
     LANGUAGE sql STABLE
     RETURN (SELECT CASE WHEN (r.results IS NULL) THEN json_build_object('succeeded', (parent_result.p).succeeded, 'failed', (parent_result.p).failed, 'cancelled', (parent_result.p).cancelled, 'skipped', (parent_result.p).skipped) ELSE json_build_object('succeeded', (parent_result.p).succeeded, 'failed', (parent_result.p).failed, 'cancelled', (parent_result.p).cancelled, 'skipped', (parent_result.p).skipped, 'results', r.results) END AS json_build_object FROM (SELECT CASE WHEN (COALESCE(sum(octet_length((h.result)::text)), (0)::bigint) <= 1000000) THEN json_agg(COALESCE(h.result, 'null'::json) ORDER BY (h.step)::bigint) ELSE NULL::json END AS results FROM foliot.history h WHERE (((parent_result.p).kind = 'map'::text) AND ((parent_result.p).total <= 1000) AND (((parent_result.p).failed + (parent_result.p).cancelled) = 0) AND (h.parent_id = (parent_result.p).id) AND (h.state = 'succeeded'::text) AND (h.finished_at >= ((parent_result.p).created_at - '1 day'::interval)))) r);
+
+CREATE FUNCTION foliot.qualified(namespace text, name text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (namespace = 'default'::text) THEN name ELSE ((namespace || '/'::text) || name) END;
 
 CREATE FUNCTION foliot.refill(map_id uuid, at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
@@ -496,10 +551,11 @@ CREATE FUNCTION foliot.submit(job jsonb) RETURNS uuid
     AS $_$
 declare
     option_names constant text[] := array[
-        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee'
+        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee',
+        'metadata', 'tags', 'notify'
     ];
     known constant text[] := option_names || array[
-        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds'
+        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds', 'namespace'
     ];
     at constant timestamptz := clock_timestamp();
     run_id uuid := encode(set_bit(set_bit(overlay(
@@ -509,6 +565,9 @@ declare
     declared_queue text;
     due timestamptz;
     given_options jsonb;
+    notices jsonb;
+    space text := coalesce(job ->> 'namespace', 'default');
+    key_prefix text;
     unique_key_given text := job -> 'unique' ->> 'key';
     on_conflict text := coalesce(job -> 'unique' ->> 'on_conflict', 'return_existing');
     found_id uuid;
@@ -525,7 +584,11 @@ begin
         task text, payload jsonb, name text, queue text, priority bigint, delay_seconds float8, schedule_time timestamptz,
         expires_at timestamptz, aging_seconds float8
     );
-    select queue into declared_queue from foliot.tasks where tasks.name = asked.task;
+    if space !~ '^[a-z0-9][a-z0-9_-]{0,62}$' then
+        raise exception 'namespace: lower-case letters, digits, - and _ are allowed, up to 63' using errcode = 'invalid_parameter_value';
+    end if;
+    key_prefix := case when space = 'default' then '' else space || chr(31) end;
+    select queue into declared_queue from foliot.tasks where tasks.name = foliot.qualified(space, asked.task);
     if declared_queue is null then
         raise exception 'task: no worker knows a task named %', coalesce(quote_literal(asked.task), 'null')
             using errcode = 'invalid_parameter_value';
@@ -551,8 +614,48 @@ begin
     if on_conflict not in ('return_existing', 'reject', 'replace') then
         raise exception 'unique: on_conflict must be return_existing, reject or replace' using errcode = 'invalid_parameter_value';
     end if;
+    if job ->> 'metadata' is not null and jsonb_typeof(job -> 'metadata') <> 'object' then
+        raise exception 'metadata: must be a JSON object' using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'tags' is not null and (jsonb_typeof(job -> 'tags') <> 'array' or exists (
+        select from jsonb_array_elements(case jsonb_typeof(job -> 'tags') when 'array' then job -> 'tags' else '[]' end)
+            with ordinality as t (tag, place)
+        where jsonb_typeof(tag) <> 'string' or tag #>> '{}' !~ '^[^\s,]{1,64}$' or place > 20
+    )) then
+        raise exception 'tags: a list of up to 20 words of up to 64 characters, without blanks and commas'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if job ->> 'notify' is not null then
+        notices := case jsonb_typeof(job -> 'notify') when 'array' then job -> 'notify' else jsonb_build_array(job -> 'notify') end;
+        if jsonb_array_length(notices) > 5 or exists (
+            select from jsonb_array_elements(notices) as n (notice)
+            where jsonb_typeof(notice) <> 'object' or notice ->> 'url' !~ '^https?://[^\s/]' is not false
+                or coalesce(jsonb_typeof(notice -> 'on'), 'array') <> 'array' or coalesce(jsonb_typeof(notice -> 'headers'), 'object') <> 'object'
+                or notice ->> 'queue' !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$'
+        ) then
+            raise exception 'notify: up to 5 objects with a url that begins with http:// or https://, and perhaps on, headers and queue'
+                using errcode = 'invalid_parameter_value';
+        end if;
+        job := jsonb_set(job, '{notify}', (
+            select jsonb_agg('{"on": ["failed"]}' || jsonb_strip_nulls(notice)) from jsonb_array_elements(notices) as n (notice)
+        ));
+    end if;
+    asked.task := foliot.qualified(space, asked.task);
+    asked.queue := foliot.qualified(space, asked.queue);
+    unique_key_given := key_prefix || unique_key_given;
     due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
-    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null');
+    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null' and value <> '[]');
+    if key_prefix <> '' then
+        if given_options ? 'concurrency' then
+            given_options := jsonb_set(given_options, '{concurrency,key}', to_jsonb(key_prefix || (given_options #>> '{concurrency,key}')));
+        end if;
+        if given_options ? 'rate' then
+            given_options := jsonb_set(given_options, '{rate,key}', to_jsonb(key_prefix || (given_options #>> '{rate,key}')));
+        end if;
+        if given_options ? 'fairness_key' then
+            given_options := jsonb_set(given_options, '{fairness_key}', to_jsonb(key_prefix || (given_options ->> 'fairness_key')));
+        end if;
+    end if;
     loop
         insert into foliot.runs (
             id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
@@ -599,6 +702,10 @@ begin
     end loop;
 end
 $_$;
+
+CREATE FUNCTION foliot.utc_text(at timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text);
 
 CREATE TABLE foliot.runs (
     id uuid NOT NULL,
@@ -668,7 +775,9 @@ CREATE VIEW foliot.all_runs AS
     runs.started_at,
     NULL::timestamp with time zone AS finished_at,
     runs.parent_id,
-    runs.step
+    runs.step,
+    (runs.options -> 'tags'::text) AS tags,
+    (runs.options ? 'tags'::text) AS is_tagged
    FROM foliot.runs
 UNION ALL
  SELECT history.id,
@@ -691,7 +800,9 @@ UNION ALL
     history.started_at,
     history.finished_at,
     history.parent_id,
-    history.step
+    history.step,
+    (history.options -> 'tags'::text) AS tags,
+    (history.options ? 'tags'::text) AS is_tagged
    FROM foliot.history;
 
 CREATE TABLE foliot.attempts (
@@ -982,9 +1093,13 @@ CREATE INDEX history_dead ON ONLY foliot.history USING btree (finished_at, id) W
 
 CREATE INDEX history_failed ON ONLY foliot.history USING btree (id) WHERE (state = 'failed'::text);
 
+CREATE INDEX history_finished ON ONLY foliot.history USING brin (finished_at) WITH (pages_per_range='32', autosummarize='on');
+
 CREATE INDEX history_id ON ONLY foliot.history USING btree (id);
 
 CREATE INDEX history_job ON ONLY foliot.history USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX history_tagged ON ONLY foliot.history USING btree (id) WHERE (options ? 'tags'::text);
 
 CREATE INDEX idempotency_expiring ON foliot.idempotency USING btree (expires_at);
 
@@ -995,6 +1110,8 @@ CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_versio
 CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_bucket IS NOT NULL);
 
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
+
+CREATE INDEX jobs_tagged ON foliot.jobs USING btree (name) WHERE (options ? 'tags'::text);
 
 CREATE INDEX logs_run ON ONLY foliot.logs USING btree (run_id, token, part);
 
@@ -1032,6 +1149,8 @@ CREATE INDEX runs_running ON foliot.runs USING btree (worker_id) WHERE (state = 
 
 CREATE INDEX runs_scheduled ON foliot.runs USING btree (due_at) WHERE (state = 'scheduled'::text);
 
+CREATE INDEX runs_tagged ON foliot.runs USING btree (id) WHERE (options ? 'tags'::text);
+
 CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (unique_key IS NOT NULL);
 
 CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE ((state = 'waiting'::text) AND (parent_id IS NULL));
@@ -1045,6 +1164,8 @@ CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
 CREATE UNIQUE INDEX tokens_name_is_unique ON foliot.tokens USING btree (namespace, name) WHERE (revoked_at IS NULL);
 
 CREATE TRIGGER audit_is_append_only BEFORE DELETE OR UPDATE ON foliot.audit FOR EACH ROW EXECUTE FUNCTION foliot.refuse_change();
+
+CREATE TRIGGER notify AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.notify_endings();
 
 CREATE TRIGGER settle AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.settle();
 

@@ -22,6 +22,7 @@ from foliot.store.metrics import Metrics
 from foliot.store.overview import Overview
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database
+from foliot.store.run_events import RunEvents
 from foliot.store.run_lists import RunLists
 from foliot.store.runs import Runs
 from foliot.store.shards import Shards
@@ -39,6 +40,7 @@ class Store:
     runs: Runs
     submissions: Submissions
     run_lists: RunLists
+    run_events: RunEvents
     dead_letters: DeadLetters
     logs: Logs
     overview: Overview
@@ -91,6 +93,7 @@ async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus
                 runs=runs,
                 submissions=Submissions(database, runs=runs, aging_seconds=config.aging_seconds, keep_seconds=keep_seconds),
                 run_lists=RunLists(database),
+                run_events=RunEvents(database),
                 dead_letters=DeadLetters(database, aging_seconds=config.aging_seconds),
                 logs=Logs(database, partitions=partitions),
                 overview=Overview(database),

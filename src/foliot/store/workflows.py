@@ -14,7 +14,7 @@ from foliot.errors import Invalid
 from foliot.model.ids import CLOCK_TOLERANCE, not_finished_before
 from foliot.model.namespace import Namespace, namespace_of
 from foliot.model.priority import aging_microseconds
-from foliot.model.run import NewRun
+from foliot.model.run import NO_OPTIONS, NewRun, RunOptions
 from foliot.model.states import RunState
 from foliot.model.workflow import MapPayload, OnFailure, PlannedStep, Step
 from foliot.store import queries
@@ -192,7 +192,7 @@ class Workflows:
         return bool(await within.fetch_value(self._queries["insert_parent"], *arguments))
 
     async def insert_parent_run(self, within: Transaction, run: NewRun, rerun_of: UUID | None = None) -> datetime:
-        arguments = (run.id, run.task, run.queue, run.name, run.priority, run.payload, self._now(), rerun_of)
+        arguments = (run.id, run.task, run.queue, run.name, run.priority, run.payload, self._now(), rerun_of, run.options)
         created_at: datetime = await within.fetch_value(self._queries["insert_parent_run"], *arguments)
         return created_at
 
@@ -368,13 +368,17 @@ def _row(planned: PlannedStep, namespace: Namespace) -> tuple[object, ...]:
 
 
 def _run_of(step: Step, namespace: Namespace) -> tuple[str, str | None, str | None]:
-    """Task, payload and options of the run that a step is. That of a map makes others: it is they that the options are for."""
+    """Task, payload and options of the run that a step is. That of a map makes others: it is they that the options are for, but for what
+    says who is told of the end of them all."""
     if step.map is None:
         return step.task_name(), step.payload_text(), step.options_text(namespace)
-    fields = {name: getattr(step, name) for name in MapPayload.__struct_fields__ if name not in ("name", "delay_seconds", "signal")}
+    fields = {
+        name: getattr(step, name) for name in MapPayload.__struct_fields__ if name not in ("name", "delay_seconds", "signal", "notify")
+    }
     payload = MapPayload(**fields | {"name": step.name or step.key})
-    options = None if step.signal is None else msgspec.json.encode({"signal": step.signal}).decode()
-    return "map", msgspec.json.encode(payload).decode(), options
+    asked = step.run_options(namespace)
+    options = RunOptions(signal=asked.signal, tags=asked.tags, notify=asked.notify)
+    return "map", msgspec.json.encode(payload).decode(), None if options == NO_OPTIONS else msgspec.json.encode(options).decode()
 
 
 def _workflow(row: Record) -> WorkflowItem:

@@ -38,7 +38,7 @@ async def _declare(task: Task, schedule: Schedule, *, store: Store, events: Even
             return
         if job is not None and (job.schedule, job.queue) == (schedule, queue):
             return
-        if await (_make(name, queue, schedule, store) if job is None else _change(job, queue, schedule, store)):
+        if await (_make(task, name, queue, schedule, store) if job is None else _change(job, queue, schedule, store)):
             store.hints.send([JOBS_TOPIC])
             events.emit(JobDeclared(task.name, is_new=job is None))
             return
@@ -49,7 +49,7 @@ def _stored(schedule: Schedule, namespace: Namespace) -> Schedule:
     return schedule if schedule.calendar is None else msgspec.structs.replace(schedule, calendar=namespace.qualified(schedule.calendar))
 
 
-async def _make(name: str, queue: str, schedule: Schedule, store: Store) -> bool:
+async def _make(task: Task, name: str, queue: str, schedule: Schedule, store: Store) -> bool:
     job_id, now = new_id(), await store.jobs.database_now()
     job = RecurringJob(
         id=job_id,
@@ -59,7 +59,7 @@ async def _make(name: str, queue: str, schedule: Schedule, store: Store) -> bool
         priority=0,
         schedule=schedule,
         payload=None,
-        options=None,
+        options={"tags": list(task.options.tags)} if task.options.tags else None,
         version=1,
         runs_left=None,
         next_at=None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
@@ -23,6 +23,7 @@ from foliot.model.access import Permission
 from foliot.model.asked import Name
 from foliot.model.job import resumed
 from foliot.model.namespace import Namespace, bare
+from foliot.model.run import Tag
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 
@@ -31,11 +32,12 @@ LIKE_WORDS = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
 
 
 class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At least one of the first three says which jobs. `dry_run` changes nothing and says how many they are; `expected` is that number."""
+    """At least one of the first four says which jobs. `dry_run` changes nothing and says how many they are; `expected` is that number."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200, description="A pattern: * is anything, ? is one character.")] | None = None
     task: Name | None = None
     queue: Name | None = None
+    tag: Tag | None = None
     reason: Annotated[str, Meta(max_length=1000)] | None = None
     until: Annotated[datetime, Meta(tz=True)] | None = None
     dry_run: bool = False
@@ -70,7 +72,7 @@ class JobGroupRoutes:
         asked = await self._asked(request)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
-        matched = await self._matched(namespace, asked, "pause")
+        matched = await matched_jobs(self._store, namespace, asked, is_paused=False)
         if not asked.dry_run:
             for job_id, _ in matched:
                 await self._jobs.pause_job(job_id, asked.reason, asked.until)
@@ -82,11 +84,11 @@ class JobGroupRoutes:
         asked = await self._asked(request)
         if asked.until is not None or asked.reason is not None:
             raise Invalid("reason: is for pausing", field="reason" if asked.reason is not None else "until")
-        matched = await self._matched(namespace, asked, "resume")
+        matched = await matched_jobs(self._store, namespace, asked, is_paused=True)
         if not asked.dry_run:
             for job_id, name in matched:
                 # One that was resumed, changed or deleted meanwhile is somebody else's doing, and stands.
-                job = await find_job(self._store, namespace, job_id, bare(name))
+                job = await find_job(self._store, namespace, job_id, name)
                 if job is not None and job.paused_at is not None:
                     await self._jobs.resume_job(*resumed(job, await self._jobs.database_now()))
             self._store.hints.send([JOBS_TOPIC])
@@ -94,20 +96,26 @@ class JobGroupRoutes:
 
     async def _asked(self, request: Request) -> GroupRequest:
         asked = decode(await read(request, self._body_max_bytes), decoder)
-        if asked.name is None and asked.task is None and asked.queue is None:
-            raise Invalid("name: say which jobs: name, task or queue; all of them have the name *", field="name")
+        refuse_empty(asked)
         return asked
 
-    async def _matched(self, namespace: Namespace, asked: GroupRequest, doing: Literal["pause", "resume"]) -> list[tuple[UUID, str]]:
-        pattern = None if asked.name is None else like(namespace.qualified(asked.name))
-        task = None if asked.task is None else namespace.qualified(asked.task)
-        queue = None if asked.queue is None else namespace.qualified(asked.queue)
-        matched = await self._jobs.match_jobs(namespace, pattern, task, queue, is_paused=doing == "resume", limit=MOST + 1)
-        if len(matched) > MOST:
-            raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
-        if asked.expected is not None and asked.expected != len(matched):
-            raise Conflict(f"expected: {len(matched)} jobs fit now, not {asked.expected}; nothing was done")
-        return matched
+
+def refuse_empty(asked: GroupRequest) -> None:
+    if asked.name is None and asked.task is None and asked.queue is None and asked.tag is None:
+        raise Invalid("name: say which jobs: name, task, queue or tag; all of them have the name *", field="name")
+
+
+async def matched_jobs(store: Store, namespace: Namespace, asked: GroupRequest, *, is_paused: bool | None) -> list[tuple[UUID, str]]:
+    """Id and name of those that fit; `is_paused` None: paused or not. Raises `Conflict` when they are not as many as were expected."""
+    pattern = None if asked.name is None else like(namespace.qualified(asked.name))
+    task = None if asked.task is None else namespace.qualified(asked.task)
+    queue = None if asked.queue is None else namespace.qualified(asked.queue)
+    matched = await store.jobs.match_jobs(namespace, pattern, task, queue, asked.tag, is_paused=is_paused, limit=MOST + 1)
+    if len(matched) > MOST:
+        raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
+    if asked.expected is not None and asked.expected != len(matched):
+        raise Conflict(f"expected: {len(matched)} jobs fit now, not {asked.expected}; nothing was done")
+    return [(job_id, bare(name)) for job_id, name in matched]
 
 
 def like(pattern: str) -> str:
@@ -118,5 +126,5 @@ def like(pattern: str) -> str:
 
 
 def _answer(matched: list[tuple[UUID, str]], asked: GroupRequest) -> Response:
-    answer = GroupAnswer(len(matched), [bare(name) for _, name in matched], asked.dry_run)
+    answer = GroupAnswer(len(matched), [name for _, name in matched], asked.dry_run)
     return Response(msgspec.json.encode(answer), media_type="application/json")

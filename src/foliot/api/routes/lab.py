@@ -24,8 +24,8 @@ from foliot.api.parameters import run_id_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.overview import FINISHED_WITHIN
 from foliot.api.routes.recurring import PAGE_MAX, within
-from foliot.api.routes.run_lists import FIRST_ID, LAST_ID, LOOK_BACK
 from foliot.api.routes.runs import cancel
+from foliot.api.run_search import FIRST_ID, LAST_ID, LOOK_BACK
 from foliot.api.schemas import EARLIEST, LATEST, JobCreated, JobRequest, metadata_of, run_name
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.access import Permission

@@ -18,6 +18,7 @@ from foliot.api.bodies import decode, read
 from foliot.api.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.openapi import described
 from foliot.api.owned import find_job
+from foliot.api.parameters import text_of
 from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import did_you_mean
@@ -36,12 +37,14 @@ from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
 
 PAGE_MAX = 200
+# How many tagged jobs a page looks at in search of those with one tag.
+SCAN_MAX = 10_000
 NEXT_MAX = 1000
 BACKFILL_MAX = 10_000
 CHANGE_ATTEMPTS = 10
 OPTION_FIELDS = frozenset({
     "retries", "max_retries", "timeout_seconds", "backoff", "retry_on", "never_on", "max_snoozes", "concurrency", "rate", "fairness_key",
-    "guarantee", "metadata",
+    "guarantee", "metadata", "tags", "notify",
 })  # fmt: skip
 CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -119,10 +122,13 @@ class RecurringRoutes:
         add(f"{one}/next", self.next_ticks, methods=["GET"], openapi_extra=described(200, NextTicks, problems=(404, 422)))
 
     @requires(Permission.VIEW)
-    async def list_jobs(self, namespace: Within, after: str = "", limit: int = 50) -> Response:
-        """Recurring jobs by name; `after` is the `next` of the page before."""
+    async def list_jobs(self, namespace: Within, tag: str = "", after: str = "", limit: int = 50) -> Response:
+        """Recurring jobs by name, all or those with a tag; `after` is the `next` of the page before."""
         if "\0" in after:
             raise Invalid("after: the character NUL (%00) is in no name", field="after")
+        if (wanted := text_of(tag, "tag")) is not None:
+            page = await self._jobs.list_tagged_jobs(namespace, wanted, after, limit=within(limit, PAGE_MAX, "limit"), scan=SCAN_MAX)
+            return _answer(RecurringPage([recurring(job) for job in page.items], bare(page.following) if page.following else None))
         jobs = await self._jobs.list_jobs(namespace, after, within(limit, PAGE_MAX, "limit"))
         following = bare(jobs[-1].name) if len(jobs) == limit else None
         return _answer(RecurringPage([recurring(job) for job in jobs], following))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,25 +13,16 @@ from starlette.responses import Response
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.openapi import described
 from foliot.api.owned import find_job, find_run
-from foliot.api.parameters import cursor_of, cursor_text, id_of, instant_of, run_id_of, states_of, text_of
+from foliot.api.parameters import run_id_of, states_of
 from foliot.api.routes.recurring import PAGE_MAX, job_id_of, within
-from foliot.api.schemas import EARLIEST, LATEST, run_name, status_of
-from foliot.errors import Invalid, NotFound
+from foliot.api.run_search import Asked, Found, find_job_runs, find_runs
+from foliot.api.schemas import EARLIEST, LATEST, run_name, status_of, tags_of
+from foliot.errors import NotFound
 from foliot.model.access import Permission
-from foliot.model.ids import CLOCK_TOLERANCE, first_id_of, not_finished_before
-from foliot.model.namespace import Namespace, bare
+from foliot.model.namespace import bare
 from foliot.model.run import RunView
-from foliot.model.states import TERMINAL
-from foliot.store.run_lists import AttemptItem, RunFilter, RunItem, Span, Where
+from foliot.store.run_lists import AttemptItem, RunFilter, RunItem
 from foliot.store.store import Store
-from foliot.store.workflows import Parent
-
-LOOK_BACK = timedelta(days=7)
-# How many rows a page looks at in search of those that are wanted.
-SCAN_MAX = 10_000
-# So many children are found by their parent and sorted; more than that, and they are what most of the ids between are.
-FEW = 20_000
-FIRST_ID, LAST_ID = UUID(int=0), UUID(int=(1 << 128) - 1)
 
 
 class RunListed(msgspec.Struct, frozen=True):
@@ -51,6 +42,7 @@ class RunListed(msgspec.Struct, frozen=True):
     rerun_as: UUID | None
     parent_id: UUID | None
     step: str | None
+    tags: list[str]
     error: Any
     created_at: datetime
     scheduled_at: datetime
@@ -105,6 +97,7 @@ class RunListRoutes:
         until: str = "",
         text: str = "",
         parent: str = "",
+        tag: str = "",
         after: str = "",
         limit: int = 50,
     ) -> Response:
@@ -113,34 +106,9 @@ class RunListRoutes:
         Finished runs of the last seven days, unless `since` says otherwise: a time, or a duration such as `2h`. `parent`: the steps of a
         workflow, or the items of a map, however old.
         """
-        family = await self._parent_named(namespace, parent) if parent else None
-        of = family.id if family else None
-        wanted = RunFilter(
-            namespace,
-            states_of(state),
-            qualified_or_none(namespace, text_of(queue, "queue")),
-            qualified_or_none(namespace, text_of(task, "task")),
-            text_of(text, "text"),
-            of,
-        )
-        limit, now = within(limit, PAGE_MAX, "limit"), await self._store.jobs.database_now()
-        begin, end = instant_of(since, "since", now=now), instant_of(until, "until", now=now)
-        if begin and end and begin > end:
-            raise Invalid("until: is before since", field="until")
-        if job:
-            if family is not None:
-                raise Invalid("parent: give either job or parent", field="parent")
-            return _answer(
-                await self._job_page(await self._job_named(namespace, job), wanted, begin or EARLIEST, end or LATEST, after, limit)
-            )
-        looked_from = begin or (family.created_at - CLOCK_TOLERANCE if family else now - LOOK_BACK)
-        last = end if family is None or family.finished_at is None else min(end or LATEST, family.finished_at + CLOCK_TOLERANCE)
-        first = first_id_of(looked_from)
-        before = min(id_of(after, "after") if after else LAST_ID, first_id_of(last) if last else LAST_ID)
-        span = Span(before, first_id_of(begin) if begin else FIRST_ID, first, not_finished_before(first))
-        where, is_exact = place_of(wanted) if family is None or family.total > FEW else ("children", False)
-        page = await self._store.run_lists.list_runs(where, span, wanted, limit=limit, scan=limit + 1 if is_exact else SCAN_MAX)
-        return _answer(RunPage([listed(item) for item in page.items], str(page.following) if page.following else None, looked_from))
+        asked = Asked(state, queue, task, job, since, until, text, parent, tag)
+        found = await find_runs(self._store, namespace, asked, after=after, limit=within(limit, PAGE_MAX, "limit"))
+        return _answer(page_of(found))
 
     @requires(Permission.VIEW)
     async def list_job_runs(self, reference: str, namespace: Within, state: str = "", after: str = "", limit: int = 50) -> Response:
@@ -152,7 +120,7 @@ class RunListRoutes:
         if job is None and job_id is not None and (run := await find_run(self._store, namespace, job_id)):
             return _answer(RunPage([listed(item_of(run))], None))
         found = job.id if job else job_id
-        page = await self._job_page(found, wanted, EARLIEST, LATEST, after, limit) if found else None
+        page = page_of(await find_job_runs(self._store, found, wanted, EARLIEST, LATEST, after=after, limit=limit)) if found else None
         if page is None or (job is None and not page.items and not after):
             raise NotFound(f"there is no job {reference!r}")
         return _answer(page)
@@ -166,43 +134,9 @@ class RunListRoutes:
         attempts = await self._store.run_lists.list_attempts(run_id)
         return _answer(AttemptList([attempt_shown(attempt) for attempt in attempts]))
 
-    async def _parent_named(self, namespace: Namespace, reference: str) -> Parent:
-        found = await self._store.workflows.get_parent(id_of(reference, "parent"))
-        if found is None or await find_run(self._store, namespace, found.run_id) is None:
-            raise Invalid(f"parent: there is no workflow or map {reference!r} that has begun", field="parent")
-        return found
 
-    async def _job_named(self, namespace: Namespace, reference: str) -> UUID:
-        job_id = job_id_of(text_of(reference, "job") or "")
-        job = await find_job(self._store, namespace, job_id, reference)
-        found = job.id if job else job_id
-        if found is None:
-            raise Invalid(f"job: there is no recurring job {reference!r}", field="job")
-        return found
-
-    async def _job_page(self, job_id: UUID, wanted: RunFilter, since: datetime, until: datetime, after: str, limit: int) -> RunPage:
-        before = min(cursor_of(after), (until, FIRST_ID)) if after else (until, FIRST_ID)
-        scan = limit + 1 if wanted.is_empty else SCAN_MAX
-        page = await self._store.run_lists.list_job_runs(job_id, before, since, wanted, limit=limit, scan=scan)
-        return RunPage([listed(item) for item in page.items], cursor_text(*page.following) if page.following else None)
-
-
-def qualified_or_none(namespace: Namespace, name: str | None) -> str | None:
-    return None if name is None else namespace.qualified(name)
-
-
-def place_of(wanted: RunFilter) -> tuple[Where, bool]:
-    """Where to look for the states that are wanted, and whether everything that is there is wanted."""
-    states, is_only_by_state = set(wanted.states or ()), wanted == RunFilter(wanted.namespace, wanted.states)
-    if states == {"running"}:
-        return "running", is_only_by_state
-    if states == {"failed"}:
-        return "failed", is_only_by_state
-    if states and states <= TERMINAL:
-        return "history", False
-    if states and not states & TERMINAL:
-        return "live", False
-    return "all", wanted.is_empty
+def page_of(found: Found) -> RunPage:
+    return RunPage([listed(item) for item in found.items], found.next, found.since)
 
 
 def listed(item: RunItem) -> RunListed:
@@ -210,8 +144,8 @@ def listed(item: RunItem) -> RunListed:
         id=item.id, name=run_name(item.name, item.job_id), status=status_of(item.state, item.attempt), state=item.state,
         reason=item.reason, task=bare(item.task), queue=bare(item.queue), priority=item.priority, attempt=item.attempt,
         worker_id=item.worker_id, job_id=item.job_id, tick_at=item.tick_at, rerun_of=item.rerun_of, rerun_as=item.rerun_as,
-        parent_id=item.parent_id, step=item.step, error=item.error, created_at=item.created_at, scheduled_at=item.due_at,
-        started_at=item.started_at, finished_at=item.finished_at,
+        parent_id=item.parent_id, step=item.step, tags=item.tags, error=item.error, created_at=item.created_at,
+        scheduled_at=item.due_at, started_at=item.started_at, finished_at=item.finished_at,
     )  # fmt: skip
 
 
@@ -219,6 +153,7 @@ def item_of(run: RunView) -> RunItem:
     return RunItem(
         run.id, run.name, run.task, run.queue, run.state, run.reason, run.priority, run.attempt, run.worker_id, run.job_id, run.tick_at,
         run.rerun_of, run.rerun_as, run.error, run.due_at, run.created_at, run.started_at, run.finished_at, run.parent_id, run.step,
+        tags_of(run.options),
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
-from foliot.model.run import NewRun, RunView
+from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState
 from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
@@ -86,6 +86,13 @@ EXAMPLES = {
     },
     "every night": {"name": "nightly-books", "cron": "0 2 * * *", "steps": [{"key": "export", "command": "echo exported"}]},
 }
+
+
+def own_options(asked: WorkflowRequest, namespace: Namespace) -> str | None:
+    """Those of the workflow's own run, which no worker ever holds: what it is found by, and who is told of its end."""
+    said = asked.run_options(namespace)
+    options = RunOptions(metadata=said.metadata, tags=said.tags, notify=said.notify)
+    return None if options == NO_OPTIONS else msgspec.json.encode(options).decode()
 
 
 class WorkflowRoutes:
@@ -179,7 +186,9 @@ class WorkflowRoutes:
         if not steps:
             raise Conflict(f"the workflow {reference!r} has nothing to run again: no step failed or was cancelled")
         again = {planned.step.key for planned in steps}
-        new = NewRun(new_id(), run.task, run.queue, run.name, run.priority, payload=msgspec.json.encode(run.payload).decode())
+        options = None if run.options is None else msgspec.json.encode(run.options).decode()
+        payload = msgspec.json.encode(run.payload).decode()
+        new = NewRun(new_id(), run.task, run.queue, run.name, run.priority, payload=payload, options=options)
         kept = [child.state for child in children if child.step not in again]
         queues = await self._store.workflows.redrive(parent, new, steps, kept)
         if queues is None:
@@ -193,7 +202,9 @@ class WorkflowRoutes:
         steps = plan(definition.steps)
         queue = asked.queue or definition.steps[0].queue or "default"
         payload = msgspec.json.encode(definition).decode()
-        run = NewRun(new_id(), namespace.qualified(WORKFLOW_TASK), namespace.qualified(queue), asked.name, asked.priority, payload=payload)
+        options = own_options(asked, namespace)
+        task, line = namespace.qualified(WORKFLOW_TASK), namespace.qualified(queue)
+        run = NewRun(new_id(), task, line, asked.name, asked.priority, payload=payload, options=options)
         ids = {planned.step.key: planned.id for planned in steps}
         state = RunState.WAITING
 

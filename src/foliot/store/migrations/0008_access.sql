@@ -3,6 +3,12 @@
 create function foliot.namespace_of(qualified text) returns text language sql immutable parallel safe
 return case when strpos(qualified, '/') = 0 then 'default' else split_part(qualified, '/', 1) end;
 
+create function foliot.bare(qualified text) returns text language sql immutable parallel safe
+return regexp_replace(qualified, '^.*/', '');
+
+create function foliot.qualified(namespace text, name text) returns text language sql immutable parallel safe
+return case when namespace = 'default' then name else namespace || '/' || name end;
+
 -- `hash` is the SHA-256 of the whole token; `id` is the part of it that is no secret. `namespace` may be *, for all of them.
 create table foliot.tokens (
     id text primary key,

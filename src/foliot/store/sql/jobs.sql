@@ -55,11 +55,27 @@ select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.optio
 from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
 where j.name > $1::text and foliot.namespace_of(j.queue) = $3::text order by j.name limit $2::bigint
 
+-- name: list_tagged_jobs
+-- A page of those with a tag, by name. Looks at $4 of those that have tags at all, and says how far it got.
+with scanned as materialized (
+    select id, name, options -> 'tags' as tags from foliot.jobs where options ? 'tags' and name > $1::text order by name limit $4::bigint
+)
+select s.count, s.last_name, j.*
+from (select count(*) as count, max(name) as last_name from scanned) as s left join (
+    select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.options, j.version, j.runs_left, j.next_at, j.fire_at,
+        j.paused_at, j.paused_until, j.paused_reason, j.created_at, j.updated_at, j.shard, j.utc_offset, c.version as calendar_version,
+        c.days as calendar
+    from scanned join foliot.jobs j on j.id = scanned.id left join foliot.calendars c on c.name = j.calendar
+    where scanned.tags ? $2::text and foliot.namespace_of(j.queue) = $5::text order by j.name limit $3::bigint
+) as j on true
+order by j.name
+
 -- name: match_jobs
--- The first so many by name of those that fit, and are paused or not ($4).
+-- The first so many by name of those that fit, and are paused or not ($4; null: either).
 select id, name from foliot.jobs
 where ($1::text is null or name like $1::text) and ($2::text is null or task = $2::text) and ($3::text is null or queue = $3::text)
-    and (paused_at is not null) = $4::boolean and foliot.namespace_of(queue) = $6::text
+    and ($4::boolean is null or (paused_at is not null) = $4::boolean) and ($6::text is null or options -> 'tags' ? $6::text)
+    and foliot.namespace_of(queue) = $7::text
 order by name limit $5::bigint
 
 -- name: change_job

@@ -2,7 +2,7 @@
 -- page costs depends neither on how much history there is nor on how rare is what is asked for.
 
 -- name: list_runs
--- Live and finished runs, latest id first. $1 picks where to look: what is running and what failed is few and has an index of its own. With
+-- Live and finished runs, latest id first. $1 picks where to look: what is running, what failed and what has tags has an index of its own. With
 -- `offset 0` the few are found by it and then sorted, instead of walking through all ids; so are the children of one that has few.
 with scanned as materialized (
     select * from (
@@ -33,13 +33,24 @@ with scanned as materialized (
             ) as few
             where id < $2::uuid and id >= $3::uuid order by id desc limit $5::bigint
         )
+        union all
+        (
+            select * from foliot.all_runs
+            where $1::text = 'tagged' and is_live and is_tagged and id < $2::uuid and id >= $3::uuid order by id desc limit $5::bigint
+        )
+        union all
+        (
+            select * from foliot.all_runs
+            where $1::text = 'tagged' and not is_live and is_tagged and id < $2::uuid and id >= $4::uuid and finished_at >= $6::timestamptz
+            order by id desc limit $5::bigint
+        )
     ) as found
     order by id desc limit $5::bigint
 )
 select s.count, s.id, w.*
 from (select count(*) as count, (array_agg(id order by id))[1] as id from scanned) as s left join (
     select id, name, task, queue, state, reason, priority, attempt, worker_id, job_id, tick_at, rerun_of, rerun_as,
-        error - 'traceback' as error, due_at, created_at, started_at, finished_at, parent_id, step
+        error - 'traceback' as error, due_at, created_at, started_at, finished_at, parent_id, step, tags
     from scanned
     where ($7::text[] is null or state || case when attempt > 0 and state in ('ready', 'scheduled') then '+' else '' end = any ($7::text[]))
         and ($8::text is null or queue = $8::text)
@@ -47,7 +58,8 @@ from (select count(*) as count, (array_agg(id order by id))[1] as id from scanne
         and ($10::text is null
             or strpos(lower(concat_ws(E'\n', name, task, error ->> 'kind', error ->> 'message')), lower($10::text)) > 0)
         and ($12::uuid is null or parent_id = $12::uuid)
-        and foliot.namespace_of(queue) = $13::text
+        and ($13::text is null or tags ? $13::text)
+        and foliot.namespace_of(queue) = $14::text
     order by id desc limit $11::bigint
 ) as w on true
 order by w.id desc
@@ -64,14 +76,15 @@ from (
     select count(*) as count, (array_agg(tick_at order by tick_at, id))[1] as tick_at, (array_agg(id order by tick_at, id))[1] as id from scanned
 ) as s left join (
     select id, name, task, queue, state, reason, priority, attempt, worker_id, job_id, tick_at, rerun_of, rerun_as,
-        error - 'traceback' as error, due_at, created_at, started_at, finished_at, parent_id, step
+        error - 'traceback' as error, due_at, created_at, started_at, finished_at, parent_id, step, tags
     from scanned
     where ($6::text[] is null or state || case when attempt > 0 and state in ('ready', 'scheduled') then '+' else '' end = any ($6::text[]))
         and ($7::text is null or queue = $7::text)
         and ($8::text is null or task = $8::text)
         and ($9::text is null
             or strpos(lower(concat_ws(E'\n', name, task, error ->> 'kind', error ->> 'message')), lower($9::text)) > 0)
-        and foliot.namespace_of(queue) = $11::text
+        and ($11::text is null or tags ? $11::text)
+        and foliot.namespace_of(queue) = $12::text
     order by tick_at desc, id desc limit $10::bigint
 ) as w on true
 order by w.tick_at desc, w.id desc

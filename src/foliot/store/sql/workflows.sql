@@ -12,8 +12,9 @@ returning true
 
 -- name: insert_parent_run
 -- The workflow's own run: under way from the start, and nobody's to claim. Of a redrive, $8 is the run that it takes the place of.
-insert into foliot.runs (id, created_at, due_at, started_at, rank, priority, state, queue, task, name, payload, rerun_of)
-select $1::uuid, at, at, at, (extract(epoch from at) * 1000000)::bigint, $5::bigint, 'waiting', $3::text, $2::text, $4::text, $6::jsonb, $8::uuid
+insert into foliot.runs (id, created_at, due_at, started_at, rank, priority, state, queue, task, name, payload, rerun_of, options)
+select $1::uuid, at, at, at, (extract(epoch from at) * 1000000)::bigint, $5::bigint, 'waiting', $3::text, $2::text, $4::text, $6::jsonb, $8::uuid,
+    $9::jsonb
 from (select coalesce($7::timestamptz, clock_timestamp()) as at) as clock
 returning created_at
 

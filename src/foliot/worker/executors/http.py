@@ -26,15 +26,12 @@ from msgspec import UNSET, Meta, UnsetType
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import ConfigurationError, Invalid
+from foliot.model.http_headers import check_headers
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.context import Context
 from foliot.worker.executors.addresses import AddressGuard, AddressRefused, HostNotFound
 from foliot.worker.executors.base import Executor
 
-TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
-VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8000}")
-# Those that say where a message ends and to whom it goes are ours to set.
-OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"})
 ABOUT_THE_BODY = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
 KEPT_HEADERS = ("content-type", "content-length", "date", "etag", "last-modified", "location", "retry-after")
 RETRY_AFTER_MAX_SECONDS = 86_400.0
@@ -54,11 +51,7 @@ class HttpPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many are followed."""
 
     def __post_init__(self) -> None:
-        for name, value in self.headers.items():
-            if not TOKEN.fullmatch(name) or name.lower() in OURS or name.lower().startswith("proxy-"):
-                raise ValueError(f"`headers`: {name!r} can't be set")
-            if not VALUE.fullmatch(value):
-                raise ValueError(f"`headers`: the value of {name!r} holds what no header may hold, or is longer than 8000")
+        check_headers(self.headers)
 
     def expects(self, status: int) -> bool:
         expected = self.expected_status

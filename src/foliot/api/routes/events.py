@@ -1,0 +1,104 @@
+"""`GET /v1/events` and `/v1/runs/{id}/events`: what happens to runs, as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from foliot.api.access import GuardedRoute, Within, requires
+from foliot.api.event_feed import EventFeed, Filter, Place
+from foliot.api.event_stream import Following, all_events, counted, run_events
+from foliot.api.openapi import described
+from foliot.api.owned import find_run
+from foliot.api.parameters import cursor_of, instant_of, run_id_of, states_of, text_of
+from foliot.api.run_search import job_named, name_of
+from foliot.clock import Clock
+from foliot.errors import Invalid, NotFound
+from foliot.model.access import Permission
+from foliot.store.store import Store
+
+LAST_ID = "Last-Event-ID"
+LONGEST_AGO = timedelta(days=1)
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+
+
+class EventRoutes:
+    def __init__(self, *, store: Store, clock: Clock, stopping: asyncio.Event, followers_max: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._stopping = stopping
+        self._feed = EventFeed(store=store, clock=clock, followers_max=followers_max)
+        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
+        streams = described(200, str, problems=(422,), headers=(LAST_ID,), media=("text/event-stream",))
+        one = described(200, str, problems=(404, 422), headers=(LAST_ID,), media=("text/event-stream",))
+        self.router.add_api_route("/v1/events", self.get_events, methods=["GET"], openapi_extra=streams)
+        self.router.add_api_route("/v1/runs/{reference}/events", self.get_run_events, methods=["GET"], openapi_extra=one)
+
+    @requires(Permission.VIEW)
+    async def get_events(
+        self,
+        request: Request,
+        namespace: Within,
+        state: str = "",
+        queue: str = "",
+        task: str = "",
+        job: str = "",
+        tag: str = "",
+        since: str = "",
+        follow: bool = True,
+    ) -> Response:
+        """What happens to runs, as server-sent events: every ending once, in the order of finishing; and starts and retries, as a sample.
+
+        From now on; or with `since`, a time or a duration such as `5m`, or Last-Event-ID, with the endings since then before it. `follow=0`
+        ends when these have been told.
+        """
+        states = states_of(state)
+        wanted = Filter(
+            namespace,
+            None if states is None else frozenset(states),
+            name_of(namespace, queue, "queue"),
+            name_of(namespace, task, "task"),
+            await job_named(self._store, namespace, job) if job else None,
+            text_of(tag, "tag"),
+        )
+        begin = await self._begin(request.headers.get(LAST_ID, ""), since)
+        self._feed.check()
+        return self._stream(all_events(self._following(request), wanted, begin, is_followed=follow))
+
+    @requires(Permission.VIEW)
+    async def get_run_events(self, reference: str, request: Request, namespace: Within) -> Response:
+        """The states that a run is seen in, from where it stands to its end, as server-sent events."""
+        run_id = run_id_of(reference)
+        if await find_run(self._store, namespace, run_id) is None:
+            raise NotFound(f"there is no run {reference!r}")
+        self._feed.check()
+        return self._stream(run_events(self._following(request), run_id, request.headers.get(LAST_ID, "")))
+
+    def _following(self, request: Request) -> Following:
+        return Following(
+            store=self._store, feed=self._feed, clock=self._clock, stopping=self._stopping, is_gone=request.is_disconnected
+        )  # fmt: skip
+
+    def _stream(self, events: AsyncIterator[bytes]) -> Response:
+        return StreamingResponse(counted(self._feed, events), media_type="text/event-stream", headers=HEADERS)
+
+    async def _begin(self, last_id: str, since: str) -> Place | None:
+        """Where the endings that have been told of end. Raises `Invalid` for what is too long ago."""
+        now = await self._store.jobs.database_now()
+        moment = instant_of(since, "since", now=now)
+        begin = None if moment is None else (moment, UUID(int=0))
+        if last_id:
+            try:
+                begin = cursor_of(last_id, LAST_ID)
+            except Invalid:
+                raise Invalid(f"{LAST_ID}: {last_id!r} is not the id of an event of this stream", field=LAST_ID) from None
+        if begin is not None and begin[0] < now - LONGEST_AGO:
+            field = LAST_ID if last_id else "since"
+            raise Invalid(f"{field}: is more than a day ago; list what ended before by GET /v1/runs", field=field)
+        return begin

@@ -1,0 +1,19 @@
+"""Which headers a request of a job's may carry: any, but for those that say where a message ends and to whom it goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8000}")
+OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"})
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raises `ValueError`, which a decoder turns into the name of the field."""
+    for name, value in headers.items():
+        if not TOKEN.fullmatch(name) or name.lower() in OURS or name.lower().startswith("proxy-"):
+            raise ValueError(f"`headers`: {name!r} can't be set")
+        if not VALUE.fullmatch(value):
+            raise ValueError(f"`headers`: the value of {name!r} holds what no header may hold, or is longer than 8000")

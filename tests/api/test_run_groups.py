@@ -1,0 +1,183 @@
+"""Runs cancelled and rerun by a filter: counted first, no more than were counted, batch by batch, and safe to ask for twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from foliot.api.routes import run_groups
+from foliot.model.states import RunState
+from foliot.store.store import Store
+from tests.api.test_run_lists import listed
+from tests.support.jobs import make_job
+from tests.support.runs import claim, finish, insert
+
+
+async def change(client: httpx.AsyncClient, verb: str, **group: Any) -> dict[str, Any]:
+    answer = await client.post(f"/v1/runs/{verb}", json=group)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_what_fits_is_counted_and_then_cancelled_and_nothing_else(client: httpx.AsyncClient, store: Store) -> None:
+    running = str(await insert(store))
+    await claim(store)
+    waiting = [str(await insert(store)) for _ in range(3)]
+    later = str(await insert(store, delay_seconds=3600))
+    other = str(await insert(store, task="simulate", queue="default"))
+    done = str(await finish(store, task="simulate", queue="other"))
+    counted = await change(client, "cancel", queue="mail", dry_run=True)
+    assert (counted["count"], counted["more"], counted["dry_run"]) == (5, False, True)
+    assert [run["id"] for run in counted["sample"]] == [later, *waiting[::-1], running]
+    assert await listed(client, state="cancelled") == []
+    younger = str(await insert(store))
+    asked = {"queue": "mail", "until": counted["until"], "expected": counted["count"], "reason": "mistake"}
+    assert (await change(client, "cancel", **asked))["count"] == 5
+    assert await listed(client, state="cancelled") == [later, *waiting[::-1]]
+    shown = (await client.get(f"/v1/runs/{running}")).json()
+    assert (shown["status"], shown["cancel_requested"]["message"]) == ("running", "mistake")
+    assert await listed(client, state="pending") == [younger, other]
+    assert (await client.get(f"/v1/runs/{done}")).json()["status"] == "completed"
+    # The answer got lost: asked again, there is nothing left to do but for the one that its worker has not let go of yet.
+    assert (await change(client, "cancel", **asked))["count"] == 1
+    assert (await change(client, "cancel", **asked, force=True))["count"] == 1
+    assert (await change(client, "cancel", **asked))["count"] == 0
+
+
+async def test_what_has_ended_is_rerun_once(client: httpx.AsyncClient, store: Store) -> None:
+    failed = [str(await finish(store, RunState.FAILED, error="Disk full", options='{"tags": ["red"]}')) for _ in range(2)]
+    await finish(store, RunState.FAILED, error="other")
+    await finish(store)
+    asked: dict[str, Any] = {"state": "failed", "text": "disk FULL"}
+    counted = await change(client, "rerun", **asked, dry_run=True)
+    assert counted["count"] == 2
+    asked |= {"until": counted["until"], "expected": 2}
+    assert [run["id"] for run in (await change(client, "rerun", **asked))["sample"]] == failed[::-1]
+    assert (await change(client, "rerun", **asked))["count"] == 0
+    new = [(await client.get(f"/v1/runs/{run}")).json() for run in await listed(client, tag="red", state="pending")]
+    assert sorted(run["rerun_of"] for run in new) == failed
+    assert (await change(client, "rerun", tag="red", dry_run=True))["count"] == 0
+
+
+async def test_batches_end_where_the_next_begins(client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_groups, "BATCH", 4)
+    monkeypatch.setattr(run_groups, "PAGES", 2)
+    for _ in range(11):
+        await insert(store)
+    group: dict[str, Any] = {"queue": "mail", "dry_run": True}
+    counts = []
+    while True:
+        counted = await change(client, "cancel", **group)
+        counts.append(counted["count"])
+        if not counted["more"]:
+            break
+        group |= {"after": counted["next"], "until": counted["until"]}
+    assert counts == [8, 3]
+    group = {"queue": "mail", "until": counted["until"], "expected": 11}
+    done = 0
+    while True:
+        answer = await change(client, "cancel", **group)
+        done += answer["count"]
+        if answer["next"] is None:
+            break
+        group |= {"after": answer["next"], "expected": group["expected"] - answer["count"]}
+    assert (done, len(await listed(client, state="cancelled"))) == (11, 11)
+
+
+async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient, store: Store) -> None:
+    for _ in range(3):
+        await insert(store)
+    answer = await client.post("/v1/runs/cancel", json={"queue": "mail", "expected": 2})
+    assert (answer.status_code, "more than 2 runs fit now" in answer.json()["detail"]) == (409, True)
+    assert await listed(client, state="cancelled") == []
+
+
+async def test_the_runs_of_a_job_batch_by_batch(client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_groups, "BATCH", 1)
+    await make_job(store, name="nightly", task="send_invoice", every="1h")
+    for _ in range(3):
+        assert (await client.post("/v1/jobs/nightly/trigger")).status_code == 201
+    after: str | None = ""
+    for left in (3, 2, 1):
+        answer = await change(client, "cancel", job="nightly", expected=left, after=after)
+        assert answer["count"] == 1
+        after = answer["next"]
+    assert after is None
+    assert len(await listed(client, job="nightly", state="cancelled")) == 3
+
+
+async def test_steps_are_left_out_of_reruns(client: httpx.AsyncClient) -> None:
+    steps = [{"key": "one", "task": "simulate"}, {"key": "two", "task": "simulate"}]
+    flow = (await client.post("/v1/workflows", json={"steps": steps})).json()
+    await client.post(f"/v1/workflows/{flow['id']}/cancel")
+    assert (await change(client, "rerun", task="simulate", dry_run=True))["count"] == 0
+    assert [run["id"] for run in (await change(client, "rerun", task="workflow", dry_run=True))["sample"]] == [flow["id"]]
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "field"),
+    [
+        ("cancel", {}, "state"),
+        ("cancel", {"dry_run": True}, "state"),
+        ("cancel", {"until": "1h", "expected": 1}, "state"),
+        ("cancel", {"queue": "mail"}, "expected"),
+        ("cancel", {"queue": "mail", "all": True, "dry_run": True}, "all"),
+        ("cancel", {"state": "failed", "dry_run": True}, "state"),
+        ("cancel", {"state": "pending,failed", "dry_run": True}, "state"),
+        ("cancel", {"state": "faild", "dry_run": True}, "state"),
+        ("cancel", {"job": "nothing", "dry_run": True}, "job"),
+        ("cancel", {"queue": "mail", "after": "x", "dry_run": True}, "after"),
+        ("rerun", {"state": "running", "dry_run": True}, "state"),
+        ("rerun", {"reason": "x", "dry_run": True}, "reason"),
+        ("rerun", {"since": "1h", "until": "2h", "dry_run": True}, "until"),
+    ],
+    ids=range(13),
+)
+async def test_what_makes_no_sense_is_refused(client: httpx.AsyncClient, verb: str, body: dict[str, Any], field: str) -> None:
+    answer = await client.post(f"/v1/runs/{verb}", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
+
+
+async def test_all_is_possible_but_has_to_be_said(client: httpx.AsyncClient, store: Store) -> None:
+    await insert(store)
+    await insert(store, task="simulate", queue="default")
+    assert (await change(client, "cancel", all=True, expected=2))["count"] == 2
+
+
+class TestJobs:
+    @pytest.fixture(autouse=True)
+    async def jobs(self, client: httpx.AsyncClient) -> None:
+        for name, extra in (("a", {"every": "1h"}), ("b", {"every": "1h", "tags": ["red"]}), ("c", {"dependencies": ["a"]})):
+            assert (await client.post("/v1/jobs", json={"name": name, "task": "simulate", **extra})).status_code == 201
+
+    async def test_triggered_all_or_none_and_once(self, client: httpx.AsyncClient) -> None:
+        counted = (await client.post("/v1/jobs/trigger", json={"name": "*", "dry_run": True})).json()
+        assert (counted["count"], counted["names"], counted["runs"]) == (3, ["a", "b", "c"], [])
+        asked = {"name": "*", "expected": 3, "idempotency_key": "k"}
+        first, second = [(await client.post("/v1/jobs/trigger", json=asked)) for _ in range(2)]
+        assert (first.status_code, second.status_code) == (201, 200)
+        assert second.json() == first.json() | {"created": False}
+        assert sorted(await listed(client)) == sorted(first.json()["runs"])
+        assert (await client.post("/v1/jobs/trigger", json={"name": "*", "expected": 2})).status_code == 409
+        assert (await client.post("/v1/jobs/trigger", json={"tag": "red", "expected": 1})).json()["names"] == ["b"]
+
+    async def test_deleted_but_for_those_that_others_need(self, client: httpx.AsyncClient) -> None:
+        assert (await client.post("/v1/jobs/delete", json={"name": "*", "dry_run": True})).json()["count"] == 3
+        kept = (await client.post("/v1/jobs/delete", json={"name": "a", "expected": 1})).json()
+        assert kept == {"count": 0, "names": [], "kept": ["a"], "dry_run": False}
+        gone = (await client.post("/v1/jobs/delete", json={"name": "*", "expected": 3})).json()
+        assert (gone["names"], gone["kept"]) == (["a", "b", "c"], [])
+        assert (await client.get("/v1/jobs")).json()["items"] == []
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [({}, "name"), ({"name": "*"}, "expected"), ({"name": "*", "expected": 3, "reason": "x"}, "reason")],
+        ids=["nothing", "uncounted", "reason"],
+    )
+    async def test_what_makes_no_sense_is_refused(self, client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+        for verb in ("trigger", "delete"):
+            answer = await client.post(f"/v1/jobs/{verb}", json=body)
+            assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
