@@ -119,7 +119,7 @@ def _as_instant(node: Any) -> Any:
 
 
 def _readable(node: Any) -> Any:
-    """As generators of clients like it: enumerations say their type, and patterns use what every engine knows."""
+    """As generators of clients like it: enumerations say their type, lists what is in them, and patterns use what every engine knows."""
     if isinstance(node, list | tuple):
         return [_readable(value) for value in node]
     if not isinstance(node, dict):
@@ -127,6 +127,8 @@ def _readable(node: Any) -> Any:
     readable = {key: _readable(value) for key, value in node.items()}
     if "enum" in readable and "type" not in readable and all(isinstance(value, str) for value in node["enum"]):
         readable["type"] = "string"
+    if readable.get("type") == "array":
+        readable.setdefault("items", {})
     if isinstance(pattern := readable.get("pattern"), str):
         # The $ of JSON Schema does not match before a newline, as Python's does.
         readable["pattern"] = pattern.removesuffix(r"(?!\n)")
