@@ -20,6 +20,8 @@ CODES = {
     "NotFound": "not_found",
     "Conflict": "conflict",
     "JobFailed": "job_failed",
+    "Unauthenticated": "unauthenticated",
+    "Forbidden": "forbidden",
     "Busy": "busy",
     "QueueFull": "queue_full",
     "TooManyFollowers": "too_many_followers",

@@ -22,7 +22,7 @@ from foliot.errors import ConfigurationError
 
 PREFIX = "FOLIOT_"
 # Read by other parts than this one: the command line's client, and the path of the TOML file itself.
-OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"})
+OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN", "FOLIOT_NAMESPACE"})
 
 LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
 HOST = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::[0-9]{0,5})?")

@@ -60,6 +60,18 @@ class Conflict(FoliotError):
     code = "conflict"
 
 
+class Unauthenticated(FoliotError):
+    """The server does not know who asks: there is no token, or it is none of its own."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(FoliotError):
+    """The server knows who asks, and that they may not."""
+
+    code = "forbidden"
+
+
 class Busy(FoliotError):
     """There is too much of something just now. `retry_after`: seconds after which it is worth trying again."""
 

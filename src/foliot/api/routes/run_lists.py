@@ -13,11 +13,11 @@ from starlette.responses import Response
 from foliot.api.openapi import described
 from foliot.api.parameters import cursor_of, cursor_text, id_of, instant_of, run_id_of, states_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, job_id_of, within
-from foliot.api.schemas import EARLIEST, LATEST, status_of
+from foliot.api.schemas import EARLIEST, LATEST
 from foliot.errors import Invalid, NotFound
 from foliot.model.ids import CLOCK_TOLERANCE, first_id_of, not_finished_before
 from foliot.model.run import RunView
-from foliot.model.states import TERMINAL
+from foliot.model.states import TERMINAL, status_of
 from foliot.store.run_lists import AttemptItem, RunFilter, RunItem, Span, Where
 from foliot.store.store import Store
 from foliot.store.workflows import Parent
