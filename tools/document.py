@@ -1,4 +1,4 @@
-"""Writes the reference pages that are made from code: docs/configuration.md and docs/metrics.md."""
+"""Writes the reference pages that are made from code: docs/configuration.md, docs/metrics.md and docs/command-line.md."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from foliot.config import Config
 from foliot.observability.metrics import METRICS
+from tools import command_line
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TARGET = DOCS / "configuration.md"
@@ -72,3 +73,4 @@ def describe(hint: object) -> str:
 if __name__ == "__main__":
     TARGET.write_text(page())
     METRICS_TARGET.write_text(metrics_page())
+    command_line.TARGET.write_text(command_line.page())

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import click
+from tools import command_line
 from tools.document import METRICS_TARGET, TARGET, metrics_page, page
 
+from foliot.cli.main import cli
 from foliot.config import setting_names
 from tests.support.processes import ROOT
 
@@ -18,6 +22,29 @@ def test_the_configuration_page_is_up_to_date() -> None:
 
 def test_the_page_of_the_metrics_is_up_to_date() -> None:
     assert METRICS_TARGET.read_text() == metrics_page(), "run `make docs`"
+
+
+def test_the_page_of_the_commands_is_up_to_date_and_has_them_all() -> None:
+    text = command_line.TARGET.read_text()
+    assert text == command_line.page(), "run `make docs`"
+    context = click.Context(cli, info_name="foliot")
+    for path, command in every_command(cli, context):
+        assert f"`{path}" in text
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert max(option.opts, key=len) in text, (path, option.opts)
+
+
+def every_command(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        assert found.help, name
+        below = click.Context(found, info_name=name, parent=context)
+        yield below.command_path, found
+        yield from every_command(found, below)
 
 
 def test_every_package_and_module_that_the_map_names_exists() -> None:

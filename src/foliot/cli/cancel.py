@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from foliot.cli.completing import run_ids
 from foliot.cli.options import json_option
 from foliot.cli.tables import clean
 from foliot.sdk.client import Client
 
 
 @click.command()
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="ID", shell_complete=run_ids)
 @click.option("--reason", help="Why, for whoever asks later.")
 @click.option("--force", is_flag=True, help="End it at once, without waiting for its worker to stop it.")
 @json_option

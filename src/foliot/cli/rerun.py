@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 import msgspec
 
+from foliot.cli.completing import run_ids
 from foliot.cli.options import json_option, json_value
 from foliot.cli.tables import clean
 from foliot.sdk.operations import Operations
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN_ID")
+@click.argument("run_id", metavar="RUN_ID", shell_complete=run_ids)
 @click.option("--payload", type=json_value, metavar="JSON", help="In place of the one it had: JSON, @FILE, or - for standard input.")
 @json_option
 def command(run_id: str, payload: msgspec.Raw | None, as_json: bool) -> None:

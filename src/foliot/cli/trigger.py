@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from foliot.cli.completing import job_names
 from foliot.cli.options import json_option
 from foliot.cli.tables import clean
 from foliot.sdk.client import Client
 
 
 @click.command()
-@click.argument("reference", metavar="NAME_OR_ID")
+@click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
 @json_option
 def command(reference: str, as_json: bool) -> None:
     """Run a recurring job once now, beside its schedule, and print the run's id."""
