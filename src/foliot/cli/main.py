@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import click
 from click.shell_completion import CompletionItem
@@ -25,6 +26,7 @@ FAILED = 1
 WRONG = 2
 INTERRUPTED = 130
 UNREAD = 141
+COMPLETION = "_FOLIOT_COMPLETE"
 
 COMMANDS = {
     "up": "Run everything on this machine.",
@@ -93,11 +95,7 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         if os.environ.get("NO_COLOR"):
             ctx.color = False
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            # As a shell says it of a program that Ctrl-C ended; 1 would say that a job failed.
-            ctx.exit(INTERRUPTED)
+        return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         firsts = {first: heading for heading, first in HEADINGS.items()}
@@ -131,14 +129,23 @@ def main() -> None:
         code = _exit_code()
     except OSError:
         # There is nobody left who could be told.
+        _give_up(sys.stderr)
         code = FAILED
     sys.exit(code)
 
 
 def _exit_code() -> int:
     try:
-        code = cli.main(prog_name="foliot", standalone_mode=False)
-        sys.stdout.flush()
+        if COMPLETION in os.environ:
+            cli.main(prog_name="foliot", complete_var=COMPLETION)
+        # Not `cli.main`: it has its own words for what goes wrong, and 1 for a reader that went away.
+        with cli.make_context("foliot", sys.argv[1:]) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except KeyboardInterrupt:
+        # As a shell says it of a program that Ctrl-C ended; 1 would say that a job failed.
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -150,19 +157,20 @@ def _exit_code() -> int:
         click.echo(f"foliot: {error.detail}", err=True)
         return WRONG if isinstance(error, ConfigurationError | Invalid) else FAILED
     except OSError as error:
-        return _failed_to_write(error)
-    return code if isinstance(code, int) else 0
+        if error.filename is None:
+            _give_up(sys.stdout)
+        if error.errno == errno.EPIPE:
+            return UNREAD
+        where = error.filename or "the output can't be written"
+        click.echo(f"foliot: {where}: {error.strerror or error}", err=True)
+        return FAILED
+    return 0
 
 
-def _failed_to_write(error: OSError) -> int:
-    """A full disk, a reader that has gone. What is still to be written would fail again when Python ends, and with a traceback."""
-    if error.filename is None and isinstance(sys.stdout, io.TextIOWrapper):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if error.errno == errno.EPIPE:
-        return UNREAD
-    where = error.filename or "the output can't be written"
-    click.echo(f"foliot: {where}: {error.strerror or error}", err=True)
-    return FAILED
+def _give_up(stream: TextIO) -> None:
+    """What is still to be written there would fail again when Python ends, and with a traceback."""
+    if isinstance(stream, io.TextIOWrapper):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_what_is_closed() -> None:
