@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from foliot.cli import progress
 from foliot.cli.tables import width
 from tests.support.cluster import Cluster
 from tests.support.terminal import Screen, Shell
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -30,6 +33,26 @@ def test_a_bar_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert progress.bar("applying", 5, 10) == f"applying [{'#' * 15}{'-' * 15}] 5/10"
     monkeypatch.setenv("COLUMNS", "20")
     assert progress.bar("applying", 5, 10) == "applying 5/10"
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+async def test_work_of_which_nothing_is_heard_turns_a_spinner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Tty())
+
+    async def is_shown() -> bool:
+        return "replaying 1 s" in screen.getvalue()
+
+    with progress.working("replaying", is_quiet=False):
+        await until(is_shown)
+    assert screen.getvalue().endswith("\r\x1b[K")
+    monkeypatch.setattr(sys, "stderr", quiet := Tty())
+    with progress.working("replaying", is_quiet=True), progress.Progress("replaying", 10, is_quiet=True) as bar:
+        bar.advance()
+    assert quiet.getvalue() == ""
 
 
 def test_a_batch_is_submitted_line_by_line(shell: Shell, tmp_path: Path) -> None:

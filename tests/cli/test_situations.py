@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from typing import IO, Any
 import pytest
 
 from tests.support.cluster import Cluster
+from tests.support.http import answer, answering
 from tests.support.terminal import Screen, Shell
 
 pytestmark = pytest.mark.process
@@ -35,6 +38,26 @@ def foliot(
     return subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, timeout=50, check=False
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "advice"),
+    [
+        ("401 Unauthorized", "unauthenticated", b"set FOLIOT_TOKEN to a token of this server"),
+        ("403 Forbidden", "forbidden", b"set FOLIOT_TOKEN to a token that may"),
+        ("429 Too Many Requests", "rate_limited", b"not now"),
+    ],
+)
+async def test_who_is_refused_is_told_what_to_do(cluster: Cluster, status: str, code: str, advice: bytes) -> None:
+    async with answering() as server:
+        server.answers["/v1/workers"] = answer(status, json.dumps({"code": code, "detail": "not now"}).encode())
+        url = server.url
+        ended = await asyncio.to_thread(lambda: foliot(cluster, "--namespace", "team", "workers", FOLIOT_URL=url, FOLIOT_TOKEN="secret"))
+    assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (1, b"", 1)
+    assert ended.stderr.startswith(b"foliot: not now")
+    assert advice in ended.stderr
+    (asked,) = server.asked
+    assert (asked.headers["authorization"], asked.headers["foliot-namespace"]) == ("Bearer secret", "team")
 
 
 @pytest.fixture(scope="module")

@@ -126,8 +126,8 @@ async def test_a_small_terminal_shows_what_fits(columns: int) -> None:
         screen = await watching(server, steps, columns=columns, lines=10)
     drawn = frames(screen.shown)[0]
     assert len(drawn) == 10
-    assert max(map(len, drawn)) <= columns
-    assert drawn[-1] == "... 24 more lines"[:columns].rstrip()
+    assert max(map(len, drawn)) <= max(columns - 1, 1)
+    assert drawn[-1] == "... 24 more lines"[: max(columns - 1, 1)].rstrip()
 
 
 async def test_no_color_means_none() -> None:
@@ -208,4 +208,4 @@ def test_lines_are_cut_at_the_columns_of_the_terminal_and_colours_end() -> None:
     assert cropped("\x1b[32mhealthy\x1b[0m and well", 4) == "\x1b[32mheal\x1b[0m"
     assert cropped("日本語", 5) == "日本"
     assert cropped("abc", 10) == "abc"
-    assert frame("a\nb", "title").count("\r\n") == 3
+    assert frame("a\nb", "title").count("\n") == 3

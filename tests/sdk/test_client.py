@@ -140,6 +140,15 @@ async def test_a_busy_server_says_when_to_come_back(said: str, seconds: int) -> 
     assert raised.value.retry_after == raised_there.value.retry_after == seconds
 
 
+async def test_a_busy_server_is_asked_again_by_whoever_waits() -> None:
+    ended = (200, b'{"id": "x", "status": "completed"}')
+    with serving(problem(429, "rate_limited"), ended) as server, Client(server.url) as client:
+        assert client.wait_for_job("x", timeout=30).document["status"] == "completed"
+    with serving(problem(429, "rate_limited"), ended) as server:
+        async with AsyncClient(server.url) as other:
+            assert (await other.wait_for_job("x", timeout=30)).document["status"] == "completed"
+
+
 async def test_the_namespace_is_sent_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving((200, b"{}")) as server:
         with Client(server.url, namespace="team-a") as client, Client(server.url) as plain:

@@ -11,7 +11,6 @@ import msgspec
 from foliot.cli.completing import queue_names
 from foliot.cli.measuring import Bench, Measured
 from foliot.cli.options import json_option
-from foliot.cli.progress import Progress
 from foliot.cli.tables import table
 from foliot.sdk.operations import Operations
 
@@ -36,9 +35,7 @@ def command(queue: str, seconds: float, connections: int, as_json: bool) -> None
     is slowed down by it.
     """
     with Operations.from_environment() as client:
-        bench = Bench(client, queue=queue, seconds=seconds, connections=connections)
-        with Progress("measuring", bench.parts, is_quiet=as_json) as progress:
-            measured = bench.run(progress.advance)
+        measured = Bench(client, queue=queue, seconds=seconds, connections=connections, is_quiet=as_json).run()
     click.echo(msgspec.json.encode(measured) if as_json else told(measured))
     if measured.left:
         click.echo(f"foliot: {measured.left} runs had not ended in time and were cancelled", err=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from foliot.cli.progress import Progress, working
 from foliot.clock import SystemClock, block
 from foliot.errors import Busy, Conflict, FoliotError, NotFound
 from foliot.model.ids import new_id
@@ -73,7 +74,7 @@ class Submitted:
 
 
 class Bench:
-    def __init__(self, client: Operations, *, queue: str, seconds: float, connections: int) -> None:
+    def __init__(self, client: Operations, *, queue: str, seconds: float, connections: int, is_quiet: bool) -> None:
         self._client = client
         self._queue = queue
         self._seconds = seconds
@@ -81,22 +82,22 @@ class Bench:
         self._clock = SystemClock()
         self._name = f"foliot bench {str(new_id())[-12:]}"
         self._is_stopped = threading.Event()
-        self.parts = SINGLES_MAX + BATCHES_MAX * BATCH_SIZE + PROBES_MAX
-        """How much it tells of being done, at the most."""
+        self._is_quiet = is_quiet
 
-    def run(self, advance: Callable[[int], None]) -> Measured:
+    def run(self) -> Measured:
         workers, slots = self._workers()
         began_at = self._clock.monotonic()
         left = 0
         try:
-            singles, single_rate = self._singles(advance)
+            singles, single_rate = self._singles()
             batch_began_at = self._clock.monotonic()
-            batch_rate = self._batches(advance)
+            batch_rate = self._batches()
             left = self._drain(self._seconds * SHARES[2])
             execute_rate = _rate(max(batch_rate.number - left, 0), self._clock.monotonic() - batch_began_at)
             with self._recurring() as job:
-                probes = self._probes(advance)
-                ticks = self._ticks(job)
+                until = self._clock.monotonic() + self._seconds * SHARES[3]
+                probes = self._probes(until)
+                ticks = self._ticks(job, until)
             seconds = self._clock.monotonic() - began_at
         finally:
             self._is_stopped.set()
@@ -122,9 +123,10 @@ class Bench:
             raise Conflict(f"the queue {self._queue!r} is paused; resume it, or give --queue")
         return queue["workers"], queue["slots"]
 
-    def _singles(self, advance: Callable[[int], None]) -> tuple[Submitted, Rate]:
+    def _singles(self) -> tuple[Submitted, Rate]:
         done, began_at = Submitted(), self._clock.monotonic()
         until, numbers = began_at + self._seconds * SHARES[0], itertools.count()
+        progress = self._progress("submitting one by one", SINGLES_MAX)
 
         def submit() -> None:
             while not self._is_stopped.is_set() and self._clock.monotonic() < until and next(numbers) < SINGLES_MAX:
@@ -133,26 +135,27 @@ class Bench:
                 with done.lock:
                     done.answer_seconds.append(self._clock.monotonic() - asked_at)
                     done.number += 1
-                advance(1)
+                progress.advance()
 
-        self._together([submit] * self._connections)
+        with progress:
+            self._together([submit] * self._connections)
         return done, _rate(done.number, self._clock.monotonic() - began_at)
 
-    def _batches(self, advance: Callable[[int], None]) -> Rate:
+    def _batches(self) -> Rate:
         began_at, number = self._clock.monotonic(), 0
-        for _ in range(BATCHES_MAX):
-            self._client.create_jobs([self._job()] * BATCH_SIZE)
-            number += BATCH_SIZE
-            advance(BATCH_SIZE)
-            if self._clock.monotonic() - began_at > self._seconds * SHARES[1]:
-                break
+        with self._progress("submitting in batches", BATCHES_MAX * BATCH_SIZE) as progress:
+            while number < BATCHES_MAX * BATCH_SIZE and self._clock.monotonic() - began_at < self._seconds * SHARES[1]:
+                self._client.create_jobs([self._job()] * BATCH_SIZE)
+                number += BATCH_SIZE
+                progress.advance(BATCH_SIZE)
         return _rate(number, self._clock.monotonic() - began_at)
 
     def _drain(self, seconds: float) -> int:
         """Waits until all has run; how many have not when the time is over."""
         until = self._clock.monotonic() + seconds
-        while (left := len(self._live())) and self._clock.monotonic() < until:
-            block(LOOK_PAUSE_SECONDS)
+        with working("until all of them have run", is_quiet=self._is_quiet):
+            while (left := len(self._live())) and self._clock.monotonic() < until:
+                block(LOOK_PAUSE_SECONDS)
         # The latest are looked at first, so that a page of them hides older ones that wait still.
         return self._cancel_rest() if left else 0
 
@@ -164,17 +167,16 @@ class Bench:
         finally:
             self._client.delete_job(job)
 
-    def _probes(self, advance: Callable[[int], None]) -> list[dict[str, Any]]:
-        until = self._clock.monotonic() + self._seconds * SHARES[3]
+    def _probes(self, until: float) -> list[dict[str, Any]]:
         ids: list[str] = []
-        while len(ids) < PROBES_MAX and self._clock.monotonic() < until:
-            ids.append(self._submit())
-            advance(1)
-            block(PROBE_PAUSE_SECONDS)
+        with self._progress("one now and then", PROBES_MAX) as progress:
+            while len(ids) < PROBES_MAX and self._clock.monotonic() < until:
+                ids.append(self._submit())
+                progress.advance()
+                block(PROBE_PAUSE_SECONDS)
         return self._ended(ids, until)
 
-    def _ticks(self, job: str) -> list[dict[str, Any]]:
-        until = self._clock.monotonic() + min(TICKS_MAX, self._seconds * SHARES[3]) + 1
+    def _ticks(self, job: str, until: float) -> list[dict[str, Any]]:
         while True:
             ids = [tick["run_id"] for tick in self._client.list_ticks(job, limit=TICKS_MAX).document["items"] if tick["run_id"]]
             if len(ids) >= TICKS_MAX or self._clock.monotonic() > until:
@@ -188,6 +190,9 @@ class Bench:
             with suppress(TimeoutError):
                 found.append(self._client.wait_for_job(run_id, max(until - self._clock.monotonic(), 0.1)).document)
         return [run for run in found if run["status"] == "completed"]
+
+    def _progress(self, label: str, total: int) -> Progress:
+        return Progress(label, total, is_quiet=self._is_quiet)
 
     def _submit(self) -> str:
         while True:

@@ -23,7 +23,7 @@ import click
 from foliot.cli.options import json_option, seconds
 from foliot.cli.tables import width
 from foliot.clock import SystemClock, block
-from foliot.errors import Busy, StoreUnavailable, Unreachable
+from foliot.sdk.client import PASSING
 from foliot.sdk.wire import Answer, Document
 
 INTERVAL_SECONDS = 2.0
@@ -33,7 +33,6 @@ TERMINATED = 143
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-PASSING = (Unreachable, StoreUnavailable, Busy)
 
 Look = Callable[[], Answer]
 Tell = Callable[[Document, datetime], str]
@@ -125,12 +124,15 @@ def output_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def frame(text: str, title: str) -> str:
-    """What fills a terminal of the size that it has now, and nothing beyond: a line that wrapped would move all others."""
+    """What fills a terminal of the size that it has now, and nothing beyond: a line that wrapped would move all others.
+
+    The last column stays free: with the cursor beyond it, clearing the rest of the line would take its character away.
+    """
     columns, lines = shutil.get_terminal_size()
     rows = [title, "", *text.split("\n")]
     if len(rows) > lines:
         rows = [*rows[: max(lines - 1, 1)], f"... {len(rows) - lines + 1} more lines"][:lines]
-    return HOME + f"{REST_OF_LINE}\r\n".join(cropped(row, columns) for row in rows) + REST_OF_LINE + REST_OF_SCREEN
+    return HOME + f"{REST_OF_LINE}\n".join(cropped(row, max(columns - 1, 1)) for row in rows) + REST_OF_LINE + REST_OF_SCREEN
 
 
 def cropped(line: str, columns: int) -> str:

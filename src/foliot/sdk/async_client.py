@@ -9,7 +9,7 @@ import httpx
 
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
-from foliot.sdk.client import ENDED, Patience
+from foliot.sdk.client import ENDED, PASSING, Patience
 from foliot.sdk.server import Server
 from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, given, path_of, pauses_for
 
@@ -50,7 +50,7 @@ class AsyncClient:
         while True:
             try:
                 answer = await self.get_job(job_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document):
@@ -83,7 +83,7 @@ class AsyncClient:
         while True:
             try:
                 answer = await self.get_workflow(workflow_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:

@@ -18,11 +18,13 @@ import httpx
 import msgspec
 
 from foliot.clock import SystemClock, block
-from foliot.errors import FoliotError, StoreUnavailable, Unreachable
+from foliot.errors import Busy, FoliotError, StoreUnavailable, Unreachable
 from foliot.sdk.server import Server
 from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, given, path_of, pauses_for
 
 PAGE = 200
+# Worth another look in a moment, when nothing but looking is asked for.
+PASSING = (Unreachable, StoreUnavailable, Busy)
 ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
 # A server that is restarted or fails over is back by then.
 PATIENCE_SECONDS = 30.0
@@ -148,7 +150,7 @@ class Client:
         while True:
             try:
                 answer = self.get_workflow(workflow_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:
@@ -171,7 +173,7 @@ class Client:
         while True:
             try:
                 answer = self.get_job(job_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document):

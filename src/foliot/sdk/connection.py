@@ -9,6 +9,7 @@ Everything has a twin for async code, whose name ends in `_async`: `await connec
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -57,7 +58,8 @@ class Connection:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.close()
+        # Closing waits for connections to end, and the caller's loop must go on.
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Lets go of what is open. What is asked for next makes a new one."""
