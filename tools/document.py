@@ -1,4 +1,4 @@
-"""Writes the reference pages that are made from code: docs/configuration.md, docs/metrics.md and docs/http-api.md."""
+"""Writes the reference pages that are made from code: docs/configuration.md, metrics.md, http-api.md and command-line.md."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from foliot.config import Config
 from foliot.observability.metrics import METRICS
+from tools import command_line
 from tools.document_api import api_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -75,3 +76,4 @@ if __name__ == "__main__":
     TARGET.write_text(page())
     METRICS_TARGET.write_text(metrics_page())
     API_TARGET.write_text(api_page())
+    command_line.TARGET.write_text(command_line.page())

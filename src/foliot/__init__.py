@@ -4,6 +4,7 @@ from foliot.errors import FoliotError, InvalidScheduleError, JobFailed
 from foliot.model.gates import Circuit
 from foliot.model.retry import Backoff
 from foliot.sdk.app import App, Task
+from foliot.sdk.connection import Connection, connect
 from foliot.sdk.context import Context
 from foliot.sdk.control import Fail, RetryIn, Snooze
 from foliot.sdk.handle import Handle
@@ -16,6 +17,7 @@ __all__ = [
     "App",
     "Backoff",
     "Circuit",
+    "Connection",
     "Context",
     "Fail",
     "FoliotError",
@@ -31,4 +33,5 @@ __all__ = [
     "WorkflowHandle",
     "__version__",
     "add_job",
+    "connect",
 ]

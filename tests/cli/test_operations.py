@@ -359,7 +359,8 @@ def test_a_dry_run_shows_the_ticks_and_runs_none(shell: Shell, recurring: Recurr
     assert total == "6 ticks to run; 0 have run already"
     document = parsed(shell, "backfill", name, *RANGE, "--dry-run")
     assert (len(document["ticks"]), document["is_dry_run"]) == (6, True)
-    assert parsed(shell, "ticks", name)["items"] == []
+    # It may have become the next hour meanwhile.
+    assert [tick for tick in parsed(shell, "ticks", name)["items"] if tick["tick_at"] in document["ticks"]] == []
 
 
 def test_a_script_is_not_asked(shell: Shell, recurring: Recurring) -> None:

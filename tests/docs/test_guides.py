@@ -37,6 +37,8 @@ async def test_following_the_guides_works(tmp_path: Path) -> None:
     assert "3 unchanged\n" in outputs["files.md"]
     assert "1 change, 2 remove\n" in outputs["files.md"]
     assert outputs["files.md"].count("exit code 1") == 2
+    assert "completed\nscheduled cancelled\n['completed', 'completed', 'completed']\n" in outputs["python.md"]
+    assert "straight completed\nconfiguration\n" in outputs["python.md"]
     assert "active False\nschedule\ncompleted\n" in outputs["python.md"]
     assert "2 passed" in outputs["python.md"]
     assert '"active_workers":2' in outputs["lab.md"]

@@ -15,6 +15,7 @@ import httpx
 import psutil
 import pytest
 
+from foliot.embedded import find_url
 from tests.support.processes import ROOT, is_alive
 from tests.support.waiting import until
 
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DATABASE = "postgresql://foliot@127.0.0.1:5432/foliot"
 ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
 
 
@@ -75,6 +77,7 @@ class Reader:
 
     async def _type(self, text: str) -> str:
         script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
+        script = script.replace(DATABASE, find_url(self._directory / "data") or DATABASE)
         shell = await asyncio.create_subprocess_exec(
             "bash", "-euo", "pipefail", "-c", script, cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE
         )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import click
+from tools import command_line
 from tools.document import API_TARGET, METRICS_TARGET, TARGET, metrics_page, page
 from tools.document_api import api_page, document, errors
 
+from foliot.cli.main import cli
 from foliot.config import setting_names
 from tests.support.processes import ROOT
 
@@ -53,3 +57,26 @@ def test_no_file_names_a_registry_or_a_machine_path() -> None:
     for path in [*ROOT.glob("requirements/*"), *ROOT.glob("*.*"), *ROOT.glob("src/**/*.*")]:
         if path.is_file() and path.suffix in {".txt", ".toml", ".md", ".py", ".sql", ".in"}:
             assert not forbidden.search(path.read_text()), path
+
+
+def test_the_page_of_the_commands_is_up_to_date_and_has_them_all() -> None:
+    text = command_line.TARGET.read_text()
+    assert text == command_line.page(), "run `make docs`"
+    context = click.Context(cli, info_name="foliot")
+    for path, command in every_command(cli, context):
+        assert f"`{path}" in text
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert max(option.opts, key=len) in text, (path, option.opts)
+
+
+def every_command(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        assert found.help, name
+        below = click.Context(found, info_name=name, parent=context)
+        yield below.command_path, found
+        yield from every_command(found, below)

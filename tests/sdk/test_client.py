@@ -12,7 +12,21 @@ from typing import Any
 
 import pytest
 
-from foliot.errors import ConfigurationError, Conflict, FoliotError, Invalid, NotFound, StoreUnavailable, TooLarge, UnknownTask, Unreachable
+from foliot.errors import (
+    Busy,
+    ConfigurationError,
+    Conflict,
+    FoliotError,
+    Forbidden,
+    Invalid,
+    NotFound,
+    QueueFull,
+    StoreUnavailable,
+    TooLarge,
+    Unauthenticated,
+    UnknownTask,
+    Unreachable,
+)
 from foliot.sdk import client as sdk_client
 from foliot.sdk import wire
 from foliot.sdk.async_client import AsyncClient
@@ -27,6 +41,7 @@ class Scripted(HTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script = list(script)
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.headers: dict[str, str] = {}
 
     @property
     def url(self) -> str:
@@ -44,6 +59,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(step[0])
         self.send_header("Content-Length", str(len(step[1])))
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(step[1])
 
@@ -80,6 +97,9 @@ def problem(status: int, code: str, **fields: str) -> tuple[int, bytes]:
         (problem(409, "conflict"), Conflict),
         (problem(503, "store_unavailable"), StoreUnavailable),
         (problem(403, "foreign_host"), FoliotError),
+        (problem(429, "busy"), Busy),
+        (problem(429, "queue_full"), QueueFull),
+        (problem(429, "invented_later"), Busy),
         (problem(500, "internal"), FoliotError),
     ],
 )
@@ -90,6 +110,60 @@ def test_problems_become_the_errors_that_they_were(answer: tuple[int, bytes], ki
     document = json.loads(answer[1])
     assert raised.value.detail == document["detail"]
     assert getattr(raised.value, "field", "") == document.get("field", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "advice"),
+    [
+        (problem(401, "unauthenticated"), Unauthenticated, "set FOLIOT_TOKEN to a token of this server"),
+        (problem(403, "forbidden"), Forbidden, "set FOLIOT_TOKEN to a token that may"),
+    ],
+)
+async def test_who_may_not_is_told_what_to_do(answer: tuple[int, bytes], kind: type[FoliotError], advice: str) -> None:
+    with serving(answer) as server:
+        with Client(server.url) as client, pytest.raises(kind, match=f"^said: .*; {advice}$"):
+            client.get_job("x")
+        async with AsyncClient(server.url) as other:
+            with pytest.raises(kind):
+                await other.get_job("x")
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("7", 7), ("", 1), ("Wed, 21 Oct 2026 07:28:00 GMT", 1)])
+async def test_a_busy_server_says_when_to_come_back(said: str, seconds: int) -> None:
+    with serving(problem(429, "queue_full")) as server:
+        server.headers = {"Retry-After": said}
+        with Client(server.url) as client, pytest.raises(Busy) as raised:
+            client.create_job({"task": "x"})
+        async with AsyncClient(server.url) as other:
+            with pytest.raises(QueueFull) as raised_there:
+                await other.create_job({"task": "x"})
+    assert raised.value.retry_after == raised_there.value.retry_after == seconds
+
+
+async def test_a_busy_server_is_asked_again_by_whoever_waits() -> None:
+    ended = (200, b'{"id": "x", "status": "completed"}')
+    with serving(problem(429, "rate_limited"), ended) as server, Client(server.url) as client:
+        assert client.wait_for_job("x", timeout=30).document["status"] == "completed"
+    with serving(problem(429, "rate_limited"), ended) as server:
+        async with AsyncClient(server.url) as other:
+            assert (await other.wait_for_job("x", timeout=30)).document["status"] == "completed"
+
+
+async def test_the_namespace_is_sent_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving((200, b"{}")) as server:
+        with Client(server.url, namespace="team-a") as client, Client(server.url) as plain:
+            client.get_job("x")
+            plain.get_job("x")
+        async with AsyncClient(server.url, namespace="team-b") as other:
+            await other.get_job("x")
+        monkeypatch.setenv("FOLIOT_URL", server.url)
+        monkeypatch.setenv("FOLIOT_NAMESPACE", "team-c")
+        with Client.from_environment() as client:
+            client.get_job("x")
+    assert [headers.get("foliot-namespace") for _, _, headers, _ in server.asked] == ["team-a", None, "team-b", "team-c"]
+    for wrong in ("Team", "a b", "-a", "x" * 64, "a\n"):
+        with pytest.raises(ConfigurationError, match="FOLIOT_NAMESPACE"):
+            Client("http://127.0.0.1:1", namespace=wrong)
 
 
 @pytest.mark.parametrize(

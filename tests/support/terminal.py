@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+import pty
+import select
+import struct
 import subprocess
 import sys
+import termios
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -77,3 +84,57 @@ class Shell:
         ended = self.foliot(*arguments, stdin=stdin, url=url)
         assert (ended.code, ended.out) == (code, ""), ended.err
         return ended.err
+
+
+class Screen:
+    """`foliot` as a process on a terminal of a given size; what it writes there is in `shown`, however it was written.
+
+    Use as a context manager: it leaves no process behind.
+    """
+
+    def __init__(self, url: str, *arguments: str, columns: int = 80, lines: int = 24, **environment: str) -> None:
+        self.shown = ""
+        self._ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
+        kept = {name: value for name, value in os.environ.items() if name not in unwanted and not name.startswith("FOLIOT_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "foliot", *arguments],
+            env=kept | {"FOLIOT_URL": url, "TERM": "xterm-256color"} | environment, stdin=its, stdout=its, stderr=its,
+        )  # fmt: skip
+        os.close(its)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def until(self, text: str, *, seconds: float = 30.0) -> str:
+        """All that was shown since the last look, once this is in it."""
+        began = len(self.shown)
+        give_up_at = time.monotonic() + seconds
+        while text not in self.shown[began:]:
+            if time.monotonic() > give_up_at or not self._read(give_up_at):
+                raise AssertionError(f"no {text!r} on the screen:\n{self.shown!r}")
+        return self.shown[began:]
+
+    def end(self, *, seconds: float = 30.0) -> int:
+        """The exit code, once it has shown everything."""
+        give_up_at = time.monotonic() + seconds
+        while self._read(give_up_at):
+            pass
+        return self.process.wait(timeout=seconds)
+
+    def _read(self, give_up_at: float) -> bool:
+        if not select.select([self._ours], [], [], max(give_up_at - time.monotonic(), 0))[0]:
+            return False
+        try:
+            chunk = os.read(self._ours, 65_536)
+        except OSError:
+            # Linux answers with an error, not with an end of file, when the last writer has gone.
+            return False
+        self.shown += chunk.decode("utf-8", "replace")
+        return bool(chunk)

@@ -21,11 +21,11 @@ from uuid import UUID
 import msgspec
 
 from foliot.api.parameters import cursor_text
-from foliot.api.schemas import run_name, status_of
+from foliot.api.schemas import run_name
 from foliot.clock import Clock
 from foliot.errors import TooManyFollowers
 from foliot.model.namespace import Namespace, bare
-from foliot.model.states import TERMINAL, RunState
+from foliot.model.states import TERMINAL, RunState, status_of
 from foliot.store.run_events import RunChange
 from foliot.store.store import Store
 

@@ -16,11 +16,10 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.api.schemas import status_of
 from foliot.clock import Clock
 from foliot.errors import TooManyFollowers
 from foliot.model.log_text import complete_length, pieces_from
-from foliot.model.states import TERMINAL, RunState
+from foliot.model.states import TERMINAL, RunState, status_of
 from foliot.store.logs import PART_MAX_BYTES, Followed
 from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store

@@ -20,7 +20,7 @@ from foliot.model.namespace import Namespace, bare, bare_key
 from foliot.model.notice import notification_ids
 from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
-from foliot.model.states import RunState
+from foliot.model.states import RunState, status_of
 from foliot.triggers.base import to_instant
 from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.cron_fields import CronError
@@ -461,18 +461,3 @@ def _time_of(text: str) -> datetime:
     if moment.tzinfo is None:
         raise Invalid(f"schedule: {text!r} has no offset; write it like 2026-12-31T23:59:59Z", field="schedule")
     return moment
-
-
-def status_of(state: RunState, attempt: int) -> str:
-    """The outside word for a state."""
-    match state:
-        case RunState.WAITING | RunState.HELD:
-            return "pending"
-        case RunState.READY:
-            return "retrying" if attempt else "pending"
-        case RunState.SCHEDULED:
-            return "retrying" if attempt else "scheduled"
-        case RunState.SUCCEEDED:
-            return "completed"
-        case RunState.RUNNING | RunState.FAILED | RunState.CANCELLED | RunState.SKIPPED:
-            return str(state)

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.api.schemas import run_name, status_of
+from foliot.api.schemas import run_name
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, NotFound
 from foliot.model.namespace import bare
 from foliot.model.run import RunView
-from foliot.model.states import LIVE, TERMINAL, RunState
+from foliot.model.states import LIVE, TERMINAL, RunState, status_of
 from foliot.model.workflow import Step, Workflow, check
 from foliot.store.workflows import Child, Parent, WorkflowItem
 

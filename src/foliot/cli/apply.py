@@ -37,9 +37,9 @@ def command(files: tuple[str, ...], dry_run: bool, prune: bool, set_name: str | 
         raise click.exceptions.Exit(2) from None
     policy = Policy(set_name or set_of(files), is_pruning=prune, is_adopting=adopt)
     with Client.from_environment() as client:
-        steps = find_steps(client, declared, policy)
+        steps = find_steps(client, declared, policy, is_quiet=as_json)
         if not dry_run:
-            steps = carry_out(client, steps)
+            steps = carry_out(client, steps, is_quiet=as_json)
     if as_json:
         click.echo(msgspec.json.encode({"dry_run": dry_run, "set": policy.set_name, "items": as_items(steps)}))
     else:

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from foliot.cli.completing import job_names
 from foliot.cli.options import instant, json_option
+from foliot.cli.progress import working
 from foliot.cli.tables import away, clean, table
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
@@ -16,7 +18,7 @@ SHOWN_MAX = 20
 
 
 @click.command()
-@click.argument("reference", metavar="NAME_OR_ID")
+@click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
 @click.option("--from", "start", type=instant, metavar="ISO", required=True, help="The first instant, included.")
 @click.option("--to", "end", type=instant, metavar="ISO", required=True, help="The last instant, included.")
 @click.option("--dry-run", is_flag=True, help="Only show which ticks would run.")
@@ -45,7 +47,8 @@ def command(reference: str, start: str, end: str, dry_run: bool, overlap: str | 
         if ticks and is_asking and not click.confirm(f"Run {_counted(ticks)} of {clean(reference)} now?", err=True):
             click.echo("Nothing was run.", err=True)
             raise click.exceptions.Exit(1)
-        done = client.backfill_job(reference, asked)
+        with working(f"submitting {_counted(ticks)}", is_quiet=as_json):
+            done = client.backfill_job(reference, asked)
     if as_json:
         click.echo(done.content)
         return

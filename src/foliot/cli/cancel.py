@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.completing import run_ids
 from foliot.cli.options import json_option
 from foliot.cli.run_groups import change_runs, filters_of, group_options
 from foliot.cli.tables import clean
@@ -14,7 +15,7 @@ from foliot.sdk.wire import given
 
 
 @click.command()
-@click.argument("run_id", metavar="[RUN_ID]", required=False)
+@click.argument("run_id", metavar="[RUN_ID]", required=False, shell_complete=run_ids)
 @click.option("--reason", help="Why, for those who look at it later.")
 @click.option("--force", is_flag=True, help="End it at once, without waiting for its worker to stop it.")
 @group_options

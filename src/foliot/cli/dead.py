@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import click
 import msgspec
 
-from foliot.cli.options import json_option, json_value
+from foliot.cli.completing import queue_names, run_ids
+from foliot.cli.options import given, json_option, json_value
+from foliot.cli.output import Output, output_options
+from foliot.cli.progress import working
 from foliot.cli.runs import problem_of
 from foliot.cli.tables import away, table
-from foliot.clock import SystemClock
 from foliot.sdk.operations import Operations
 
 FILTERS = (
     click.option("--task", help="Of this task."),
-    click.option("--queue", help="Of this queue."),
+    click.option("--queue", help="Of this queue.", shell_complete=queue_names),
     click.option("--since", metavar="TIME", help="Failed since: an ISO time, or a duration such as 2h.  [default: 7d]"),
     click.option("--until", metavar="TIME", help="Failed before: an ISO time, or a duration."),
 )
@@ -32,32 +35,27 @@ def filter_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.group(invoke_without_command=True)
 @filter_options
 @click.option("--replayed", is_flag=True, help="Also those that have been replayed.")
-@json_option
+@output_options
 @click.pass_context
-def command(context: click.Context, /, replayed: bool, as_json: bool, **filters: str | None) -> None:
+def command(context: click.Context, /, replayed: bool, output: Output, **filters: str | None) -> None:
     """Show the failed runs, grouped by their errors; or list or replay them."""
-    if context.invoked_subcommand is not None:
-        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+    if output.hand_on(context):
         return
+    asked = given(**filters, replayed="1" if replayed else None)
     with Operations.from_environment() as client:
-        answer = client.group_dead_letters(_given(filters) | ({"replayed": "1"} if replayed else {}))
-    if as_json:
-        click.echo(answer.content)
-        return
-    groups, now = answer.document["items"], SystemClock().now()
-    if not groups:
-        click.echo("There are no dead letters.", err=True)
-        return
+        output.show(lambda: client.group_dead_letters(asked), group_table, nothing="There are no dead letters.")
+
+
+def group_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
         (
             group["fingerprint"], str(group["count"]), group["task"], group["queue"], away(group["first_at"], now),
             away(group["last_at"], now), group["sample_id"], problem_of(group),
         )
-        for group in groups
+        for group in answer["items"]
     ]  # fmt: skip
-    click.echo(table(("GROUP", "COUNT", "TASK", "QUEUE", "FIRST", "LAST", "SAMPLE", "ERROR"), rows))
-    if answer.document["more"]:
-        click.echo("There are more; narrow it with --since, --task or --queue.", err=True)
+    more = "\nThere are more; narrow it with --since, --task or --queue." if answer["more"] else ""
+    return table(("GROUP", "COUNT", "TASK", "QUEUE", "FIRST", "LAST", "SAMPLE", "ERROR"), rows) + more
 
 
 @command.command("list")
@@ -65,29 +63,25 @@ def command(context: click.Context, /, replayed: bool, as_json: bool, **filters:
 @click.option("--group", help="Of this group.")
 @click.option("--replayed", is_flag=True, help="Also those that have been replayed.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
-@json_option
-def list_command(group: str | None, replayed: bool, limit: int, as_json: bool, **filters: str | None) -> None:
+@output_options
+def list_command(replayed: bool, limit: int, output: Output, **filters: str | None) -> None:
     """List failed runs one by one, the latest first."""
-    asked = _given({**filters, "group": group}) | ({"replayed": "1"} if replayed else {})
+    asked = given(**filters, replayed="1" if replayed else None)
     with Operations.from_environment() as client:
-        answer = client.list_dead_letters(asked, limit=limit)
-    if as_json:
-        click.echo(answer.content)
-        return
-    now = SystemClock().now()
+        output.show(lambda: client.list_dead_letters(asked, limit=limit), dead_table, nothing="There are no dead letters.")
+
+
+def dead_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
         (dead["id"], dead["task"], dead["name"] or "", dead["queue"], str(dead["attempt"]), away(dead["finished_at"], now),
          dead["rerun_as"] or "", problem_of(dead["error"]))
-        for dead in answer.document["items"]
+        for dead in answer["items"]
     ]  # fmt: skip
-    if not rows:
-        click.echo("There are no dead letters.", err=True)
-        return
-    click.echo(table(("RUN", "TASK", "NAME", "QUEUE", "ATTEMPTS", "FAILED", "REPLAYED AS", "ERROR"), rows))
+    return table(("RUN", "TASK", "NAME", "QUEUE", "ATTEMPTS", "FAILED", "REPLAYED AS", "ERROR"), rows)
 
 
 @command.command("replay")
-@click.argument("run_ids", metavar="[RUN_ID]...", nargs=-1)
+@click.argument("run_ids", metavar="[RUN_ID]...", nargs=-1, shell_complete=run_ids)
 @filter_options
 @click.option("--group", help="All of this group.")
 @click.option(
@@ -111,7 +105,7 @@ def replay_command(
     **filters: str | None,
 ) -> None:
     """Run dead letters again: the given ones, or those that the options pick. What has been replayed is left out."""
-    picked = _given(filters)
+    picked = given(**filters)
     if bool(run_ids) + bool(picked) + is_all != 1:
         raise click.UsageError("say which: give either RUN_IDs, or --group, --task, --queue, --since or --until, or --all")
     asked: dict[str, Any] = {"ids": run_ids} if run_ids else {"filter": picked}
@@ -126,7 +120,8 @@ def replay_command(
             if not click.confirm(f"Replay {_counted(planned.document)} now?", err=True):
                 click.echo("Nothing was replayed.", err=True)
                 raise click.exceptions.Exit(1)
-        done = client.replay_dead_letters(asked)
+        with working("replaying", is_quiet=as_json):
+            done = client.replay_dead_letters(asked)
     if as_json:
         click.echo(done.content)
         return
@@ -134,10 +129,6 @@ def replay_command(
         click.echo(item["run_id"])
     skipped = f"; {len(done.document['skipped'])} skipped" if done.document["skipped"] else ""
     click.echo(f"{_counted(done.document)} replayed{skipped}", err=True)
-
-
-def _given(filters: dict[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in filters.items() if value}
 
 
 def _counted(answer: dict[str, Any]) -> str:

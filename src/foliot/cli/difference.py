@@ -18,6 +18,7 @@ import msgspec
 from foliot.api.schemas import recurring
 from foliot.api.workflow_definitions import WORKFLOW_TASK
 from foliot.cli.documents import Declared
+from foliot.cli.progress import tracked
 from foliot.cli.tables import Cell, clean, table
 from foliot.clock import SystemClock
 from foliot.errors import FoliotError, NotFound
@@ -58,8 +59,9 @@ class Policy:
     """Those that somebody made otherwise."""
 
 
-def find_steps(client: Client, declared: Sequence[Declared], policy: Policy) -> list[Step]:
-    steps = [_step(job, _existing(client, job.name), policy) for job in declared]
+def find_steps(client: Client, declared: Sequence[Declared], policy: Policy, *, is_quiet: bool) -> list[Step]:
+    looked_at = tracked(declared, "comparing", len(declared), is_quiet=is_quiet)
+    steps = [_step(job, _existing(client, job.name), policy) for job in looked_at]
     if policy.is_pruning:
         names = {job.name for job in declared}
         jobs = client.list_jobs().document["items"]
@@ -69,10 +71,10 @@ def find_steps(client: Client, declared: Sequence[Declared], policy: Policy) -> 
     return steps
 
 
-def carry_out(client: Client, steps: Sequence[Step]) -> list[Step]:
+def carry_out(client: Client, steps: Sequence[Step], *, is_quiet: bool) -> list[Step]:
     """Does what is to be done. What the server refuses is said at its step; the others are done."""
     done = []
-    for step in steps:
+    for step in tracked(steps, "applying", len(steps), is_quiet=is_quiet):
         try:
             done.append(_do(client, step))
         except FoliotError as error:

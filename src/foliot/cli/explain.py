@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from foliot.cli.completing import job_names
 from foliot.cli.options import json_option
 from foliot.cli.tables import Cell, clean, table, word
 from foliot.sdk.operations import Operations
 
 
 @click.command()
-@click.argument("reference")
+@click.argument("reference", shell_complete=job_names)
 @json_option
 def command(reference: str, as_json: bool) -> None:
     """Say why something does not run: a run, a workflow, a recurring job or a queue, by id or name.

@@ -47,9 +47,10 @@ def command(
     crontab = parse_crontab(text, zone=zone, has_users=has_users)
     declared = _declared(crontab, source, {"queue": queue} if queue else {})
     with Client.from_environment() as client:
-        steps = find_steps(client, declared, Policy(f"crontab {source}", is_adopting=adopt, takes_unmarked=False))
+        policy = Policy(f"crontab {source}", is_adopting=adopt, takes_unmarked=False)
+        steps = find_steps(client, declared, policy, is_quiet=as_json)
         if is_applying:
-            steps = carry_out(client, steps)
+            steps = carry_out(client, steps, is_quiet=as_json)
     if as_json:
         said = {"notes": crontab.notes, "left_out": crontab.left_out}
         click.echo(msgspec.json.encode({"dry_run": not is_applying, "timezone": zone, "items": as_items(steps), **said}))

@@ -8,10 +8,10 @@ from typing import Any
 import click
 import msgspec
 
-from foliot.cli.options import json_option
+from foliot.cli.completing import job_names
+from foliot.cli.output import Output, output_options
 from foliot.cli.pause import change_group, group_of, group_options
 from foliot.cli.tables import at, away, clean, facts, table, word
-from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 
 DST_WORDS = {
@@ -31,61 +31,51 @@ HELD_WORDS = {
 
 @click.group(invoke_without_command=True)
 @click.option("--tag", help="Only those with this tag.")
-@json_option
+@output_options
 @click.pass_context
-def command(context: click.Context, tag: str | None, as_json: bool) -> None:
+def command(context: click.Context, tag: str | None, output: Output) -> None:
     """List the recurring jobs; or show, foretell or delete one."""
-    if context.invoked_subcommand is not None:
-        # `foliot jobs --json show x` means what `foliot jobs show x --json` does.
-        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+    if output.hand_on(context):
         return
     with Client.from_environment() as client:
-        answer = client.list_jobs(tag=tag)
-    if as_json:
-        click.echo(answer.content)
-        return
-    jobs, now = answer.document["items"], SystemClock().now()
-    if not jobs:
-        click.echo("There are no such recurring jobs." if tag else "There are no recurring jobs.", err=True)
-        return
+        nothing = "There are no such recurring jobs." if tag else "There are no recurring jobs."
+        output.show(lambda: client.list_jobs(tag=tag), job_table, nothing=nothing)
+
+
+def job_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
         (job["name"], word(job["status"]), schedule_of(job), job["task"], job["queue"], job["next_at"] or "", away(job["next_at"], now))
-        for job in jobs
+        for job in answer["items"]
     ]
-    click.echo(table(("NAME", "STATUS", "SCHEDULE", "TASK", "QUEUE", "NEXT", "WHEN"), rows))
+    return table(("NAME", "STATUS", "SCHEDULE", "TASK", "QUEUE", "NEXT", "WHEN"), rows)
 
 
 @command.command("show")
-@click.argument("reference", metavar="NAME_OR_ID")
-@json_option
-def show_command(reference: str, as_json: bool) -> None:
+@click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
+@output_options
+def show_command(reference: str, output: Output) -> None:
     """Show a job: a recurring one by name or id, a one-off job or a run by id."""
     with Client.from_environment() as client:
-        answer = client.get_job(reference)
-    click.echo(answer.content if as_json else describe(answer.document, SystemClock().now()))
+        output.show(lambda: client.get_job(reference), describe)
 
 
 @command.command("next")
-@click.argument("reference", metavar="NAME_OR_ID")
+@click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
 @click.option("--count", type=int, default=10, show_default=True, help="How many.")
-@json_option
-def next_command(reference: str, count: int, as_json: bool) -> None:
+@output_options
+def next_command(reference: str, count: int, output: Output) -> None:
     """Show when a recurring job fires next, in its own time zone."""
     with Client.from_environment() as client:
-        answer = client.next_ticks(reference, count=count)
-    if as_json:
-        click.echo(answer.content)
-        return
-    if not answer.document["items"]:
-        click.echo("It fires no more.", err=True)
-        return
-    now = SystemClock().now()
-    rows = [(item["at"], away(item["at"], now), DST_WORDS.get(item["dst"] or "", "")) for item in answer.document["items"]]
-    click.echo(table(("NEXT", "WHEN", "CLOCK CHANGE"), rows))
+        output.show(lambda: client.next_ticks(reference, count=count), next_table, nothing="It fires no more.")
+
+
+def next_table(answer: dict[str, Any], now: datetime) -> str:
+    rows = [(item["at"], away(item["at"], now), DST_WORDS.get(item["dst"] or "", "")) for item in answer["items"]]
+    return table(("NEXT", "WHEN", "CLOCK CHANGE"), rows)
 
 
 @command.command("delete")
-@click.argument("reference", metavar="[NAME_OR_ID]", required=False)
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
 @group_options
 def delete_command(reference: str | None, is_sure: bool, **filters: str | None) -> None:
     """Delete a recurring job, or all that fit. What they have run stays in history."""

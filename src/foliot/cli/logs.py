@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from foliot.cli.completing import run_ids
 from foliot.cli.tables import clean
 from foliot.errors import FoliotError
 from foliot.sdk.operations import Operations
@@ -12,7 +13,7 @@ KEPT = "\n\t\r"
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN_ID")
+@click.argument("run_id", metavar="RUN_ID", shell_complete=run_ids)
 @click.option("--follow", "-f", is_flag=True, help="Go on until it has ended; exit with 0 if it completed, else with 1.")
 @click.option("--attempt", type=click.IntRange(1), help="Of this attempt.  [default: the last]")
 def command(run_id: str, follow: bool, attempt: int | None) -> None:

@@ -1,21 +1,32 @@
-"""`foliot`: finds the command, loads only what it needs, and turns our errors into one line and an exit code.
+"""`foliot`: finds the command, loads only what it needs, and turns whatever goes wrong into one line and an exit code.
 
-Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 130 Ctrl-C.
+Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 130 Ctrl-C, 141 whoever read the
+output went away.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
 import sys
+from pathlib import Path
+from typing import TextIO
 
 import click
+from click.shell_completion import CompletionItem
 
 from foliot import __version__
+from foliot.cli.examples import EXAMPLES
+from foliot.config import did_you_mean
 from foliot.errors import ConfigurationError, FoliotError, Invalid
 
+FAILED = 1
+WRONG = 2
 INTERRUPTED = 130
+UNREAD = 141
+COMPLETION = "_FOLIOT_COMPLETE"
 
 COMMANDS = {
     "up": "Run everything on this machine.",
@@ -44,10 +55,19 @@ COMMANDS = {
     "explain": "Say why something does not run.",
     "token": "List, make and revoke tokens.",
     "audit": "Show who changed what.",
+    "bench": "Measure this installation.",
     "migrate": "Bring the database's schema up to date.",
     "cron": "Show what a cron expression means.",
     "check": "Check the configuration and show it.",
+    "completion": "Print what makes a shell complete commands.",
 }
+# The heading, and the command that its part of the list begins with.
+HEADINGS = {"Start": "up", "Jobs": "submit", "Runs": "runs", "Operations": "workers"}
+EPILOG = """\b
+The commands for jobs, runs and operations ask the server at FOLIOT_URL
+(http://127.0.0.1:8000) with the token in FOLIOT_TOKEN, in the namespace
+FOLIOT_NAMESPACE. `foliot COMMAND --help` has examples.
+"""
 
 
 class LazyGroup(click.Group):
@@ -61,35 +81,103 @@ class LazyGroup(click.Group):
             return None
         command = importlib.import_module(f"foliot.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES.get(cmd_name, ()))
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"No such command {name!r}{did_you_mean(name, COMMANDS) or '; see foliot --help'}")
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The same as click's own, without loading every command for its help."""
+        commands = [CompletionItem(name, help=does) for name, does in COMMANDS.items() if name.startswith(incomplete)]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> object:
         if os.environ.get("NO_COLOR"):
             ctx.color = False
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            # As a shell says it of a program that Ctrl-C ended; 1 would say that a job failed.
-            ctx.exit(INTERRUPTED)
+        return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        firsts = {first: heading for heading, first in HEADINGS.items()}
+        parts: dict[str, list[tuple[str, str]]] = {}
+        heading = ""
+        longest = max(map(len, COMMANDS))
+        for name, does in COMMANDS.items():
+            heading = firsts.get(name, heading)
+            parts.setdefault(heading, []).append((name.ljust(longest), does))
+        for heading, commands in parts.items():
+            with formatter.section(heading):
+                formatter.write_dl(commands)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="foliot")
-def cli() -> None:
+@click.option("--namespace", metavar="NAME", help="Work in this namespace, as FOLIOT_NAMESPACE says it.")
+def cli(namespace: str | None) -> None:
     """Foliot: cron, one-off and delayed jobs, a durable queue and workflows, on PostgreSQL."""
+    if namespace is not None:
+        os.environ["FOLIOT_NAMESPACE"] = namespace
 
 
 def main() -> None:
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character gets its number, not our traceback.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        cli(prog_name="foliot")
+        code = _exit_code()
+    except OSError:
+        # There is nobody left who could be told.
+        _give_up(sys.stderr)
+        code = FAILED
+    sys.exit(code)
+
+
+def _exit_code() -> int:
+    try:
+        if COMPLETION in os.environ:
+            cli.main(prog_name="foliot", complete_var=COMPLETION)
+        # Not `cli.main`: it has its own words for what goes wrong, and 1 for a reader that went away.
+        with cli.make_context("foliot", sys.argv[1:]) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except KeyboardInterrupt:
+        # As a shell says it of a program that Ctrl-C ended; 1 would say that a job failed.
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        # A question that was answered with no, or not at all.
+        click.echo("foliot: nothing was done", err=True)
+        return FAILED
     except FoliotError as error:
         click.echo(f"foliot: {error.detail}", err=True)
-        sys.exit(2 if isinstance(error, ConfigurationError | Invalid) else 1)
+        return WRONG if isinstance(error, ConfigurationError | Invalid) else FAILED
+    except OSError as error:
+        if error.filename is None:
+            _give_up(sys.stdout)
+        if error.errno == errno.EPIPE:
+            return UNREAD
+        where = error.filename or "the output can't be written"
+        click.echo(f"foliot: {where}: {error.strerror or error}", err=True)
+        return FAILED
+    return 0
+
+
+def _give_up(stream: TextIO) -> None:
+    """What is still to be written there would fail again when Python ends, and with a traceback."""
+    if isinstance(stream, io.TextIOWrapper):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _open_what_is_closed() -> None:
+    """A program may be started without a standard stream. Then the first file or socket would be opened as that, and be written to."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115

@@ -18,6 +18,11 @@ NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's own JSON.")
 
 
+def given(**options: str | None) -> dict[str, str]:
+    """Those that say something."""
+    return {name: value for name, value in options.items() if value}
+
+
 def instant(text: str) -> str:
     """An ISO 8601 time with an offset. Without one it could be in the zone of the user, of the job or of the server."""
     try:

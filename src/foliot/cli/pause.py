@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import click
 
+from foliot.cli.completing import job_names, queue_names
 from foliot.cli.options import instant, json_option
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
@@ -23,7 +24,7 @@ def what_options(function: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--everything", is_flag=True, help="All queues and tasks."),
         click.option("--task", help="A task, in whatever queue."),
-        click.option("--queue", help="A queue."),
+        click.option("--queue", help="A queue.", shell_complete=queue_names),
     ):
         function = option(function)
     return function
@@ -84,7 +85,7 @@ def change_group(
 
 
 @click.command()
-@click.argument("reference", metavar="[NAME_OR_ID]", required=False)
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
 @what_options
 @click.option("--reason", help="Why, for those who look at it later.")
 @click.option("--until", type=instant, metavar="ISO", help="Go on by itself then.")

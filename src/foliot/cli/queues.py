@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
 
-from foliot.cli.options import json_option
+from foliot.cli.output import Output, output_options
 from foliot.cli.tables import Cell, table
 from foliot.sdk.operations import Operations
 
 
 @click.command()
-@json_option
-def command(as_json: bool) -> None:
+@output_options
+def command(output: Output) -> None:
     """List the queues: what waits in each, what runs, and who works on it."""
     with Operations.from_environment() as client:
-        answer = client.list_queues()
-    if as_json:
-        click.echo(answer.content)
-        return
-    queues = answer.document["items"]
-    if not queues:
-        click.echo("There are no queues yet.", err=True)
-        return
+        output.show(client.list_queues, queue_table, nothing="There are no queues yet.")
+
+
+def queue_table(answer: dict[str, Any], _: datetime) -> str:
     rows = [
         (
             queue["name"], _count(queue["ready"]), _count(queue["running"]), _count(queue["scheduled"]), _count(queue["held"]),
@@ -31,10 +28,10 @@ def command(as_json: bool) -> None:
             f"{queue['slots']}", f"{queue['workers']}", Cell("paused", "yellow") if queue["paused"] else "",
             _limit(queue["max_running"]), _limit(queue["max_depth"]),
         )
-        for queue in queues
+        for queue in answer["items"]
     ]  # fmt: skip
     headers = ("QUEUE", "READY", "RUNNING", "SCHEDULED", "HELD", "OLDEST", "SLOTS", "WORKERS", "PAUSED", "MAX RUNNING", "MAX DEPTH")
-    click.echo(table(headers, rows))
+    return table(headers, rows)
 
 
 def _count(count: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from foliot.cli.completing import run_ids
 from foliot.cli.options import json_option, json_value
 from foliot.cli.run_groups import change_runs, filters_of, group_options
 from foliot.cli.tables import clean
@@ -14,7 +15,7 @@ from foliot.sdk.operations import Operations
 
 
 @click.command()
-@click.argument("run_id", metavar="[RUN_ID]", required=False)
+@click.argument("run_id", metavar="[RUN_ID]", required=False, shell_complete=run_ids)
 @click.option("--payload", type=json_value, metavar="JSON", help="In place of the one it had: JSON, @FILE, or - for standard input.")
 @group_options
 @json_option

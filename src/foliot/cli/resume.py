@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from foliot.cli.completing import job_names
 from foliot.cli.options import json_option
 from foliot.cli.pause import alone, change_group, gate_of, what_options
 from foliot.cli.tables import at, clean
@@ -12,7 +13,7 @@ from foliot.sdk.client import Client
 
 
 @click.command()
-@click.argument("reference", metavar="[NAME_OR_ID]", required=False)
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
 @what_options
 @json_option
 def command(

@@ -8,19 +8,20 @@ from typing import Any
 
 import click
 
+from foliot.cli.completing import job_names, queue_names, run_ids
 from foliot.cli.jobs import describe
-from foliot.cli.options import json_option
+from foliot.cli.options import given
+from foliot.cli.output import Output, output_options
 from foliot.cli.tables import away, facts, table, word
-from foliot.clock import SystemClock
 from foliot.sdk.operations import Operations
 
 MESSAGE_MAX = 60
 
 FILTERS = (
     click.option("--state", metavar="WORD", help="Such as failed, running, pending; several with commas."),
-    click.option("--queue", help="Of this queue."),
+    click.option("--queue", help="Of this queue.", shell_complete=queue_names),
     click.option("--task", help="Of this task."),
-    click.option("--job", metavar="NAME_OR_ID", help="Of this recurring job."),
+    click.option("--job", metavar="NAME_OR_ID", help="Of this recurring job.", shell_complete=job_names),
     click.option("--tag", help="With this tag."),
     click.option("--parent", metavar="ID", help="The steps of a workflow, or the items of a map."),
     click.option("--since", metavar="TIME", help="Not before: an ISO time, or a duration such as 2h.  [default: 7d, of finished runs]"),
@@ -38,49 +39,39 @@ def filter_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.group(invoke_without_command=True)
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
-@json_option
+@output_options
 @click.pass_context
-def command(context: click.Context, /, limit: int, as_json: bool, **filters: str | None) -> None:
+def command(context: click.Context, /, limit: int, output: Output, **filters: str | None) -> None:
     """List runs, the latest first; or show one."""
-    if context.invoked_subcommand is not None:
-        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+    if output.hand_on(context):
         return
     with Operations.from_environment() as client:
-        answer = client.list_runs({name: value for name, value in filters.items() if value}, limit=limit)
-    if as_json:
-        click.echo(answer.content)
-        return
-    if not answer.document["items"]:
-        click.echo("There are no such runs.", err=True)
-        return
-    now = SystemClock().now()
+        output.show(lambda: client.list_runs(given(**filters), limit=limit), run_table, nothing="There are no such runs.")
+
+
+def run_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
         (
             run["id"], word(run["status"]), run["task"], run["name"] or "", run["queue"], str(run["attempt"] or ""),
             away(run["finished_at"] or run["started_at"] or run["scheduled_at"], now), problem_of(run["error"]),
         )
-        for run in answer.document["items"]
+        for run in answer["items"]
     ]  # fmt: skip
-    click.echo(table(("RUN", "STATUS", "TASK", "NAME", "QUEUE", "ATTEMPT", "WHEN", "ERROR"), rows))
+    return table(("RUN", "STATUS", "TASK", "NAME", "QUEUE", "ATTEMPT", "WHEN", "ERROR"), rows)
 
 
 @command.command("show")
-@click.argument("run_id", metavar="RUN_ID")
-@json_option
-def show_command(run_id: str, as_json: bool) -> None:
+@click.argument("run_id", metavar="RUN_ID", shell_complete=run_ids)
+@output_options
+def show_command(run_id: str, output: Output) -> None:
     """Show a run, with all its attempts."""
     with Operations.from_environment() as client:
-        answer = client.get_run(run_id)
-        attempts = None if as_json else client.list_attempts(run_id)
-    if attempts is None:
-        click.echo(answer.content)
-        return
-    now = SystemClock().now()
-    click.echo(describe(answer.document, now))
-    if more := facts(links(answer.document)):
-        click.echo(f"\n{more}")
-    if items := attempts.document["items"]:
-        click.echo(f"\n{attempt_table(items, now)}")
+
+        def tell(run: dict[str, Any], now: datetime) -> str:
+            attempts = client.list_attempts(run_id).document["items"]
+            return "\n\n".join(part for part in (describe(run, now), facts(links(run)), attempt_table(attempts, now)) if part)
+
+        output.show(lambda: client.get_run(run_id), tell)
 
 
 def links(run: dict[str, Any]) -> list[tuple[str, str | None]]:

@@ -7,6 +7,8 @@ from typing import Any, get_args
 
 import click
 
+from foliot.cli.batch import submit_batch
+from foliot.cli.completing import queue_names
 from foliot.cli.jobs import describe
 from foliot.cli.options import cause, concurrency, instant, json_option, json_value, notice, rate, seconds, unique
 from foliot.cli.tables import at, clean
@@ -51,7 +53,7 @@ FIELDS = (
     click.option("--catchup", type=click.Choice(get_args(Catchup)), help="Which ticks to run after downtime.  [default: latest]"),
     click.option("--catchup-window", metavar="DURATION", help="How old a tick to catch up may be.  [default: 1d]"),
     click.option("--catchup-max", type=int, help="How many ticks to catch up at the most.  [default: 100]"),
-    click.option("--queue", help="The line it waits in."),
+    click.option("--queue", help="The line it waits in.", shell_complete=queue_names),
     click.option("--priority", type=int, help="Higher first.  [default: 0]"),
     click.option("--retries", type=int, help="Further attempts after one that failed.  [default: 3]"),
     click.option(
@@ -83,9 +85,10 @@ def field_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @click.argument("task", required=False)
 @field_options
+@click.option("--batch", metavar="FILE", help="A job for each line of the file, or of - for standard input: a payload as JSON.")
 @click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1.")
 @json_option
-def command(is_waiting: bool, as_json: bool, **fields: Any) -> None:
+def command(batch: str | None, is_waiting: bool, as_json: bool, **fields: Any) -> None:
     """Submit a job and print its id.
 
     TASK is the name of a task. With --cron or --every the job is recurring, else it runs once: now, after --delay, or --at an instant.
@@ -96,6 +99,9 @@ def command(is_waiting: bool, as_json: bool, **fields: Any) -> None:
     _join(job, "unique", "on_conflict")
     _join(job, "concurrency", "at_limit")
     _check(job, is_waiting=is_waiting)
+    if batch is not None:
+        submit_batch(batch, job, is_waiting=is_waiting, as_json=as_json)
+        return
     with Client.from_environment() as client:
         answer = client.create_job(job)
         if is_waiting:

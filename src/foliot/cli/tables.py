@@ -42,7 +42,7 @@ def word(status: str) -> Cell:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> str:
-    """Aligned columns. A column that says nothing in any row is left out."""
+    """Aligned columns. A column that says nothing in any row is left out; without rows there is no table."""
     cells = [[cell if isinstance(cell, Cell) else Cell(clean(cell)) for cell in row] for row in rows]
     kept = [index for index in range(len(headers)) if any(row[index].text for row in cells)]
     lines = [[Cell(headers[index]) for index in kept], *([row[index] for index in kept] for row in cells)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
 
-from foliot.cli.options import json_option
+from foliot.cli.completing import job_names
+from foliot.cli.output import Output, output_options
 from foliot.cli.tables import COLOURS, Cell, away, table, word
-from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 
 # One column each, and told apart without colours too.
@@ -28,25 +29,22 @@ REASONS = {
 
 
 @click.command()
-@click.argument("reference", metavar="NAME_OR_ID")
+@click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
 @click.option("--limit", type=int, default=50, show_default=True, help="How many of the latest.")
-@json_option
-def command(reference: str, limit: int, as_json: bool) -> None:
+@output_options
+def command(reference: str, limit: int, output: Output) -> None:
     """Show the ticks of a recurring job, latest first: which became a run, and why the others did not.
 
     The strip above the table shows them from left to right as time went by.
     """
     with Client.from_environment() as client:
-        answer = client.list_ticks(reference, limit=limit)
-    if as_json:
-        click.echo(answer.content)
-        return
-    ticks, now = answer.document["items"], SystemClock().now()
+        output.show(lambda: client.list_ticks(reference, limit=limit), tick_table, nothing="No tick has been due yet.")
+
+
+def tick_table(answer: dict[str, Any], now: datetime) -> str:
+    ticks = answer["items"]
     if not ticks:
-        click.echo("No tick has been due yet.", err=True)
-        return
-    click.echo(strip(ticks))
-    click.echo()
+        return ""
     rows = [
         (
             tick["tick_at"],
@@ -59,7 +57,7 @@ def command(reference: str, limit: int, as_json: bool) -> None:
         )
         for tick in ticks
     ]
-    click.echo(table(("TICK", "UNTIL", "WHEN", "OUTCOME", "REASON", "BLOCKED BY", "RUN"), rows))
+    return f"{strip(ticks)}\n\n{table(('TICK', 'UNTIL', 'WHEN', 'OUTCOME', 'REASON', 'BLOCKED BY', 'RUN'), rows)}"
 
 
 def strip(ticks: list[dict[str, Any]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from foliot.cli.completing import job_names
 from foliot.cli.options import json_option
 from foliot.cli.pause import change_group, group_of, group_options
 from foliot.cli.tables import clean
@@ -12,7 +13,7 @@ from foliot.sdk.client import Client
 
 
 @click.command()
-@click.argument("reference", metavar="[NAME_OR_ID]", required=False)
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
 @group_options
 @json_option
 def command(reference: str | None, is_sure: bool, as_json: bool, **filters: str | None) -> None:

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
 
+from foliot.cli.completing import worker_ids
 from foliot.cli.options import json_option
+from foliot.cli.output import Output, output_options
 from foliot.cli.tables import Cell, away, clean, table
-from foliot.clock import SystemClock
 from foliot.sdk.operations import Operations
 
 COLOURS = {"healthy": "green", "late": "red", "draining": "yellow"}
 
 
 @click.group(invoke_without_command=True)
-@json_option
+@output_options
 @click.pass_context
-def command(context: click.Context, as_json: bool) -> None:
+def command(context: click.Context, output: Output) -> None:
     """List the workers that live; or drain one."""
-    if context.invoked_subcommand is not None:
-        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+    if output.hand_on(context):
         return
     with Operations.from_environment() as client:
-        answer = client.list_workers()
-    if as_json:
-        click.echo(answer.content)
-        return
-    workers, now = answer.document["items"], SystemClock().now()
-    if not workers:
-        click.echo("There are no workers.", err=True)
-        return
+        output.show(client.list_workers, worker_table, nothing="There are no workers.")
+
+
+def worker_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
         (
             worker["id"], worker["name"], Cell(clean(worker["health"]), COLOURS.get(worker["health"])),
@@ -38,9 +35,9 @@ def command(context: click.Context, as_json: bool) -> None:
             " ".join(f"{name}={value}" for name, value in worker["labels"].items()), away(worker["last_beat_at"], now),
             away(worker["started_at"], now),
         )
-        for worker in workers
+        for worker in answer["items"]
     ]  # fmt: skip
-    click.echo(table(("WORKER", "NAME", "HEALTH", "RUNNING", "QUEUES", "LABELS", "LAST BEAT", "STARTED"), rows))
+    return table(("WORKER", "NAME", "HEALTH", "RUNNING", "QUEUES", "LABELS", "LAST BEAT", "STARTED"), rows)
 
 
 def _running(worker: dict[str, Any]) -> str:
@@ -49,7 +46,7 @@ def _running(worker: dict[str, Any]) -> str:
 
 
 @command.command("drain")
-@click.argument("worker_id", metavar="WORKER_ID")
+@click.argument("worker_id", metavar="WORKER_ID", shell_complete=worker_ids)
 @json_option
 def drain_command(worker_id: str, as_json: bool) -> None:
     """Let a worker finish what it runs, and take nothing more."""

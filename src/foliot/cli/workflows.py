@@ -10,7 +10,9 @@ from typing import Any
 import click
 import msgspec
 
-from foliot.cli.options import json_option, json_value
+from foliot.cli.completing import workflow_ids
+from foliot.cli.options import given, json_option, json_value
+from foliot.cli.output import Output, output_options
 from foliot.cli.runs import problem_of
 from foliot.cli.tables import at, away, clean, facts, table, word
 from foliot.clock import SystemClock
@@ -28,44 +30,40 @@ wait_option = click.option("--wait", "is_waiting", is_flag=True, help="Wait unti
 @click.option("--state", metavar="WORD", help="running, completed, failed or cancelled; several with commas.")
 @click.option("--name", help="Of this name.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
-@json_option
+@output_options
 @click.pass_context
-def command(context: click.Context, /, limit: int, as_json: bool, **filters: str | None) -> None:
+def command(context: click.Context, /, limit: int, output: Output, **filters: str | None) -> None:
     """List the workflows that have begun, the latest first; or show, submit, cancel or redrive one."""
-    if context.invoked_subcommand is not None:
-        context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
+    if output.hand_on(context):
         return
     with Operations.from_environment() as client:
-        answer = client.list_workflows({name: value for name, value in filters.items() if value}, limit=limit)
-    if as_json:
-        click.echo(answer.content)
-        return
-    if not answer.document["items"]:
-        click.echo("There are no such workflows.", err=True)
-        return
-    now = SystemClock().now()
+        output.show(lambda: client.list_workflows(given(**filters), limit=limit), workflow_table, nothing="There are no such workflows.")
+
+
+def workflow_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
         (
             one["id"], word(one["status"]), one["name"] or "", progress_of(one["progress"]), away(one["created_at"], now),
             took(one["created_at"], one["finished_at"], now), problem_of(one["error"]),
         )
-        for one in answer.document["items"]
+        for one in answer["items"]
     ]  # fmt: skip
-    click.echo(table(("WORKFLOW", "STATUS", "NAME", "STEPS", "BEGAN", "TOOK", "ERROR"), rows))
+    return table(("WORKFLOW", "STATUS", "NAME", "STEPS", "BEGAN", "TOOK", "ERROR"), rows)
 
 
 @command.command("show")
-@click.argument("workflow_id", metavar="ID")
+@click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
 @wait_option
-@json_option
-def show_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:
+@output_options
+def show_command(workflow_id: str, is_waiting: bool, output: Output) -> None:
     """Show a workflow, and where each of its steps stands."""
+    if is_waiting and output.interval is not None:
+        raise click.UsageError("--wait ends by itself, and --watch does not; give one of them")
     with Client.from_environment() as client:
         if is_waiting:
-            _wait(client, workflow_id, as_json=as_json)
+            _wait(client, workflow_id, as_json=output.as_json)
             return
-        answer = client.get_workflow(workflow_id)
-    click.echo(answer.content if as_json else describe(answer.document, SystemClock().now()))
+        output.show(lambda: client.get_workflow(workflow_id), describe)
 
 
 @command.command("submit")
@@ -96,7 +94,7 @@ def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
 
 
 @command.command("cancel")
-@click.argument("workflow_id", metavar="ID")
+@click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
 @click.option("--reason", help="Why, for whoever asks later.")
 @click.option("--force", is_flag=True, help="End it at once, teardown and what runs as well.")
 @json_option
@@ -113,7 +111,7 @@ def cancel_command(workflow_id: str, reason: str | None, force: bool, as_json: b
 
 
 @command.command("redrive")
-@click.argument("workflow_id", metavar="ID")
+@click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
 @wait_option
 @json_option
 def redrive_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:

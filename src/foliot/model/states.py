@@ -69,3 +69,18 @@ LIVE = frozenset(RunState) - TERMINAL
 def sources_of(target: RunState) -> frozenset[RunState]:
     """The states from which `target` may be reached."""
     return frozenset(state for state, following in TRANSITIONS.items() if target in following)
+
+
+def status_of(state: RunState, attempt: int) -> str:
+    """The outside word for a state."""
+    match state:
+        case RunState.WAITING | RunState.HELD:
+            return "pending"
+        case RunState.READY:
+            return "retrying" if attempt else "pending"
+        case RunState.SCHEDULED:
+            return "retrying" if attempt else "scheduled"
+        case RunState.SUCCEEDED:
+            return "completed"
+        case RunState.RUNNING | RunState.FAILED | RunState.CANCELLED | RunState.SKIPPED:
+            return str(state)

@@ -117,11 +117,12 @@ class Task(Submitting):
 
 
 class App:
-    """A registry of tasks. `url` and `token` say where their jobs are submitted to; by default, what FOLIOT_URL and FOLIOT_TOKEN say."""
+    """A registry of tasks. `url`, `token` and `namespace` say where their jobs are submitted to; by default, what FOLIOT_URL, FOLIOT_TOKEN
+    and FOLIOT_NAMESPACE say. A URL of a database (`postgresql://...`) leads straight there."""
 
-    def __init__(self, *, url: str | None = None, token: str | None = None) -> None:
+    def __init__(self, *, url: str | None = None, token: str | None = None, namespace: str | None = None) -> None:
         self.tasks: dict[str, Task] = {}
-        self.server = Server(url, token)
+        self.server = Server(url, token, namespace)
 
     def close(self) -> None:
         """Lets go of the connections over which jobs were submitted. The next one that is makes a new one."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
-from foliot.sdk.client import ENDED, Patience
+from foliot.sdk.client import ENDED, PASSING, Patience
 from foliot.sdk.server import Server
 from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, given, path_of, pauses_for
 
@@ -17,11 +17,11 @@ from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of,
 class AsyncClient:
     """Use as an async context manager; it keeps its connection from one request to the next."""
 
-    def __init__(self, url: str = DEFAULT_URL, *, token: str = "", answer_seconds: float = ANSWER_SECONDS) -> None:
-        self._wire = Wire(url, token=token, answer_seconds=answer_seconds)
+    def __init__(self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._wire = Wire(url, token=token, namespace=namespace, answer_seconds=answer_seconds)
         self._http = httpx.AsyncClient(**self._wire.settings)
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -30,7 +30,7 @@ class AsyncClient:
     @property
     def server(self) -> Server:
         """The same server, for what is submitted through this client."""
-        return Server(self._wire.url, self._wire.token)
+        return Server(self._wire.url, self._wire.token, self._wire.namespace)
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
         return await self._repeated("/v1/jobs", job)
@@ -41,13 +41,16 @@ class AsyncClient:
     async def get_job(self, reference: str) -> Answer:
         return await self._answer("GET", path_of(reference))
 
+    async def cancel_run(self, run_id: str, *, reason: str | None = None, force: bool = False) -> Answer:
+        return await self._answer("POST", path_of(run_id, "/cancel"), given(force=force, reason=reason))
+
     async def wait_for_job(self, job_id: str, timeout: float | None = None) -> Answer:
         """As the plain client's: `TimeoutError` when it has not ended so many seconds later."""
         patience = Patience(job_id, timeout)
         while True:
             try:
                 answer = await self.get_job(job_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document):
@@ -80,7 +83,7 @@ class AsyncClient:
         while True:
             try:
                 answer = await self.get_workflow(workflow_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:

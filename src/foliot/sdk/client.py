@@ -18,11 +18,13 @@ import httpx
 import msgspec
 
 from foliot.clock import SystemClock, block
-from foliot.errors import FoliotError, StoreUnavailable, Unreachable
+from foliot.errors import Busy, FoliotError, StoreUnavailable, Unreachable
 from foliot.sdk.server import Server
 from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, given, path_of, pauses_for
 
 PAGE = 200
+# Worth another look in a moment, when nothing but looking is asked for.
+PASSING = (Unreachable, StoreUnavailable, Busy)
 ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
 # A server that is restarted or fails over is back by then.
 PATIENCE_SECONDS = 30.0
@@ -39,14 +41,15 @@ class Page(msgspec.Struct, frozen=True):
 class Client:
     """Use as a context manager; it keeps its connection from one request to the next."""
 
-    def __init__(self, url: str = DEFAULT_URL, *, token: str = "", answer_seconds: float = ANSWER_SECONDS) -> None:
-        self._wire = Wire(url, token=token, answer_seconds=answer_seconds)
+    def __init__(self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._wire = Wire(url, token=token, namespace=namespace, answer_seconds=answer_seconds)
         self._http = httpx.Client(**self._wire.settings)
 
     @classmethod
-    def from_environment(cls) -> Self:
-        """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN if there is one."""
-        return cls(os.environ.get("FOLIOT_URL") or DEFAULT_URL, token=os.environ.get("FOLIOT_TOKEN", ""))
+    def from_environment(cls, *, answer_seconds: float = ANSWER_SECONDS) -> Self:
+        """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN and in the namespace FOLIOT_NAMESPACE if there are such."""
+        token, namespace = os.environ.get("FOLIOT_TOKEN", ""), os.environ.get("FOLIOT_NAMESPACE", "")
+        return cls(os.environ.get("FOLIOT_URL") or DEFAULT_URL, token=token, namespace=namespace, answer_seconds=answer_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +63,7 @@ class Client:
     @property
     def server(self) -> Server:
         """The same server, for what is submitted through this client."""
-        return Server(self._wire.url, self._wire.token, client=self)
+        return Server(self._wire.url, self._wire.token, self._wire.namespace, client=self)
 
     def create_job(self, job: Mapping[str, Any]) -> Answer:
         """Creates a job of the API's own fields, one-off or recurring. With an idempotency key, a lost answer is asked for again."""
@@ -155,7 +158,7 @@ class Client:
         while True:
             try:
                 answer = self.get_workflow(workflow_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:
@@ -178,7 +181,7 @@ class Client:
         while True:
             try:
                 answer = self.get_job(job_id)
-            except (Unreachable, StoreUnavailable) as error:
+            except PASSING as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document):

@@ -93,7 +93,7 @@ class JobScheduler:
         self._server.close()
 
     def _create(self, job: Mapping[str, Any]) -> Handle:
-        made = self._server.client().create_job(job).document
+        made = self._server.jobs().create_job(job).document
         return Handle(made["id"], server=self._server, is_new=made["created"])
 
 

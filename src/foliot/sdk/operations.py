@@ -44,6 +44,10 @@ class Operations(Client):
         """Up to `limit` workflows that have begun, the latest first, in the shape of one page."""
         return self._list("/v1/workflows", filters, limit)
 
+    def page_of_jobs(self, *, after: str) -> Answer:
+        """The recurring jobs whose names come after this one: one page of them."""
+        return self._answer("GET", "/v1/jobs", query={"after": after, "limit": PAGE})
+
     def get_run(self, run_id: str) -> Answer:
         return self._answer("GET", _path(run_id))
 

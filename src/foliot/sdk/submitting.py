@@ -49,7 +49,7 @@ class Submitting:
         if not payloads:
             return []
         jobs, key = self._jobs(payloads)
-        return self._handles(self.server().client().create_jobs(jobs, idempotency_key=key).document["items"])
+        return self._handles(self.server().jobs().create_jobs(jobs, idempotency_key=key).document["items"])
 
     def submit_in(self, connection: Any, /, **payload: Any) -> Handle:
         """Submits a job inside the transaction of a psycopg connection, or of a connection or session of SQLAlchemy."""
@@ -65,7 +65,7 @@ class Submitting:
         if not payloads:
             return []
         jobs, key = self._jobs(payloads)
-        async with self.server().async_client() as client:
+        async with self.server().async_jobs() as client:
             return self._handles((await client.create_jobs(jobs, idempotency_key=key)).document["items"])
 
     async def submit_in_async(self, connection: Any, /, **payload: Any) -> Handle:
@@ -82,16 +82,16 @@ class Submitting:
         return jobs, keys.pop()
 
     def _transactional(self, payload: Payload) -> Job:
-        job = self._job(payload)
+        job = self._job(payload) | self.server().namespace_field()
         if "idempotency_key" in job:
             raise Invalid("idempotency_key: the transaction itself happens once or not at all; use unique", field="idempotency_key")
         return job
 
     def _create(self, job: Job) -> Handle:
-        return self._handles([self.server().client().create_job(job).document])[0]
+        return self._handles([self.server().jobs().create_job(job).document])[0]
 
     async def _create_async(self, job: Job) -> Handle:
-        async with self.server().async_client() as client:
+        async with self.server().async_jobs() as client:
             return self._handles([(await client.create_job(job)).document])[0]
 
     def _handles(self, made: Sequence[Mapping[str, Any]]) -> list[Handle]:

@@ -24,7 +24,7 @@ KNOWN = "an asyncpg or psycopg connection, or a connection or session of SQLAlch
 
 def submit_in(connection: Any, job: dict[str, Any]) -> str:
     """The id of the run."""
-    text, driver = _encode(job), driver_of(connection)
+    text, driver = encode_job(job), driver_of(connection)
     if driver == "psycopg":
         from psycopg.rows import tuple_row
 
@@ -39,7 +39,7 @@ def submit_in(connection: Any, job: dict[str, Any]) -> str:
 
 async def submit_in_async(connection: Any, job: dict[str, Any]) -> str:
     """The id of the run."""
-    text, driver = _encode(job), driver_of(connection)
+    text, driver = encode_job(job), driver_of(connection)
     if driver == "asyncpg":
         return str(await connection.fetchval(NUMBERED, text))
     if driver == "async psycopg":
@@ -68,7 +68,7 @@ def driver_of(connection: Any) -> str:
     raise TypeError(f"{_described(connection)} is not {KNOWN}")
 
 
-def _encode(job: dict[str, Any]) -> str:
+def encode_job(job: dict[str, Any]) -> str:
     """What PostgreSQL would refuse is refused here: there, it would cost the caller the transaction."""
     try:
         text = msgspec.json.encode(job).decode()

@@ -19,6 +19,7 @@ import msgspec
 
 from foliot.config import without_password
 from foliot.errors import (
+    Busy,
     ConfigurationError,
     Conflict,
     FoliotError,
@@ -26,8 +27,10 @@ from foliot.errors import (
     Invalid,
     Malformed,
     NotFound,
+    QueueFull,
     StoreUnavailable,
     TooLarge,
+    TooManyFollowers,
     Unauthenticated,
     UnknownTask,
     Unreachable,
@@ -41,12 +44,21 @@ REPEAT_PAUSES = (0.2, 1.0)
 # A query or a fragment has no place in front of a path.
 ADDRESS = re.compile(r"[^\s\x00-\x1f?#]+")
 TOKEN = re.compile(r"[\x21-\x7e]+")
+NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+NAMESPACE_HEADER = "Foliot-Namespace"
 # A code is finer than a status, but one that is newer than this client is not known here.
-ERRORS_BY_CODE: Mapping[str, type[FoliotError]] = {kind.code: kind for kind in (UnknownTask, CronError)}
+ERRORS_BY_CODE: Mapping[str, type[FoliotError]] = {
+    kind.code: kind for kind in (UnknownTask, CronError, QueueFull, TooManyFollowers, Forbidden)
+}
 ERRORS: Mapping[int, type[FoliotError]] = {
-    400: Malformed, 401: Unauthenticated, 403: Forbidden, 404: NotFound, 409: Conflict,
-    413: TooLarge, 415: Invalid, 422: Invalid, 503: StoreUnavailable,
+    400: Malformed, 401: Unauthenticated, 403: Forbidden, 404: NotFound, 409: Conflict, 413: TooLarge, 415: Invalid, 422: Invalid,
+    429: Busy, 503: StoreUnavailable,
 }  # fmt: skip
+# What to do about it, since the server can't know how its caller is told about tokens.
+ADVICE: Mapping[type[FoliotError], str] = {
+    Unauthenticated: "set FOLIOT_TOKEN to a token of this server",
+    Forbidden: "set FOLIOT_TOKEN to a token that may",
+}
 
 
 class Document(dict[str, Any]):
@@ -75,18 +87,22 @@ class Problem(msgspec.Struct, frozen=True):
 class Wire:
     """One server, and how it is spoken to."""
 
-    def __init__(self, url: str, *, token: str, answer_seconds: float) -> None:
+    def __init__(self, url: str, *, token: str, answer_seconds: float, namespace: str = "") -> None:
         parts = _checked_url(url)
         if token and not TOKEN.fullmatch(token):
             # Not quoted: it is a secret.
             raise ConfigurationError("FOLIOT_TOKEN: a token has no blanks, line ends or letters beyond ASCII in it")
-        self.url, self.token = url, token
+        if namespace and not NAMESPACE.fullmatch(namespace):
+            raise ConfigurationError(
+                f"FOLIOT_NAMESPACE {namespace!r}: small letters, digits, _ and - are allowed, up to 63, and a letter or digit first"
+            )
+        self.url, self.token, self.namespace = url, token, namespace
         self._shown_url = without_password(url)
         self._answer_seconds = answer_seconds
         self.settings: dict[str, Any] = {
             "base_url": url,
-            "headers": {"Authorization": f"Bearer {token}"} if token else {},
-            "timeout": httpx.Timeout(answer_seconds, connect=CONNECT_SECONDS),
+            "headers": ({"Authorization": f"Bearer {token}"} if token else {}) | ({NAMESPACE_HEADER: namespace} if namespace else {}),
+            "timeout": httpx.Timeout(answer_seconds, connect=min(CONNECT_SECONDS, answer_seconds)),
             # A proxy for the outside world can't reach this machine's own loopback interface.
             "trust_env": not _is_loopback(parts.hostname or ""),
         }
@@ -131,7 +147,11 @@ class Wire:
         except msgspec.DecodeError:
             return self.foreign(f"{answer.status_code} {answer.reason_phrase}")
         kind = ERRORS_BY_CODE.get(problem.code) or ERRORS.get(answer.status_code, FoliotError)
-        return kind(problem.detail, field=problem.field) if issubclass(kind, Invalid) else kind(problem.detail)
+        if issubclass(kind, Invalid):
+            return kind(problem.detail, field=problem.field)
+        if issubclass(kind, Busy):
+            return kind(problem.detail, retry_after=_seconds(answer.headers.get("Retry-After", "")))
+        return kind(f"{problem.detail}; {ADVICE[kind]}" if kind in ADVICE else problem.detail)
 
 
 def path_of(reference: str, rest: str = "", *, kind: str = "job", root: str = "") -> str:
@@ -164,6 +184,11 @@ def batch_of(jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> 
 def pauses_for(body: Mapping[str, Any]) -> tuple[float, ...]:
     """Before each repetition of a request that got no answer. Only one with a key of its own may be repeated blindly."""
     return REPEAT_PAUSES if body.get("idempotency_key") is not None else ()
+
+
+def _seconds(retry_after: str) -> int:
+    """The header may hold a date as well; ours do not."""
+    return int(retry_after) if re.fullmatch(r"[0-9]{1,6}", retry_after) else 1
 
 
 def _checked_url(url: str) -> SplitResult:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class InlineServer(Server):
     def __init__(self, bench: Bench) -> None:
-        super().__init__()
+        super().__init__(DEFAULT_URL)
         self._bench = bench
 
     def client(self) -> Client:

@@ -21,7 +21,7 @@ from foliot.api.parameters import id_of, text_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import CANCELS, CancelRequest, cancel_decoder
-from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, run_name, status_of
+from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, run_name
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.api.workflow_views import (
     WorkflowCreated,
@@ -42,7 +42,7 @@ from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
-from foliot.model.states import TERMINAL, RunState
+from foliot.model.states import TERMINAL, RunState, status_of
 from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.postgres import Transaction

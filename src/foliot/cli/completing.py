@@ -1,0 +1,57 @@
+"""Names that a shell completes: asked of the server, quickly or not at all. Whoever presses Tab wants no error and no wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import click
+from click.shell_completion import CompletionItem
+
+from foliot.errors import FoliotError
+from foliot.sdk.operations import Operations
+
+PATIENCE_SECONDS = 1.0
+RUNS_SHOWN = 20
+
+Names = Callable[[Operations, str], Iterator[CompletionItem]]
+Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _quietly(names: Names) -> Completion:
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        try:
+            with Operations.from_environment(answer_seconds=PATIENCE_SECONDS) as client:
+                return [item for item in names(client, incomplete) if item.value.startswith(incomplete)]
+        except FoliotError:
+            return []
+
+    return complete
+
+
+def _jobs(client: Operations, incomplete: str) -> Iterator[CompletionItem]:
+    # Names come in their order, so those that begin like this come right after it.
+    for job in client.page_of_jobs(after=incomplete).document["items"]:
+        yield CompletionItem(job["name"], help=f"{job['task']}, {job['status']}")
+
+
+def _queues(client: Operations, _incomplete: str) -> Iterator[CompletionItem]:
+    for queue in client.list_queues().document["items"]:
+        yield CompletionItem(queue["name"], help=f"{queue['ready']['count']} ready")
+
+
+def _workers(client: Operations, _incomplete: str) -> Iterator[CompletionItem]:
+    for worker in client.list_workers().document["items"]:
+        yield CompletionItem(worker["id"], help=worker["name"])
+
+
+def _runs(client: Operations, _incomplete: str) -> Iterator[CompletionItem]:
+    for run in client.list_runs({}, limit=RUNS_SHOWN).document["items"]:
+        yield CompletionItem(run["id"], help=f"{run['name'] or run['task']}, {run['status']}")
+
+
+def _workflows(client: Operations, _incomplete: str) -> Iterator[CompletionItem]:
+    for workflow in client.list_workflows({}, limit=RUNS_SHOWN).document["items"]:
+        yield CompletionItem(workflow["id"], help=f"{workflow['name'] or ''}, {workflow['status']}")
+
+
+job_names, queue_names, worker_ids, run_ids, workflow_ids = map(_quietly, (_jobs, _queues, _workers, _runs, _workflows))
