@@ -64,13 +64,14 @@ class JobRoutes:
         self._definitions = definitions
         self._config = config
         self._keyed = KeyedRequests(store=store)
-        self.router = APIRouter(tags=["jobs"])
+        self.creating, self.router = APIRouter(tags=["jobs"]), APIRouter(tags=["jobs"])
         problems = (400, 409, 413, 415, 422, 429, 503)
         creates = described(201, JobCreated, body=JobRequest, problems=problems)
         creates_many = described(201, BatchCreated, body=BatchRequest, problems=problems)
-        add = self.router.add_api_route
+        add = self.creating.add_api_route
         add("/v1/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/v1/jobs/batch", self.create_batch, methods=["POST"], status_code=201, openapi_extra=creates_many)
+        add = self.router.add_api_route
         add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=described(200, JobShown, problems=(404, 503)))
 
     async def create_job(self, request: Request) -> Response:
