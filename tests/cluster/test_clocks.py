@@ -18,7 +18,7 @@ from tests.support.processes import FoliotProcess
 from tests.support.ticks import assert_sound, fired_past
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 APP = "tests.cluster.apps:app"
 LATE = timedelta(seconds=30)

@@ -22,7 +22,7 @@ from tests.support.processes import FoliotProcess
 from tests.support.ticks import JobStory, TickNote, TickRun, Version, assert_sound, faults_of, fired_past
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 JOBS = 50
 HOT_JOBS = 4

@@ -21,7 +21,7 @@ from tests.support.processes import FoliotProcess
 from tests.support.ticks import JobStory, assert_sound, fired_past
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 JOBS = 60
 SECOND = timedelta(seconds=1)

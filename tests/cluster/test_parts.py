@@ -11,7 +11,7 @@ from tests.support.api import api_of
 from tests.support.processes import FoliotProcess
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 APP = "tests.cluster.apps:app"
 

@@ -17,7 +17,7 @@ from tests.support.jobs import make_job
 from tests.support.processes import FoliotProcess
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 NODES = 4
 JOBS = 200

@@ -24,7 +24,7 @@ from foliot.store.store import Store
 from tests.support.processes import FoliotProcess
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 APP = "tests.cluster.apps:app"
 # Nobody else sleeps for exactly so long.

@@ -24,7 +24,7 @@ KILLS = 3
 BUSY = 3
 APP = "tests.cluster.apps:app"
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300 + WORKFLOWS)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600 + WORKFLOWS)]
 
 
 async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_says(database_url: str, store: Store, sql: Any) -> None:

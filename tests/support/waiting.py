@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 90.0
 """For what must come, on a machine that is busy with other things. Only a test that fails takes that long."""
 
 
