@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import drain, raw_sql, recurring, workflows
+from benchmarks import drain, over_http, raw_sql, recurring, workflows
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.embedded import EmbeddedPostgres
@@ -40,6 +40,21 @@ async def run(url: str, options: argparse.Namespace) -> None:
         await steps_beside_jobs(url, min(options.jobs, 10_000), options.slots)
     if options.only in ("all", "map"):
         await map_over(url, options.items, options.slots)
+    if options.only in ("all", "http"):
+        await single_jobs_over_http(url, options.rate)
+
+
+async def single_jobs_over_http(url: str, rate: int) -> None:
+    found = await over_http.measure(url, rate=rate, seconds=15)
+    paced, closed, raw = (_rounded(found[name]) for name in ("paced", "closed", "raw_sql"))
+    ratio = closed["per_second"] / raw["per_second"]
+    say("http", rate=rate, paced=paced, closed=closed, raw_sql=raw, ratio=round(ratio, 2))
+    print("single jobs by POST /v1/jobs, fsync on; latency counts from when a request was due\n")
+    print(f"{'':<36}{'a second':>10}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}{'max ms':>9}")
+    rows = ((f"{rate:,} a second, whatever is answered", paced["sent_per_second"], paced), ("64 connections", closed["per_second"], closed))
+    for name, per_second, one in (*rows, ("64 connections, raw SQL", raw["per_second"], raw)):
+        print(f"{name:<36}{per_second:>10,.0f}" + "".join(f"{one[share]:>9.1f}" for share in ("p50_ms", "p95_ms", "p99_ms", "max_ms")))
+    print(f"\nratio to raw SQL {ratio:.2f}; server CPU {paced['server_cpu_us']:.0f} us a job\n")
 
 
 async def steps_beside_jobs(url: str, jobs: int, slots: int) -> None:
@@ -106,8 +121,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--slots", type=int, default=1000, help="attempts the worker runs at once")
-    parser.add_argument("--only", choices=("all", "drain", "time", "steps", "map"), default="all")
+    parser.add_argument("--only", choices=("all", "drain", "time", "steps", "map", "http"), default="all")
     parser.add_argument("--items", type=int, default=1_000_000, help="of the map")
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one")
+    parser.add_argument("--rate", type=int, default=1000, help="single jobs a second over HTTP")
     parser.add_argument("--stored", type=int, default=1_000_000, help="jobs in the table that are not due")
     uvloop.run(main(parser.parse_args()))

@@ -23,7 +23,7 @@ from tests.support.server import PostgresServer
 hypothesis.settings.register_profile("foliot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("foliot")
 test_servers: list[PostgresServer] = []
-DYING_SECONDS = 3.0
+DYING_SECONDS = 20.0
 
 
 @pytest.hookimpl(wrapper=True)

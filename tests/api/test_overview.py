@@ -42,11 +42,11 @@ class TestWorkers:
         assert (worker["id"], worker["name"], worker["health"]) == (str(alive), "b:1", "healthy")
         assert (worker["running"], worker["slots"], worker["queues"]) == (2, 5, {"mail": 3, "default": 2})
         assert (worker["tasks"], worker["labels"], worker["draining_at"]) == (["send_invoice"], {"zone": "north"}, None)
-        assert abs(datetime.fromisoformat(worker["last_beat_at"]) - datetime.now(UTC)) < timedelta(seconds=10)
+        assert abs(datetime.fromisoformat(worker["last_beat_at"]) - datetime.now(UTC)) < timedelta(minutes=1)
 
     async def test_one_that_was_not_heard_of_for_half_its_lease_is_late(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
         await store.workers.register_worker(new_id(), "a", {"mail": 1}, [])
-        await sql.execute("update foliot.workers set beat_at = beat_at - interval '10 s', expires_at = expires_at - interval '10 s'")
+        await sql.execute("update foliot.workers set beat_at = beat_at - interval '8 s', expires_at = expires_at - interval '8 s'")
         assert [worker["health"] for worker in (await client.get("/v1/workers")).json()["items"]] == ["late"]
 
     async def test_draining_is_noted_told_to_the_worker_and_safe_to_repeat(

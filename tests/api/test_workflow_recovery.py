@@ -215,7 +215,7 @@ async def test_a_large_workflow_is_accepted_within_seconds(bench: WorkflowBench,
     answer = await client.post("/v1/workflows", json={"steps": steps})
     took = loop.time() - began
     assert answer.status_code == 201, answer.text
-    assert took < 15
+    assert took < 30
     print(f"10,000 steps accepted in {took:.2f} s")  # noqa: T201
     await bench.post(f"/v1/workflows/{answer.json()['id']}/cancel")
-    await until(lambda: sql.fetchval("select not exists (select from foliot.runs)"), seconds=30)
+    await until(lambda: sql.fetchval("select not exists (select from foliot.runs)"))

@@ -66,7 +66,7 @@ def on_a_terminal(cluster: Cluster, *arguments: str, typed: str = "", **environm
         pass
     finally:
         os.close(ours)
-    return Ended(process.wait(timeout=30), shown.decode(), "")
+    return Ended(process.wait(timeout=60), shown.decode(), "")
 
 
 # jobs
@@ -128,7 +128,7 @@ def test_a_terminal_without_the_letters_gets_their_numbers(cluster: Cluster, rec
     name = recurring(name="grün 日")
     environment = os.environ | {"FOLIOT_URL": cluster.url, "PYTHONIOENCODING": "latin-1"}
     command = [sys.executable, "-m", "foliot", "jobs", "show", name]
-    done = subprocess.run(command, env=environment, capture_output=True, encoding="latin-1", timeout=30, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="latin-1", timeout=60, check=True)
     assert "name      grün \\u65e5\n" in done.stdout
 
 
@@ -229,7 +229,7 @@ def test_ctrl_c_while_the_server_is_silent_ends_it_quietly() -> None:
         with connection:
             assert connection.recv(4) == b"GET "
             asking.send_signal(signal.SIGINT)
-            assert (*asking.communicate(timeout=30), asking.returncode) == (b"", b"", 130)
+            assert (*asking.communicate(timeout=60), asking.returncode) == (b"", b"", 130)
 
 
 def test_an_answer_of_something_else_is_one_clear_line(shell: Shell, recurring: Recurring, monkeypatch: pytest.MonkeyPatch) -> None:

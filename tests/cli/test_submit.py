@@ -230,6 +230,6 @@ def test_ctrl_c_ends_the_waiting_but_not_the_job(shell: Shell, cluster: Cluster)
     assert waiting.stderr is not None
     job_id = waiting.stderr.readline().split()[0]
     waiting.send_signal(signal.SIGINT)
-    out, err = waiting.communicate(timeout=30)
+    out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out, err) == (130, "", f"\nThe job goes on. Look at it with: foliot jobs show {job_id}\n")
     assert json.loads(shell.done("jobs", "show", job_id, "--json"))["status"] == "scheduled"

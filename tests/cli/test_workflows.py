@@ -21,7 +21,7 @@ def submit(shell: Shell, *steps: dict[str, Any], **fields: Any) -> str:
 
 def ended(shell: Shell, workflow_id: str) -> dict[str, Any]:
     with Client(shell.url) as client:
-        client.wait_for_workflow(workflow_id, timeout=30)
+        client.wait_for_workflow(workflow_id, timeout=60)
     found: dict[str, Any] = json.loads(shell.done("workflows", "show", workflow_id, "--json"))
     return found
 

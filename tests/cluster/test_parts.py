@@ -13,7 +13,7 @@ from tests.support.processes import FoliotProcess
 from tests.support.tokens import bearer, make_token
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 APP = "tests.cluster.apps:app"
 
@@ -68,4 +68,4 @@ async def test_a_worker_outlives_an_outage_of_its_database(postgres: Any, databa
         await worker.event("WorkerExpired")
         await postgres.admin(f"alter database {name} allow_connections on")
         await sql.execute("delete from foliot.workers")
-        await until(lambda: sql.fetchval("select exists (select from foliot.workers)"), seconds=20)
+        await until(lambda: sql.fetchval("select exists (select from foliot.workers)"))

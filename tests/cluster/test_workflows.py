@@ -24,7 +24,7 @@ KILLS = 3
 BUSY = 3
 APP = "tests.cluster.apps:app"
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(150 + WORKFLOWS)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600 + WORKFLOWS)]
 
 
 async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_says(database_url: str, store: Store, sql: Any) -> None:
@@ -33,7 +33,7 @@ async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_say
     environment = {
         "FOLIOT_DATABASE_URL": database_url,
         "FOLIOT_LOG_LEVEL": "info",
-        "FOLIOT_WORKER_TTL_SECONDS": "3",
+        "FOLIOT_WORKER_TTL_SECONDS": "6",
         "FOLIOT_WORKER_BEAT_SECONDS": "1",
         # Whoever is killed again and again while it runs the same step would otherwise be taken for the step's victim.
         "FOLIOT_LOST_ATTEMPTS_MAX": "100",
@@ -55,7 +55,7 @@ async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_say
             # Not before it has something to lose.
             victim = workers.pop(0)
             worker_id = (await victim.event("WorkerRegistered"))["worker_id"]
-            await until(partial(is_busy, sql, worker_id), seconds=30)
+            await until(partial(is_busy, sql, worker_id))
             victim.kill_tree()
             workers.append(await start())
             await workers[-1].event("ProcessStarted", part="worker")

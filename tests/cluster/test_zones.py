@@ -20,7 +20,7 @@ from tests.support.jobs import make_job
 from tests.support.processes import FoliotProcess
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 JOBS = 40
 SECONDS = 25
@@ -50,13 +50,13 @@ async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
     async with AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(FoliotProcess("scheduler", environment=rule)) for rule in rules]
         for node in nodes:
-            await node.event("ShardsChanged", count=50, seconds=30)
+            await node.event("ShardsChanged", count=50)
         jobs = [
             await make_job(store, cron=f"0,20,40 * {hours} * * *", timezone="Africa/Lagos", overlap="allow_all", catchup="all")
             for _ in range(JOBS)
         ]
         start = await sql.fetchval("select clock_timestamp()")
-        await until(lambda: sql.fetchval(BOTH_FIRED), seconds=60)
+        await until(lambda: sql.fetchval(BOTH_FIRED), seconds=90)
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             await asyncio.sleep(chance.uniform(3, 6))
@@ -66,7 +66,7 @@ async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
             await asyncio.sleep(chance.uniform(0, 2))
             nodes[victim] = await stack.enter_async_context(FoliotProcess("scheduler", environment=rules[victim]))
         now = await sql.fetchval("select clock_timestamp()")
-        await until(lambda: sql.fetchval("select min(fire_at) > $1 from foliot.jobs", now), seconds=30)
+        await until(lambda: sql.fetchval("select min(fire_at) > $1 from foliot.jobs", now))
         ticks = await sql.fetch("select job_id, tick_at from foliot.runs")
     assert await sql.fetchval("select count(*) from foliot.ticks") == 0
     # On the wall of the one a tick is at :00, :20 or :40, for the other APART seconds earlier. Rounded up they are the same.

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.test_readme import BLOCK, Reader
 from tests.support.processes import ROOT
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 GUIDES = ("files.md", "lab.md", "python.md")
 

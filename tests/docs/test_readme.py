@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +15,17 @@ import psutil
 import pytest
 
 from foliot.embedded import find_url
+from tests.support.ports import free_port
 from tests.support.processes import ROOT, is_alive
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DATABASE = "postgresql://foliot@127.0.0.1:5432/foliot"
 ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
+PAUSE = re.compile(r"^sleep (\d+)$", re.MULTILINE)
 
 
 class Reader:
@@ -33,7 +34,7 @@ class Reader:
     def __init__(self, directory: Path, *, works_in: Path = ROOT) -> None:
         self._directory = directory
         self._works_in = works_in
-        self._port = _free_port()
+        self._port = free_port()
         self._up: asyncio.subprocess.Process | None = None
         path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
         self._environment = os.environ | {"PYTHONPATH": str(directory), "PATH": path}
@@ -52,11 +53,19 @@ class Reader:
     async def stop(self) -> None:
         if self._up is None:
             return
+        if self._up.returncode is not None:
+            # It has failed to start, which was said.
+            return
         children = psutil.Process(self._up.pid).children(recursive=True)
         os.killpg(self._up.pid, signal.SIGINT)
         await self._up.wait()
-        assert not [child for child in children if is_alive(child)]
         self._up = None
+
+        async def all_gone() -> bool:
+            return not [child for child in children if is_alive(child)]
+
+        # Dead, but perhaps not buried yet.
+        await until(all_gone)
 
     async def _start(self, text: str) -> None:
         found = ARGS.match(text)
@@ -68,16 +77,20 @@ class Reader:
         async with httpx.AsyncClient() as client:
 
             async def answers() -> bool:
+                assert self._up is not None
+                assert self._up.returncode is None, "make up has ended"
                 try:
                     return (await client.get(f"http://127.0.0.1:{self._port}/readyz")).status_code == 200
                 except httpx.TransportError:
                     return False
 
-            await until(answers, seconds=60)
+            await until(answers)
 
     async def _type(self, text: str) -> str:
         script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
         script = script.replace(DATABASE, find_url(self._directory / "data") or DATABASE)
+        # Where a page pauses for what is about to happen, somebody on a busy machine pauses for longer.
+        script = PAUSE.sub(lambda pause: f"sleep {5 * int(pause[1])}", script)
         shell = await asyncio.create_subprocess_exec(
             "bash", "-euo", "pipefail", "-c", script, cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE
         )
@@ -131,9 +144,3 @@ def test_links_lead_somewhere() -> None:
     for page in [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -11,7 +11,7 @@ from foliot.model.workflow import Rule
 from tests.docs.test_readme import followed
 from tests.support.processes import ROOT
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 WORKFLOWS = (ROOT / "docs" / "workflows.md").read_text()
 

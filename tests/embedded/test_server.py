@@ -25,6 +25,7 @@ from foliot.clock import SystemClock
 from foliot.embedded import EmbeddedPostgres, child, find_url
 from foliot.embedded.binaries import find_binaries
 from foliot.errors import EmbeddedPostgresError
+from tests.support.waiting import PATIENCE_SECONDS
 
 FAST = {"fsync": "off"}
 NOBODY = 65534
@@ -135,7 +136,7 @@ def said(process: subprocess.Popen[str]) -> str:
 
 
 def refusal(process: subprocess.Popen[str]) -> str:
-    return process.communicate(timeout=20)[1]
+    return process.communicate(timeout=PATIENCE_SECONDS)[1]
 
 
 def processes_of(directory: Path) -> list[int]:
@@ -149,7 +150,7 @@ def processes_of(directory: Path) -> list[int]:
     return found
 
 
-async def until(condition: Callable[[], object], seconds: float = 15) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.01)

@@ -21,7 +21,7 @@ from tests.support.debian import require
 from tests.support.processes import FoliotProcess
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 PRELUDE = r"""
 set -uo pipefail

@@ -166,8 +166,6 @@ async def test_what_only_a_server_can_do_is_said(straight: foliot.Connection, se
         await plainly(lambda: workflow.submit(straight))
     with pytest.raises(Invalid, match="idempotency_key: only a server remembers those"):
         await straight.submit_async("add", idempotency_key="k")
-    with pytest.raises(ConfigurationError, match="only `default`"):
-        await plainly(lambda: foliot.connect(database_url, namespace="team").submit("add"))
     with foliot.connect(server_url) as connection, connection.operations as operations:
         assert [queue["name"] for queue in await plainly(lambda: operations.list_queues().document["items"])] == ["default"]
 

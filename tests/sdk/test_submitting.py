@@ -59,11 +59,11 @@ async def plainly(work: Callable[[], T]) -> T:
 async def test_a_job_is_submitted_waited_for_and_its_result_read(app: foliot.App) -> None:
     def program() -> tuple[str, str, Any]:
         handle = app.tasks["add"].submit(a=2, b=3)
-        return handle.wait(timeout=10), handle.status(), handle.result()
+        return handle.wait(timeout=60), handle.status(), handle.result()
 
     assert await plainly(program) == ("completed", "completed", {"sum": 5})
     handle = await app.tasks["add"].submit_async(a=2)
-    assert await handle.wait_async(timeout=10) == "completed"
+    assert await handle.wait_async(timeout=60) == "completed"
     assert (await handle.status_async(), await handle.result_async()) == ("completed", {"sum": 3})
     assert type(await handle.result_async()) is dict
 
@@ -71,7 +71,7 @@ async def test_a_job_is_submitted_waited_for_and_its_result_read(app: foliot.App
 @pytest.mark.usefixtures("working")
 async def test_a_job_that_failed_has_no_result_but_says_why(app: foliot.App) -> None:
     handle = await app.tasks["explode"].submit_async(when="today")
-    for asked in (plainly(lambda: handle.result(timeout=10)), handle.result_async(timeout=10)):
+    for asked in (plainly(lambda: handle.result(timeout=60)), handle.result_async(timeout=60)):
         with pytest.raises(foliot.JobFailed, match="ValueError: exploded today") as raised:
             await asked
         assert (raised.value.status, raised.value.error["kind"]) == ("failed", "ValueError")
@@ -91,8 +91,8 @@ async def test_waiting_has_an_end(app: foliot.App) -> None:
 async def test_a_job_starts_when_it_was_told_to(app: foliot.App) -> None:
     add = app.tasks["add"]
     for when in (timedelta(seconds=0.2), datetime.now(UTC) + timedelta(seconds=0.2), timedelta(seconds=-5)):
-        assert await (await plainly(lambda when=when: add.submit_at(when, a=1))).result_async(10) == {"sum": 2}  # type: ignore[misc]
-        assert await (await add.submit_at_async(when, a=1)).result_async(10) == {"sum": 2}
+        assert await (await plainly(lambda when=when: add.submit_at(when, a=1))).result_async(60) == {"sum": 2}  # type: ignore[misc]
+        assert await (await add.submit_at_async(when, a=1)).result_async(60) == {"sum": 2}
     tomorrow = await add.submit_at_async(timedelta(days=1), a=1)
     assert await tomorrow.status_async() == "scheduled"
 
@@ -107,7 +107,7 @@ async def test_many_are_submitted_at_once(app: foliot.App, sql: Any) -> None:
     add = app.tasks["add"]
     handles = await plainly(lambda: add.submit_many([{"a": n} for n in range(20)]))
     handles += await add.submit_many_async([{"a": n} for n in range(20, 40)])
-    assert [await handle.result_async(10) for handle in handles] == [{"sum": n + 1} for n in range(40)]
+    assert [await handle.result_async(60) for handle in handles] == [{"sum": n + 1} for n in range(40)]
     assert len({handle.id for handle in handles}) == 40
     assert add.submit_many([]) == await add.submit_many_async([]) == []
 

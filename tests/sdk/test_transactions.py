@@ -138,7 +138,7 @@ async def test_what_can_not_be_stored_does_not_cost_the_transaction(database_url
 
 def test_no_driver_is_loaded_before_a_connection_of_its_own_is_given() -> None:
     code = "import sys, foliot, foliot.sdk.transactions; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30).stdout.split()
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.split()
     assert {"asyncpg", "psycopg", "sqlalchemy"} & set(loaded) == set()
 
 
@@ -172,7 +172,7 @@ class TestTheFunction:
         assert json.loads(row["options"]) == {name: fields[name] for name in list(fields)[3:9]}
         assert row["rank"] == row["due"] - 3 * 300_000_000
         assert run_id.version == 7
-        assert abs((made_at(run_id) - before).total_seconds()) < 5
+        assert abs((made_at(run_id) - before).total_seconds()) < 60
         (claim,) = await store.runs.claim_runs(new_id(), {"mail": 1}, ["send"])
         assert claim.run_id == run_id
 

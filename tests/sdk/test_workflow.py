@@ -19,7 +19,7 @@ from foliot.store.store import Store
 from tests.support.workers import worker_node
 
 T = TypeVar("T")
-SECONDS = 30
+SECONDS = 60
 HANDS_ON = 'cat "$FOLIOT_UPSTREAM" > "$FOLIOT_RESULT"'
 
 

@@ -30,6 +30,8 @@ from tests.support.server import PostgresServer
 
 PING = Query("ping", "select 42")
 SLEEP = Query("sleep", "select pg_sleep($1)")
+# As long as a server may take to come back on a busy machine.
+PATIENT = Config(database_retry_seconds=60)
 
 
 def run() -> NewRun:
@@ -57,7 +59,7 @@ async def test_a_terminated_session_goes_unnoticed(store: Store, sql: Any, seen:
     for _ in range(5):
         assert await store.database.fetch_value(PING) == 42
         await terminate_all(sql)
-    sleeping = asyncio.create_task(store.database.fetch(SLEEP, 0.5))
+    sleeping = asyncio.create_task(store.database.fetch(SLEEP, 2.0))
     while not await sql.fetchval("select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"):
         await asyncio.sleep(0.01)
     await terminate_all(sql)
@@ -95,7 +97,7 @@ async def test_a_locked_row_is_waited_for_and_tried_again(database_url: str, eve
 
 
 async def test_silence_ends_by_our_own_limit_and_the_session_is_given_up(database_url: str, events: EventBus) -> None:
-    config = Config(database_statement_seconds=0.2, database_retry_seconds=0.1)
+    config = Config(database_statement_seconds=1, database_retry_seconds=1)
     async with proxy_to(database_url) as (proxy, url), Database(url, config=config, clock=SystemClock(), events=events) as database:
         assert await database.fetch_value(PING) == 42
         proxy.is_silent = True
@@ -114,7 +116,7 @@ class TestAServerOfItsOwn:
 
     async def test_a_crash_and_restart_is_survived(self, server: EmbeddedPostgres, events: EventBus) -> None:
         url = await server.start()
-        async with open_store(url, config=Config(), clock=SystemClock(), events=events, part="test") as store:
+        async with open_store(url, config=PATIENT, clock=SystemClock(), events=events, part="test") as store:
             await store.migrate()
             await store.runs.insert_runs([run() for _ in range(100)])
             postmaster = int((server.data / "postmaster.pid").read_text().split()[0])
@@ -130,7 +132,7 @@ class TestAServerOfItsOwn:
 
     async def test_a_demoted_node_is_left_until_one_takes_writes_again(self, server: EmbeddedPostgres, events: EventBus) -> None:
         url = await server.start()
-        async with open_store(url, config=Config(), clock=SystemClock(), events=events, part="test") as store:
+        async with open_store(url, config=PATIENT, clock=SystemClock(), events=events, part="test") as store:
             await store.migrate()
             admin = await asyncpg.connect(url)
             await admin.execute("alter system set default_transaction_read_only = on")

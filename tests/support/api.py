@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from tests.support.processes import FoliotProcess
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 TERMINAL = {"completed", "failed", "cancelled", "skipped"}
 
@@ -31,7 +31,7 @@ class Api:
         found: dict[str, Any] = answer.json()
         return found
 
-    async def status(self, job_id: str, status: str, *, seconds: float = 15.0) -> dict[str, Any]:
+    async def status(self, job_id: str, status: str, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         async def look() -> dict[str, Any] | None:
             job = await self.get(job_id)
             return job if job["status"] == status else None
@@ -40,7 +40,7 @@ class Api:
         assert job is not None
         return job
 
-    async def ended(self, job_id: str, *, seconds: float = 15.0) -> dict[str, Any]:
+    async def ended(self, job_id: str, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         async def look() -> dict[str, Any] | None:
             job = await self.get(job_id)
             return job if job["status"] in TERMINAL else None
@@ -54,5 +54,5 @@ class Api:
 async def api_of(process: FoliotProcess, part: str = "up") -> AsyncIterator[Api]:
     """The API of a process, once it serves."""
     started = await process.event("ProcessStarted", part=part)
-    async with httpx.AsyncClient(base_url=started["address"], timeout=10) as client:
+    async with httpx.AsyncClient(base_url=started["address"], timeout=PATIENCE_SECONDS) as client:
         yield Api(client)

@@ -11,6 +11,7 @@ from foliot.config import Config
 from foliot.errors import ConfigurationError
 from foliot.worker.executors.containment import choose
 from tests.support.debian import require
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def require_means(means: str) -> None:
@@ -34,7 +35,7 @@ def sleepers(mark: str) -> list[psutil.Process]:
 
 def gone(mark: str) -> bool:
     """Waits for the death of what was killed: a signal has been sent, but the kernel takes its moment."""
-    give_up_at = time.monotonic() + 5
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while sleepers(mark) and time.monotonic() < give_up_at:
         time.sleep(0.01)
     return not sleepers(mark)

@@ -7,6 +7,7 @@ import asyncio
 from foliot.model.ids import new_id
 from foliot.sdk.context import Context
 from foliot.worker.executors.output import CappedOutput
+from tests.support.waiting import PATIENCE_SECONDS
 
 LIMIT = 65_536
 
@@ -21,7 +22,7 @@ class KeptContext(Context):
     def output(self) -> bytes:
         return self._kept.value()
 
-    async def prints(self, expected: bytes, *, seconds: float = 20) -> None:
+    async def prints(self, expected: bytes, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Returns when the output holds these bytes."""
         if expected not in self.output:
             printed = asyncio.Event()

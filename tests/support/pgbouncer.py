@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
-import socket
 import stat
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.debian import require
+from tests.support.ports import free_port
 
 CONFIGURATION = """
 [databases]
@@ -37,9 +37,7 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
     program = require("pgbouncer", "pgbouncer")
     parts = urlsplit(url)
     asked = parse_qs(parts.query)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     # PgBouncer will not run as root, and the server's socket is for its owner only: a little door of ours stands between the two.
     door = await _open_door(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}")
     settings = CONFIGURATION.format(

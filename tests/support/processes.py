@@ -15,6 +15,10 @@ from typing import Any
 
 import psutil
 
+from tests.support.waiting import PATIENCE_SECONDS
+
+# Of a process that is one of several which start at once, and imports all it needs first.
+START_SECONDS = 2 * PATIENCE_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,7 +55,7 @@ class FoliotProcess:
         await self._process.wait()
         await self._reading
 
-    async def event(self, name: str, /, *, seconds: float = 30.0, **fields: object) -> dict[str, Any]:
+    async def event(self, name: str, /, *, seconds: float = START_SECONDS, **fields: object) -> dict[str, Any]:
         """The first event of that name and with those fields, from the process's start on."""
         seen = 0
         try:
@@ -89,7 +93,7 @@ class FoliotProcess:
                 with suppress(psutil.NoSuchProcess):
                     process.send_signal(number)
 
-    async def wait(self, *, seconds: float = 30.0) -> int:
+    async def wait(self, *, seconds: float = PATIENCE_SECONDS) -> int:
         async with asyncio.timeout(seconds):
             status = await self._process.wait()
             await asyncio.shield(self._reading)

@@ -58,7 +58,7 @@ class PostgresServer:
     async def drop(self, name: str) -> list[str]:
         """Drops a database; what was still connected to it."""
         # A session that was closed a moment ago is still listed until its process has gone.
-        for _ in range(100):
+        for _ in range(1000):
             left = await self.admin("select application_name || ': ' || query from pg_stat_activity where datname = $1", name)
             if not left:
                 break

@@ -39,7 +39,7 @@ class Terminal:
         environment = self._environment | {f"FOLIOT_{name.upper()}": value for name, value in settings.items()}
         done = subprocess.run(
             [sys.executable, "-m", "foliot", *arguments],
-            cwd=self.directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False,
+            cwd=self.directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         return Ended(done.returncode, done.stdout, done.stderr)
 

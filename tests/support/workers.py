@@ -12,9 +12,10 @@ from foliot.model.states import TERMINAL
 from foliot.sdk.app import App
 from foliot.store.store import Store
 from foliot.worker.node import WorkerNode
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
-QUICK = Config(poll_seconds=0.05, worker_ttl_seconds=3, worker_beat_seconds=1, grace_seconds=5)
+# A lease that a machine which is busy for a few seconds does not cost it.
+QUICK = Config(poll_seconds=0.05, worker_ttl_seconds=15, worker_beat_seconds=1, grace_seconds=5)
 
 
 @asynccontextmanager
@@ -37,7 +38,7 @@ async def submit(store: Store, task: str, **fields: object) -> NewRun:
     return run
 
 
-async def ended(store: Store, run: NewRun, *, seconds: float = 15.0) -> RunView:
+async def ended(store: Store, run: NewRun, *, seconds: float = PATIENCE_SECONDS) -> RunView:
     """The run once it is terminal."""
 
     async def look() -> RunView | None:

@@ -86,7 +86,7 @@ class WorkflowBench:
             shown = await self.get(workflow_id)
             return shown if shown["state"] in TERMINAL else None
 
-        found = await until(look, seconds=20)
+        found = await until(look)
         assert found is not None
         return found
 

@@ -16,11 +16,11 @@ from foliot.model.states import RunState
 from foliot.store.hints import worker_topic
 from foliot.store.store import Store
 from tests.support.containment import gone, sleepers
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 from tests.support.workers import ended, submit, worker_node
 
-# Beats too far apart to explain how soon a worker knows.
-PATIENT = Config(poll_seconds=0.05, worker_ttl_seconds=120, worker_beat_seconds=40, grace_seconds=5)
+# Beats too far apart to explain that a worker knows before a test gives up.
+PATIENT = Config(poll_seconds=0.05, worker_ttl_seconds=900, worker_beat_seconds=300, grace_seconds=5)
 ONCE = '{"retries": 0}'
 
 
@@ -43,7 +43,7 @@ async def test_an_async_function_is_cancelled_where_it_waits_and_is_not_retried(
     async def wait_long() -> None:
         started.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         except asyncio.CancelledError:
             heard.set()
             raise
@@ -52,7 +52,7 @@ async def test_an_async_function_is_cancelled_where_it_waits_and_is_not_retried(
         run = await submit(store, "wait_long")
         await started.wait()
         await cancel(store, run)
-        view = await ended(store, run, seconds=5)
+        view = await ended(store, run)
     assert heard.is_set()
     assert (view.state, view.reason, view.attempt) == (RunState.CANCELLED, "cancelled", 1)
     assert view.error == {"kind": "Cancelled", "message": "enough"}
@@ -66,7 +66,7 @@ async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_
     async def stubborn(fails: bool) -> str:
         started.release()
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         except asyncio.CancelledError:
             if fails:
                 raise ValueError("no") from None
@@ -78,7 +78,7 @@ async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_
         await started.acquire()
         for run in (failing, succeeding):
             await cancel(store, run)
-        failed, succeeded = [await ended(store, run, seconds=5) for run in (failing, succeeding)]
+        failed, succeeded = [await ended(store, run) for run in (failing, succeeding)]
     assert (failed.state, failed.reason, failed.attempt) == (RunState.CANCELLED, "cancelled", 1)
     assert (succeeded.state, succeeded.result) == (RunState.SUCCEEDED, "done all the same")
 
@@ -92,7 +92,7 @@ async def test_a_command_and_what_it_started_are_stopped(store: Store, tmp_path:
         await until(lambda: _is_written(begun))
         assert sleepers(mark)
         await cancel(store, run)
-        assert (await ended(store, run, seconds=10)).state is RunState.CANCELLED
+        assert (await ended(store, run)).state is RunState.CANCELLED
     assert gone(mark)
 
 
@@ -102,14 +102,14 @@ async def test_a_run_that_is_ended_by_force_has_ended_before_its_worker_knows(st
 
     @app.task
     def block() -> str:
-        release.wait(20)
+        release.wait(2 * PATIENCE_SECONDS)
         return "too late"
 
     async with worker_node(store, app, config=PATIENT):
         run = await submit(store, "block")
         await until(lambda: is_running(store, run))
         await cancel(store, run, is_forced=True)
-        view = await ended(store, run, seconds=1)
+        view = await ended(store, run)
         assert (view.state, view.error["message"]) == (RunState.CANCELLED, "enough")
         release.set()
     assert await sql.fetch("select state, result from foliot.history") == [("cancelled", None)]
@@ -122,7 +122,7 @@ async def test_an_attempt_whose_run_was_given_to_another_is_stopped(store: Store
     @app.task
     async def wait_long() -> None:
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         except asyncio.CancelledError:
             heard.put_nowait(UUID(int=0))
             raise
@@ -132,7 +132,7 @@ async def test_an_attempt_whose_run_was_given_to_another_is_stopped(store: Store
         run = await submit(store, "wait_long")
         await until(lambda: is_running(store, run))
         await sql.execute("update foliot.runs set token = token + 1, worker_id = gen_random_uuid()")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await heard.get()
         assert await is_running(store, run)
 

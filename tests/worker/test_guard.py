@@ -32,7 +32,7 @@ async def nothing_left(guard: Guard) -> None:
     async def is_clear() -> bool:
         return not bearers(guard)
 
-    await until(is_clear, seconds=20)
+    await until(is_clear)
 
 
 @pytest.mark.parametrize("means", ["bubblewrap", "cgroup", "launcher"])

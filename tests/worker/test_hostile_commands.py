@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from itertools import count
 
 import psutil
@@ -27,7 +27,8 @@ from tests.support.workers import ended, submit
 pytestmark = pytest.mark.process
 
 MEBIBYTE = 1_048_576
-SLACK_SECONDS = 3.0
+# For a machine that is busy with nine commands at once, and other tests.
+SLACK_SECONDS = 20.0
 unique = (f"{500 + number}.{os.getpid()}" for number in count())
 DAEMON = "setsid sh -c 'setsid sleep {mark} >/dev/null 2>&1 & exit' >/dev/null 2>&1 &"
 
@@ -50,7 +51,7 @@ async def run(store: Store, command: str, *, timeout: float = 30.0) -> NewRun:
 
 
 async def test_each_ends_in_time_and_in_the_right_state(store: Store, worker: FoliotProcess) -> None:
-    mark, limit = next(unique), 1.0
+    mark, limit = next(unique), 4.0
     failed_by_time, failed = (RunState.FAILED, "timeout", "Timeout"), (RunState.FAILED, "error")
     expected = {
         f"echo begun; sleep {mark} & wait": (*failed_by_time, "begun\n"),
@@ -63,16 +64,18 @@ async def test_each_ends_in_time_and_in_the_right_state(store: Store, worker: Fo
         "echo begun; exit 137": (*failed, "ExitCode", "begun\n"),
         "echo begun; kill -STOP $$": (*failed_by_time, "begun\n"),
     }
-    began = time.monotonic()
-    timeouts = {command: 30.0 if what[0] is RunState.SUCCEEDED else limit for command, what in expected.items()}
+    timeouts = {command: 120.0 if what[0] is RunState.SUCCEEDED else limit for command, what in expected.items()}
     runs = {command: await run(store, command, timeout=timeouts[command]) for command in expected}
     for command, (state, reason, kind, output) in expected.items():
-        view = await ended(store, runs[command], seconds=30)
+        view = await ended(store, runs[command])
         assert (command, view.state, view.reason) == (command, state, reason)
         assert (view.error or {}).get("kind") == kind
         assert (view.output or b"").startswith(output.encode()), command
-    assert time.monotonic() - began < limit + END_SECONDS + SLACK_SECONDS
-    assert not [process.cmdline() for process in sleepers(mark)]
+        assert view.started_at is not None
+        assert view.finished_at is not None
+        if state is RunState.FAILED:
+            assert view.finished_at - view.started_at < timedelta(seconds=limit + END_SECONDS + SLACK_SECONDS), command
+    assert gone(mark)
     assert psutil.Process(worker.pid).memory_info().rss < 200 * MEBIBYTE
 
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import ipaddress
 import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,10 @@ async def test_retry_after_is_when_it_is_tried_again(server: Answering, said: st
 
 
 async def test_connection_errors_and_timeouts_are_failures(server: Answering) -> None:
-    async with answering() as gone:
-        pass
-    assert kind(await request({"url": gone.url})) == "ConnectError"
+    with socket.socket() as closed:
+        # Bound, so that nobody else gets it, but not listening.
+        closed.bind(("127.0.0.1", 0))
+        assert kind(await request({"url": f"http://127.0.0.1:{closed.getsockname()[1]}"})) == "ConnectError"
     server.answers["/garbage"] = b"SSH-2.0-OpenSSH\r\n\r\n"
     assert kind(await request({"url": f"{server.url}/garbage"})) == "RemoteProtocolError"
     server.answers["/hang"] = b""

@@ -18,7 +18,7 @@ from foliot.scheduler.reaper import Reaper
 from foliot.store.store import Store, open_store
 from foliot.worker.executors import python
 from tests.support.proxy import proxy_to
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 from tests.support.workers import QUICK, ended, submit, worker_node
 
 ONCE = '{"retries": 0}'
@@ -163,7 +163,7 @@ async def test_stopping_lets_runs_end_and_gives_back_those_that_do_not(store: St
     async def endless() -> None:
         await asyncio.sleep(600)
 
-    config = msgspec.structs.replace(QUICK, grace_seconds=0.5)
+    config = msgspec.structs.replace(QUICK, grace_seconds=2)
     async with worker_node(store, app, config=config):
         first, second = await submit(store, "short"), await submit(store, "endless")
         await started.wait()
@@ -292,10 +292,12 @@ async def test_a_task_that_blocks_the_event_loop_does_not_cost_the_lease(store: 
 
     @app.task
     async def block() -> str:
-        time.sleep(4)
+        time.sleep(7)
         return "done"
 
-    async with worker_node(store, app):
+    # A lease that would be over long before the end, with room for three late beats.
+    config = msgspec.structs.replace(QUICK, worker_ttl_seconds=5)
+    async with worker_node(store, app, config=config):
         view = await ended(store, await submit(store, "block"))
     assert (view.state, view.result, view.attempt, view.lost) == (RunState.SUCCEEDED, "done", 1, 0)
     assert not [event for event in seen if isinstance(event, WorkerExpired)]
@@ -316,10 +318,10 @@ async def test_a_worker_that_is_asked_to_drain_finishes_what_it_has_and_takes_no
         await started.wait()
         assert await store.workers.drain_worker(node._worker_id)
         draining = asyncio.create_task(node.drained())
-        await asyncio.wait_for(node.is_draining.wait(), 5)
+        await asyncio.wait_for(node.is_draining.wait(), PATIENCE_SECONDS)
         second = await submit(store, "wait_for_it")
         go_on.set()
-        await asyncio.wait_for(draining, 5)
+        await asyncio.wait_for(draining, PATIENCE_SECONDS)
         assert (await ended(store, first)).result == "done"
     view = await store.runs.get_run(second.id)
     assert view is not None

@@ -137,7 +137,8 @@ async def test_a_cancel_kills_a_function_that_never_looks_up_and_all_it_started(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.monotonic() - began < 2
+    # By itself it would never end.
+    assert time.monotonic() - began < 20
     assert gone(mark)
     assert b"spinning" in context.output
 

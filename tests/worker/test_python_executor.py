@@ -21,6 +21,7 @@ from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from tests.support.contexts import KeptContext
+from tests.support.waiting import PATIENCE_SECONDS
 
 LIMIT = 1000
 MakeExecutor = Callable[[Callable[..., Any]], Executor]
@@ -126,7 +127,7 @@ async def test_an_error_of_the_function_is_the_worker_s_to_word(executor_of: Mak
 
 async def test_an_iterator_that_is_used_up_is_an_error_and_does_not_hang(executor_of: MakeExecutor) -> None:
     with pytest.raises(RuntimeError, match="StopIteration"):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await executor_of(lambda: next(iter([])))({}, KeptContext())
 
 

@@ -61,13 +61,14 @@ async def test_a_run_that_was_given_to_another_leaves_no_effect(store: Store, sq
         started.set()
         await go_on.wait()
 
-    patient = Config(poll_seconds=0.05, worker_ttl_seconds=120, worker_beat_seconds=40, grace_seconds=5)
+    patient = Config(poll_seconds=0.05, worker_ttl_seconds=900, worker_beat_seconds=300, grace_seconds=5)
     async with worker_node(store, app, config=patient, slots=1):
         run = await submit(store, "debit", options=ONCE)
         await started.wait()
         await sql.execute("update foliot.runs set token = token + 1, worker_id = gen_random_uuid()")
         go_on.set()
-        await until(lambda: sql.fetchval("select count(*) = 0 from pg_stat_activity where state = 'idle in transaction'"))
+        idle = "select count(*) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()"
+        await until(lambda: sql.fetchval(f"select ({idle}) = 0"))
     assert await balance(sql) == 1000
     found = await store.runs.get_run(run.id)
     assert found is not None
@@ -96,7 +97,7 @@ async def test_a_worker_s_connections_that_break_at_any_moment_cost_no_cent(stor
             await store.runs.promote_due_runs(1000)
             return bool(await sql.fetchval("select count(*) = 0 from foliot.runs"))
 
-        await until(all_ended, seconds=30)
+        await until(all_ended)
         assert {(await ended(store, run)).state for run in runs} == {RunState.SUCCEEDED}
     assert await balance(sql) == 1000 - jobs
     assert await sql.fetchval("select count(*) from foliot.history") == jobs

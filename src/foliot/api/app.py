@@ -71,6 +71,8 @@ def build_app(
     )
     stopping = stopping or asyncio.Event()
     routers = (
+        # First, because routes are tried in order, and no other is asked for a thousand times a second.
+        jobs.creating,
         health_router(store=store),
         JobGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
         JobGroupActionRoutes(store=store, body_max_bytes=body_max_bytes).router,

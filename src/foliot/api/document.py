@@ -45,6 +45,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "task": {"description": "Only those of this task.", "maxLength": 500},
     "job": {"description": "Only those of this recurring job, by id or name.", "maxLength": 500},
     "group": {"description": "Only those of this group, as the groups are listed.", "maxLength": 500},
+    "tag": {"description": "Only those with this tag.", "maxLength": 500},
     "since": {"description": f"Not before this. {SINCE_FORM}"},
     "until": {"description": f"Not after this. {SINCE_FORM}"},
     "text": {"description": "Only those that have this in their name, their task or their error.", "maxLength": 500},
@@ -59,6 +60,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "replayed": {"description": "Also those that have been replayed."},
 }
 PARAMETERS_OF: dict[tuple[str, str], dict[str, Any]] = {
+    ("get_events", "follow"): {"description": "Go on with what happens; else it ends when what has happened was told."},
     ("list_workflows", "state"): {"description": "running, completed, failed or cancelled; several with commas."},
     ("list_workflows", "name"): {"description": "Only those of this name.", "maxLength": 500},
     ("explain", "reference"): {"description": "The id of a run, a workflow or a job; or the name of a recurring job or a queue."},
@@ -80,7 +82,7 @@ TAGS_FORM = r'^\s*(\*|(W/)?"[^"\s]*"(\s*,\s*(W/)?"[^"\s]*")*)\s*$'
 HEADER_FORMS: dict[str, dict[str, Any]] = {
     "Idempotency-Key": {"minLength": 1, "maxLength": 255},
     "If-Match": {"pattern": TAGS_FORM},
-    "Last-Event-ID": {"pattern": r"^[1-9][0-9]{0,17}:[0-9]{1,18}$"},
+    "Last-Event-ID": {"pattern": r"^[0-9]{1,18}[:.][0-9a-z-]{1,40}$"},
 }
 # Where what an operation makes is to be found, by its id.
 LINKS: dict[str, tuple[str, ...]] = {

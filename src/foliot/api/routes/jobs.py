@@ -83,16 +83,17 @@ class JobRoutes:
         self._definitions = definitions
         self._config = config
         self._keyed = KeyedRequests(store=store)
+        self.creating = APIRouter(tags=["jobs"], route_class=GuardedRoute)
         self.router = APIRouter(tags=["jobs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 429, 503)
         creates = described(201, JobCreated, RecurringShown, body=JobRequest, examples=EXAMPLES, problems=problems, repeated=True)
         bodies = BatchRequest | list[JobRequest]
         creates_many = described(201, BatchCreated, body=bodies, examples=BATCHES, problems=problems, repeated=True)
         shows = described(200, JobShown, RecurringShown, problems=(404, 422, 503), tagged=True)
-        add = self.router.add_api_route
+        add = self.creating.add_api_route
         add("/v1/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/v1/jobs/batch", self.create_batch, methods=["POST"], status_code=201, openapi_extra=creates_many)
-        add("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=shows)
+        self.router.add_api_route("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=shows)
 
     @requires(Permission.SUBMIT)
     async def create_job(self, request: Request, namespace: Within) -> Response:

@@ -82,6 +82,8 @@ class RunGroupAnswer(msgspec.Struct, frozen=True):
     dry_run: bool
 
 
+CANCELS = {"count first": {"queue": "mail", "state": "pending", "dry_run": True}}
+RERUNS = {"count first": {"task": "send_invoice", "state": "failed", "since": "2h", "dry_run": True}}
 R = TypeVar("R", bound=RunGroupRequest)
 cancel_decoder = msgspec.json.Decoder(CancelGroupRequest)
 rerun_decoder = msgspec.json.Decoder(RunGroupRequest)
@@ -93,8 +95,8 @@ class RunGroupRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 503)
-        cancels = described(200, RunGroupAnswer, body=CancelGroupRequest, problems=problems)
-        reruns = described(200, RunGroupAnswer, body=RunGroupRequest, problems=problems)
+        cancels = described(200, RunGroupAnswer, body=CancelGroupRequest, examples=CANCELS, problems=problems)
+        reruns = described(200, RunGroupAnswer, body=RunGroupRequest, examples=RERUNS, problems=problems)
         self.router.add_api_route("/v1/runs/cancel", self.cancel_runs, methods=["POST"], openapi_extra=cancels)
         self.router.add_api_route("/v1/runs/rerun", self.rerun_runs, methods=["POST"], openapi_extra=reruns)
 

@@ -1,0 +1,224 @@
+"""The client of `over_http.py`, a process of its own. Run as `python -m benchmarks.http_client KIND ADDRESS NUMBER SECONDS`.
+
+It is lean, so that what is measured is the server: one prepared request, a protocol that looks for the end of an answer and for its
+status, and connections that are kept. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import asyncpg
+import uvloop
+
+from benchmarks.drain import PAYLOAD
+from benchmarks.raw_sql import INSERT
+from foliot.model.ids import new_id
+
+CREATED = b"HTTP/1.1 201 "
+ANSWER_SECONDS = 30.0
+CONNECTIONS_MAX = 4000
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time; the caller is told when its answer is complete."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport
+        self._received = b""
+        self._on_answer: Callable[[bool], None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's is no subclass of it.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def ask(self, request: bytes, on_answer: Callable[[bool], None]) -> None:
+        self._on_answer = on_answer
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, found, body = self._received.partition(b"\r\n\r\n")
+        if not found or len(body) < int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]):
+            return
+        self._received, on_answer, self._on_answer = b"", self._on_answer, None
+        if on_answer is not None:
+            on_answer(head.startswith(CREATED))
+
+    def connection_lost(self, _: Exception | None) -> None:
+        on_answer, self._on_answer = self._on_answer, None
+        if on_answer is not None:
+            on_answer(False)
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class Client:
+    def __init__(self, address: str) -> None:
+        where = urlsplit(address)
+        assert where.hostname is not None
+        assert where.port is not None
+        self._host, self._port = where.hostname, where.port
+        self._idle: list[Connection] = []
+        self._all: list[Connection] = []
+        self._opening: set[asyncio.Task[None]] = set()
+        self._under_way = 0
+        self._is_quiet = asyncio.Event()
+        token = os.environ.get("FOLIOT_TOKEN")
+        body = b'{"task": "noop", "payload": ' + PAYLOAD.encode() + b"}"
+        head = [
+            "POST /v1/jobs HTTP/1.1",
+            f"Host: {self._host}:{self._port}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            *([f"Authorization: Bearer {token}"] if token else []),
+        ]
+        self._request = "\r\n".join(head).encode() + b"\r\n\r\n" + body
+        self.latencies: list[float] = []
+        self.failures = 0
+
+    async def connect(self, number: int) -> None:
+        self._idle += await asyncio.gather(*(self._connect() for _ in range(number)))
+
+    def post(self, since: float, then: Callable[[], None] | None = None) -> None:
+        """Sends it now, on a connection that is free or on a new one. Its latency counts from `since`."""
+        self._under_way += 1
+        self._is_quiet.clear()
+        if not self._idle:
+            if len(self._all) + len(self._opening) >= CONNECTIONS_MAX:
+                raise RuntimeError(f"{CONNECTIONS_MAX} requests are on their way: the server does not keep up at all")
+            opening = asyncio.ensure_future(self._post_on_a_new_one(since))
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+            return
+        self._ask(self._idle.pop(), since, then)
+
+    def _ask(self, connection: Connection, since: float, then: Callable[[], None] | None = None) -> None:
+        def answered(is_created: bool) -> None:
+            self.latencies.append(perf_counter() - since)
+            self.failures += not is_created
+            self._idle.append(connection)
+            if then is not None:
+                then()
+            self._under_way -= 1
+            if not self._under_way:
+                self._is_quiet.set()
+
+        connection.ask(self._request, answered)
+
+    async def all_answered(self) -> None:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await self._is_quiet.wait()
+
+    @property
+    def connections(self) -> int:
+        return len(self._all)
+
+    def close(self) -> None:
+        for connection in self._all:
+            connection.close()
+
+    async def _connect(self) -> Connection:
+        _, connection = await asyncio.get_running_loop().create_connection(Connection, self._host, self._port)
+        self._all.append(connection)
+        return connection
+
+    async def _post_on_a_new_one(self, since: float) -> None:
+        self._ask(await self._connect(), since)
+
+
+async def open_loop(address: str, rate: int, seconds: float) -> dict[str, float]:
+    """A request is started when it is due, whatever became of those before it, and its latency counts from when it was due."""
+    client = Client(address)
+    await client.connect(64)
+    for _ in range(200):
+        client.post(perf_counter())
+        await asyncio.sleep(0.005)
+    await client.all_answered()
+    client.latencies.clear()
+    number, began, late = int(rate * seconds), perf_counter() + 0.05, 0.0
+    sent = 0
+    while sent < number:
+        now = perf_counter()
+        while sent < number and (due := began + sent / rate) <= now:
+            late = max(late, now - due)
+            client.post(due)
+            sent += 1
+        await asyncio.sleep(max(0.0, began + sent / rate - perf_counter()))
+    took = perf_counter() - began
+    await client.all_answered()
+    client.close()
+    return {
+        "sent_per_second": number / took, "answered": len(client.latencies), "failures": client.failures,
+        "connections": client.connections, **percentiles(client.latencies), "client_late_ms": late * 1e3,
+    }  # fmt: skip
+
+
+async def closed_loop(address: str, connections: int, seconds: float) -> dict[str, float]:
+    """So many requests on their way at any time: as much as the server takes."""
+    client = Client(address)
+    await client.connect(connections)
+    began = perf_counter()
+    end = began + seconds
+
+    def again() -> None:
+        now = perf_counter()
+        if now < end:
+            client.post(now, again)
+
+    for _ in range(connections):
+        again()
+    await asyncio.sleep(seconds)
+    await client.all_answered()
+    took = perf_counter() - began
+    client.close()
+    return {
+        "per_second": len(client.latencies) / took, "answered": len(client.latencies), "failures": client.failures,
+        **percentiles(client.latencies),
+    }  # fmt: skip
+
+
+async def insert_loop(url: str, connections: int, seconds: float) -> dict[str, float]:
+    """The yardstick: one row a transaction, by as many connections, with nothing between them and PostgreSQL."""
+    sessions: list[Any] = [await asyncpg.connect(url) for _ in range(connections)]
+    latencies: list[float] = []
+    for session in sessions:
+        await session.execute(INSERT, [new_id()], [0], PAYLOAD)
+    began = perf_counter()
+    end = began + seconds
+
+    async def insert(session: Any) -> None:
+        while (asked := perf_counter()) < end:
+            await session.execute(INSERT, [new_id()], [0], PAYLOAD)
+            latencies.append(perf_counter() - asked)
+
+    await asyncio.gather(*(insert(session) for session in sessions))
+    took = perf_counter() - began
+    for session in sessions:
+        await session.close()
+    return {"per_second": len(latencies) / took, **percentiles(latencies)}
+
+
+def percentiles(latencies: list[float]) -> dict[str, float]:
+    ordered = sorted(latencies)
+    shares = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "max_ms": 1.0}
+    return {name: 1e3 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in shares.items()}
+
+
+KINDS = {"open": open_loop, "closed": closed_loop, "insert": insert_loop}
+
+if __name__ == "__main__":
+    kind, address, number, seconds = sys.argv[1:]
+    # A pause of the client's own would be counted as the server's.
+    gc.freeze()
+    gc.disable()
+    print(json.dumps(uvloop.run(KINDS[kind](address, int(number), float(seconds)))))

@@ -1,0 +1,106 @@
+"""Single jobs over HTTP: at a rate that does not wait for answers, and as many as a fixed number of connections can get stored.
+
+The server is `foliot up` without workers, the client a process of its own (`http_client.py`); both share the machine with PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import psutil
+
+from benchmarks.raw_sql import SCHEMA
+from foliot.clock import SystemClock
+from foliot.config import Config
+from foliot.events import EventBus
+from foliot.store.store import open_store
+
+CONNECTIONS = 64
+CLOSED_SECONDS = 8.0
+
+
+async def measure(url: str, *, rate: int, seconds: float) -> dict[str, dict[str, float]]:
+    """What each kind of load found. The yardstick is measured before and after, since the machine may change its pace between the two."""
+    async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
+        await store.workers.announce_tasks({"noop": "default"})
+    session = await asyncpg.connect(url)
+    try:
+        await session.execute(SCHEMA)
+        before = await load("insert", url, CONNECTIONS, CLOSED_SECONDS / 2)
+        async with server(url) as (address, process):
+            stored = await session.fetchval("select count(*) from foliot.runs")
+            cpu = _cpu(process)
+            paced = await load("open", address, rate, seconds)
+            paced["server_cpu_us"] = (_cpu(process) - cpu) / paced["answered"] * 1e6
+            closed = await load("closed", address, CONNECTIONS, CLOSED_SECONDS)
+            stored = await session.fetchval("select count(*) from foliot.runs") - stored
+        after = await load("insert", url, CONNECTIONS, CLOSED_SECONDS / 2)
+        # 200 more are a warming-up.
+        answered = paced["answered"] + closed["answered"] + 200
+        if failed := paced["failures"] + closed["failures"]:
+            raise RuntimeError(f"{failed:g} of {answered:g} jobs were not created")
+        if stored != answered:
+            raise RuntimeError(f"{stored} jobs are stored, and {answered:g} were answered for")
+        return {"paced": paced, "closed": closed, "raw_sql": {name: (before[name] + after[name]) / 2 for name in before}}
+    finally:
+        await session.execute("drop schema if exists yardstick cascade")
+        await session.execute("truncate foliot.runs")
+        await session.close()
+
+
+@asynccontextmanager
+async def server(url: str) -> AsyncIterator[tuple[str, psutil.Process]]:
+    """The API's address, and its process."""
+    environment = os.environ | {"FOLIOT_DATABASE_URL": url, "FOLIOT_LOG_FORMAT": "json", "FOLIOT_LOG_LEVEL": "info"}
+    up = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "foliot",
+        "up",
+        "--workers",
+        "0",
+        "--port",
+        "0",
+        env=environment,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+    )
+    assert up.stdout is not None
+    address, pid = "", 0
+    try:
+        while not address:
+            entry = json.loads(await up.stdout.readline())
+            if entry["event"] == "ChildStarted" and entry["name"] == "server":
+                pid = entry["pid"]
+            if entry["event"] == "ProcessStarted" and entry["part"] == "up":
+                address = entry["address"]
+        reading = asyncio.create_task(up.stdout.read())
+        yield address, psutil.Process(pid)
+    finally:
+        up.terminate()
+        await up.wait()
+        await reading
+
+
+async def load(kind: str, address: str, number: int, seconds: float) -> dict[str, float]:
+    client = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.http_client", kind, address, str(number), str(seconds), stdin=DEVNULL, stdout=PIPE
+    )
+    output, _ = await client.communicate()
+    if client.returncode != 0:
+        raise RuntimeError(f"the client ended with exit code {client.returncode}")
+    found: dict[str, float] = json.loads(output)
+    return found
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)

@@ -1,0 +1,216 @@
+"""Local open mode and a real browser: a page of another origin can neither create, start nor read anything; our own page can."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from foliot.store.store import Store
+from tests.support.browser import chromium
+from tests.support.http import answer, answering
+from tests.support.processes import FoliotProcess
+
+# The browser may have to be installed first.
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+
+SECRET = "the name of a job that nobody else is to know"
+EVIL = "evil.example"
+PAGE = answer(body=b"<!doctype html><title>a page</title>", Content_Type="text/html", Connection="close")
+
+# Everything a page may try. What it got to see of each answer; null where that is nothing.
+ATTEMPTS = """
+async ({foliot, run}) => {
+  const jobs = foliot + "/v1/jobs", trigger = jobs + "/nightly/trigger";
+  const body = JSON.stringify({task: "simulate", name: "from a page"});
+  const seen = {};
+  const attempt = async (name, work) => {
+    let timer;
+    const late = new Promise((resolve) => { timer = setTimeout(resolve, 15000, "no end"); });
+    try { seen[name] = await Promise.race([work(), late]) ?? null; } catch { seen[name] = null; }
+    clearTimeout(timer);
+  };
+  const fetched = async (url, options) => {
+    const answer = await fetch(url, options);
+    return answer.type === "opaque" ? null : answer.status + " " + await answer.text();
+  };
+  const post = (type, rest) => ({method: "POST", body: new Blob([body], {type}), ...rest});
+  const element = (name, fields) => new Promise((resolve) => {
+    const made = Object.assign(document.createElement(name), fields);
+    made.onload = () => resolve(made);
+    made.onerror = () => resolve(null);
+    document.body.append(made);
+  });
+  const looked = (frame) => { try { return frame.contentDocument?.body.innerText ?? null; } catch { return null; } };
+  const form = async (enctype, name, value) => {
+    const frame = await element("iframe", {name: "answer to " + enctype});
+    const sent = new Promise((resolve) => { frame.onload = resolve; });
+    const made = Object.assign(document.createElement("form"), {method: "post", action: jobs, enctype, target: frame.name});
+    made.append(Object.assign(document.createElement("input"), {name, value}));
+    document.body.append(made);
+    made.submit();
+    await sent;
+    return looked(frame);
+  };
+
+  await attempt("fetch, text/plain", () => fetched(jobs, post("text/plain", {mode: "no-cors"})));
+  await attempt("fetch, no type", () => fetched(jobs, post("", {mode: "no-cors"})));
+  await attempt("fetch, a form's type", () => fetched(jobs, post("application/x-www-form-urlencoded", {mode: "no-cors"})));
+  await attempt("fetch, text/plain, to be read", () => fetched(jobs, post("text/plain")));
+  await attempt("fetch, JSON", () => fetched(jobs, post("application/json")));
+  await attempt("fetch, JSON, with credentials", () => fetched(jobs, post("application/json", {credentials: "include"})));
+  await attempt("fetch, no body", () => fetched(trigger, {method: "POST", mode: "no-cors"}));
+  await attempt("fetch, no body, to be read", () => fetched(trigger, {method: "POST"}));
+  await attempt("delete", () => fetched(jobs + "/nightly", {method: "DELETE"}));
+  await attempt("read", () => fetched(jobs));
+  await attempt("read, without asking", () => fetched(jobs, {mode: "no-cors"}));
+  await attempt("read, not saying from where", () => fetched(jobs, {referrerPolicy: "no-referrer"}));
+  await attempt("XMLHttpRequest", () => new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    request.onloadend = () => resolve(request.responseText || null);
+    request.open("POST", jobs);
+    request.setRequestHeader("Content-Type", "application/json");
+    request.send(body);
+  }));
+  await attempt("beacon, text/plain", () => { navigator.sendBeacon(jobs, body); });
+  await attempt("beacon, JSON", () => { navigator.sendBeacon(jobs, new Blob([body], {type: "application/json"})); });
+  await attempt("form", () => form("application/x-www-form-urlencoded", "task", "simulate"));
+  await attempt("form of several parts", () => form("multipart/form-data", "task", "simulate"));
+  await attempt("form that looks like JSON", () => form("text/plain", '{"task": "simulate", "name": "', '"}'));
+  await attempt("iframe", async () => looked(await element("iframe", {src: jobs})));
+  await attempt("script", async () => (await element("script", {src: jobs}))?.text);
+  await attempt("image", async () => (await element("img", {src: jobs}))?.naturalWidth);
+  await attempt("EventSource", () => new Promise((resolve) => {
+    const events = new EventSource(`${foliot}/v1/runs/${run}/logs?follow=1`);
+    const end = (what) => { events.close(); resolve(what); };
+    events.addEventListener("end", (event) => end(event.data));
+    events.onerror = () => end(null);
+  }));
+  await attempt("WebSocket", () => new Promise((resolve) => {
+    const socket = new WebSocket(jobs.replace("http", "ws"));
+    socket.onopen = () => resolve("open");
+    socket.onerror = () => resolve(null);
+  }));
+  return seen;
+}
+"""
+
+
+@pytest.fixture
+async def foliot(database_url: str, store: Store) -> AsyncIterator[str]:
+    await store.workers.announce_tasks({"simulate": "default"})
+    environment = {"FOLIOT_DATABASE_URL": database_url}
+    async with FoliotProcess("up", "--port", "0", "--workers", "0", environment=environment) as up:
+        address = (await up.event("ProcessStarted", part="up"))["address"]
+        async with httpx.AsyncClient(base_url=address, timeout=60) as client:
+            for job in ({"name": "nightly", "cron": "0 0 1 1 *"}, {"name": SECRET, "cron": "0 0 1 1 *"}):
+                assert (await client.post("/v1/jobs", json={"task": "simulate", **job})).status_code == 201
+        yield address
+
+
+@asynccontextmanager
+async def relay_to(address: str) -> AsyncIterator[int]:
+    """What a name that is rebound to 127.0.0.1 looks like to both sides: first it leads to a page, and then to Foliot. Its port."""
+    port = httpx.URL(address).port
+    handling: set[asyncio.Task[Any]] = set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while chunk := await reader.read(65_536):
+            writer.write(chunk)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        handling.add(task)
+        task.add_done_callback(handling.discard)
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(b"GET /page "):
+            writer.write(PAGE)
+            writer.close()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        back.write(head)
+        await asyncio.gather(pump(reader, back), pump(there, writer))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in handling:
+            task.cancel()
+        await asyncio.gather(*handling, return_exceptions=True)
+
+
+async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(foliot: str, store: Store, sql: Any, tmp_path: Path) -> None:
+    (job_id,) = await sql.fetchrow("select id from foliot.jobs where name = 'nightly'")
+    untouched = await sql.fetch("select * from foliot.jobs order by id")
+    async with (
+        answering() as pages,
+        relay_to(foliot) as rebound,
+        chromium(tmp_path / "browser", hosts={EVIL: "127.0.0.1", "localhost": "127.0.0.1"}) as browser,
+    ):
+        pages.answers["/page"] = PAGE
+        foreign = [f"http://127.0.0.1:{pages.port}", f"http://localhost:{pages.port}", f"http://{EVIL}:{pages.port}"]
+        for origin in foreign:
+            page = await browser.open(f"{origin}/page")
+            assert await page.run("() => location.origin") == origin
+            seen = await page.run(ATTEMPTS, foliot=foliot, run=str(job_id))
+            await page.quiet()
+            assert seen == dict.fromkeys(seen), f"a page of {origin} sees what it should not"
+            assert_refused(page.answers, foliot)
+
+        page = await browser.open(f"http://{EVIL}:{rebound}/page")
+        seen = await page.run(ATTEMPTS, foliot=f"http://{EVIL}:{rebound}", run=str(job_id))
+        await page.quiet()
+        assert seen["fetch, JSON"].startswith("403 ")
+        assert "foreign_host" in seen["fetch, JSON"]
+        assert not [what for what in seen.values() if SECRET in str(what)]
+        assert {status for _, url, status in page.answers if not url.endswith("/page")} == {403}
+
+        assert await sql.fetchval("select count(*) from foliot.runs") == 0
+        assert await sql.fetch("select * from foliot.jobs order by id") == untouched
+
+        # The very same attempts from a page of our own, so that it is known that they can succeed.
+        page = await browser.open(f"{foliot}/healthz")
+        seen = await page.run(ATTEMPTS, foliot=foliot, run=str(await a_run(foliot)))
+        await page.quiet()
+        created = [name for name, what in seen.items() if str(what).startswith("201 ")]
+        assert created == ["fetch, JSON", "fetch, JSON, with credentials", "fetch, no body", "fetch, no body, to be read"]
+        read = {name for name, what in seen.items() if SECRET in str(what)}
+        assert read == {"read", "read, without asking", "read, not saying from where", "iframe"}
+        assert '"status":"cancelled"' in seen["EventSource"]
+        # By fetch, with and without credentials, by XMLHttpRequest and by a beacon.
+        assert await sql.fetchval("select count(*) from foliot.runs where name = 'from a page'") == 4
+        assert await sql.fetchval("select count(*) from foliot.jobs") == 1
+
+
+def assert_refused(answers: list[tuple[str, str, int]], foliot: str) -> None:
+    """What changes things reached the server and was refused there, not by the browser's kindness alone."""
+    of_foliot = [(method, status) for method, url, status in answers if url.startswith(foliot)]
+    assert {status for method, status in of_foliot if method != "GET"} == {403}
+    assert len([method for method, _ in of_foliot if method == "POST"]) >= 6
+
+
+async def a_run(foliot: str) -> str:
+    """One that has ended, so that its log does too."""
+    async with httpx.AsyncClient(base_url=foliot, timeout=60) as client:
+        run_id = (await client.post("/v1/jobs", json={"task": "simulate"})).json()["id"]
+        assert (await client.post(f"/v1/runs/{run_id}/cancel")).status_code == 200
+    return str(run_id)
+
+
+async def test_a_name_that_only_leads_here_is_not_ours(foliot: str, sql: Any) -> None:
+    async with httpx.AsyncClient(base_url=foliot, timeout=60) as client:
+        for host in (EVIL, "127.0.0.1.nip.example", "[::ffff:127.0.0.1]", "0.0.0.0"):
+            headers = {"Host": f"{host}:{httpx.URL(foliot).port}"}
+            for asked in (client.get("/v1/jobs", headers=headers), client.post("/v1/jobs", headers=headers, json={"task": "simulate"})):
+                refused = await asked
+                assert (refused.status_code, refused.json()["code"]) == (403, "foreign_host")
+    assert await sql.fetchval("select count(*) from foliot.runs") == 0
