@@ -315,7 +315,7 @@ async def test_the_client_hears_everything_once_although_the_server_is_killed(st
         return len(seen) >= number
 
     runs = [str(await finish(store)) for _ in range(3)]
-    async with FoliotProcess("server", environment=environment) as server:
+    async with FoliotProcess("server", "--open", environment=environment) as server:
         await server.event("ProcessStarted", part="server")
         task = asyncio.create_task(asyncio.to_thread(follow, 9))
         await until(lambda: are(3))
@@ -323,6 +323,6 @@ async def test_the_client_hears_everything_once_although_the_server_is_killed(st
         await until(lambda: are(6))
         server.kill_tree()
     runs += [str(await finish(store)) for _ in range(3)]
-    async with FoliotProcess("server", environment=environment):
+    async with FoliotProcess("server", "--open", environment=environment):
         await task
     assert [event.data["id"] for event in seen] == runs
