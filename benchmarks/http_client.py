@@ -35,6 +35,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._received = b""
         self._on_answer: Callable[[bool], None] | None = None
+        self.is_open = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's is no subclass of it.
@@ -54,6 +55,7 @@ class Connection(asyncio.Protocol):
             on_answer(head.startswith(CREATED))
 
     def connection_lost(self, _: Exception | None) -> None:
+        self.is_open = False
         on_answer, self._on_answer = self._on_answer, None
         if on_answer is not None:
             on_answer(False)
@@ -93,6 +95,9 @@ class Client:
         """Sends it now, on a connection that is free or on a new one. Its latency counts from `since`."""
         self._under_way += 1
         self._is_quiet.clear()
+        # The server closes what was idle for some seconds.
+        while self._idle and not self._idle[-1].is_open:
+            self._all.remove(self._idle.pop())
         if not self._idle:
             if len(self._all) + len(self._opening) >= CONNECTIONS_MAX:
                 raise RuntimeError(f"{CONNECTIONS_MAX} requests are on their way: the server does not keep up at all")
