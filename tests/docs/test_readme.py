@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
+# Where `make up` keeps its data.
+DATA = re.compile(r"(?<=[ \"'])\.foliot\b")
 
 
 class Reader:
@@ -31,10 +33,11 @@ class Reader:
     def __init__(self, directory: Path, *, works_in: Path = ROOT) -> None:
         self._directory = directory
         self._works_in = works_in
-        self._port = _free_port()
+        self._port, self._other_port = _free_port(), _free_port()
         self._up: asyncio.subprocess.Process | None = None
         path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
-        self._environment = os.environ | {"PYTHONPATH": str(directory), "PATH": path}
+        url = f"http://127.0.0.1:{self._port}"
+        self._environment = os.environ | {"PYTHONPATH": str(directory), "PATH": path, "FOLIOT_URL": url}
 
     async def follow(self, language: str, text: str) -> str:
         if language == "python":
@@ -74,7 +77,8 @@ class Reader:
             await until(answers, seconds=60)
 
     async def _type(self, text: str) -> str:
-        script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
+        script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}").replace("8001", str(self._other_port))
+        script = DATA.sub(str(self._directory / "data"), script)
         shell = await asyncio.create_subprocess_exec(
             "bash", "-euo", "pipefail", "-c", script, cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE
         )
