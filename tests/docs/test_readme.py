@@ -9,6 +9,7 @@ import signal
 import socket
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -80,9 +81,15 @@ class Reader:
         script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}").replace("8001", str(self._other_port))
         script = DATA.sub(str(self._directory / "data"), script)
         shell = await asyncio.create_subprocess_exec(
-            "bash", "-euo", "pipefail", "-c", script, cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE
-        )
-        output, _ = await shell.communicate()
+            "bash", "-euo", "pipefail", "-c", script,
+            cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE, start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, _ = await shell.communicate()
+        finally:
+            # Of what it has started beside it, nothing stays.
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
         assert shell.returncode == 0, script
         return output.decode()
 
