@@ -136,7 +136,8 @@ def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *(ROOT / "docs").glob("*.md")]:
+    named = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
+    for page in [*(ROOT / name for name in named), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
