@@ -2,17 +2,69 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from click.testing import CliRunner
 
+from foliot.cli.main import cli
+from foliot.model.access import Role
+from foliot.model.schedule import Catchup, Overlap, Reason
+from foliot.model.states import RunState
 from tests.docs.test_readme import BLOCK, Reader
 from tests.support.processes import ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 GUIDES = ("files.md", "lab.md", "python.md")
+# Each on a Foliot of its own, and what its blocks print.
+ALONE = {
+    "quickstart.md": (
+        r"completed +shell +hello",
+        r"✓ succeeded",
+        r"1 +error .*ExitCode: exit code 1\n2 +succeeded",
+        r"coffee +completed +shell +water, beans",
+    ),
+    "cron.md": (
+        r"at 12:00, on the second Monday of the month\nevery 10 seconds\n2026-01-01T07:31:00\+00:00\n.*\nexit code 2",
+        r"overlap +the run before it was still open",
+        r"4 ticks to run; 0 have run already\n0 ticks to run; 4 have run already",
+    ),
+    "retries.md": (
+        r"1 +error .*ConnectionError: .*\n2 +error .*ConnectionError: .*\n3 +succeeded",
+        r"error +ValueError: no retry would help\nit failed, at its first attempt",
+        r'result +"there it is"',
+        r"not tried again",
+        r" 2 +fetch +default .*ValueError: no retry would help",
+        r"completed +fetch",
+        r"it failed\nit failed\n(?:.*\n)*closed +circuit ",
+    ),
+    "exactly-once.md": (
+        r"committed: sent to 7\nrolled back: 0 jobs\nleft: 900\nleft: 800\nleft: 700",
+        r'"created":true}\n.*"created":false}\nexit code 1',
+    ),
+    "limits.md": (
+        r"closed +concurrency",
+        r'"name":"small","max_running":2,"max_depth":3}(?:201\n){3,5}(?:429\n){1,3}',
+        r"the database is being moved",
+    ),
+    "deploying.md": (
+        r'{"status":"ready"}\nwithout a token: 401\n',
+        r"on the worker for heavy things",
+        r"active_workers_total [1-9].*\nthe worker is drained",
+    ),
+    "security.md": (
+        r"exit code 1\n.*the role viewer may not do this",
+        r'{"items":\[\],"next":null}403\n',
+        r"dashboard +viewer +default +create_job +403 +forbidden",
+        r'"actor":"local".*"action":"create_token"',
+        r"error +AddressRefused: (?:.*\n)*refused",
+    ),
+}  # fmt: skip
 
 
 def blocks() -> Iterator[tuple[str, str, str]]:
@@ -43,3 +95,41 @@ async def test_following_the_guides_works(tmp_path: Path) -> None:
     assert "2 passed" in outputs["python.md"]
     assert '"active_workers":2' in outputs["lab.md"]
     assert 'jobs_pending_total{job_type="recurring"} 0.0' in outputs["lab.md"]
+
+
+@pytest.mark.parametrize("guide", ALONE)
+async def test_following_a_guide_works(guide: str, tmp_path: Path) -> None:
+    reader, printed = Reader(tmp_path, works_in=tmp_path), ""
+    try:
+        for found in BLOCK.finditer((ROOT / "docs" / guide).read_text()):
+            printed += await reader.follow(found[1], found[2])
+    finally:
+        await reader.stop()
+    for expected in ALONE[guide]:
+        assert re.search(expected, printed), f"{guide}: {expected}\n{printed}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in index
+
+
+def test_every_word_that_code_knows_is_in_its_guide() -> None:
+    cron, concepts, security = ((ROOT / "docs" / name).read_text() for name in ("cron.md", "concepts.md", "security.md"))
+    for word in (*get_args(Overlap), *get_args(Catchup), *get_args(Reason)):
+        assert f"`{word}`" in cron
+    for state in RunState:
+        assert f"| `{state}` |" in concepts
+    for role in Role:
+        assert f"| `{role}` |" in security
+
+
+def test_the_times_that_the_guide_to_schedules_shows_are_those_that_it_prints() -> None:
+    """A block of commands and the block of what they print, one after the other."""
+    page = (ROOT / "docs" / "cron.md").read_text()
+    shown = re.findall(r"^```bash\n((?:foliot cron next .*\n)+)```\n\n```\n((?:\d.*\n)+)```$", page, re.MULTILINE)
+    assert len(shown) == 2
+    for commands, expected in shown:
+        printed = [CliRunner().invoke(cli, shlex.split(line)[1:]).output for line in commands.splitlines()]
+        assert "".join(printed) == expected

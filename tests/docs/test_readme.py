@@ -8,6 +8,7 @@ import re
 import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,8 @@ BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DATABASE = "postgresql://foliot@127.0.0.1:5432/foliot"
 ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
 PAUSE = re.compile(r"^sleep (\d+)$", re.MULTILINE)
+# Where `make up` keeps its data.
+DATA = re.compile(r"(?<=[ \"'])\.foliot\b")
 
 
 class Reader:
@@ -34,10 +37,11 @@ class Reader:
     def __init__(self, directory: Path, *, works_in: Path = ROOT) -> None:
         self._directory = directory
         self._works_in = works_in
-        self._port = free_port()
+        self._port, self._other_port = free_port(), free_port()
         self._up: asyncio.subprocess.Process | None = None
         path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
-        self._environment = os.environ | {"PYTHONPATH": str(directory), "PATH": path}
+        url = f"http://127.0.0.1:{self._port}"
+        self._environment = os.environ | {"PYTHONPATH": str(directory), "PATH": path, "FOLIOT_URL": url}
 
     async def follow(self, language: str, text: str) -> str:
         if language == "python":
@@ -87,14 +91,21 @@ class Reader:
             await until(answers)
 
     async def _type(self, text: str) -> str:
-        script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}")
+        script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}").replace("8001", str(self._other_port))
         script = script.replace(DATABASE, find_url(self._directory / "data") or DATABASE)
+        script = DATA.sub(str(self._directory / "data"), script)
         # Where a page pauses for what is about to happen, somebody on a busy machine pauses for longer.
         script = PAUSE.sub(lambda pause: f"sleep {5 * int(pause[1])}", script)
         shell = await asyncio.create_subprocess_exec(
-            "bash", "-euo", "pipefail", "-c", script, cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE
-        )
-        output, _ = await shell.communicate()
+            "bash", "-euo", "pipefail", "-c", script,
+            cwd=self._works_in, env=self._environment, stdin=DEVNULL, stdout=PIPE, start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, _ = await shell.communicate()
+        finally:
+            # Of what it has started beside it, nothing stays.
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
         assert shell.returncode == 0, script
         return output.decode()
 
@@ -141,6 +152,7 @@ def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *(ROOT / "docs").glob("*.md")]:
+    named = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
+    for page in [*(ROOT / name for name in named), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
