@@ -297,7 +297,7 @@ async def test_the_same_names_and_keys_in_two_namespaces_do_not_meet(app: FastAP
     assert (await client.get("/v1/jobs/nightly", headers=tokens[THEIRS])).status_code == 200
 
 
-async def test_a_token_for_all_namespaces_says_which_one_it_means(app: FastAPI, client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_token_for_all_namespaces_says_which_one_it_means(app: FastAPI, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     over_all = bearer(await make_token(store))
     made = await client.post("/v1/jobs", json={"task": "send"}, headers=over_all | {"Foliot-Namespace": OURS})
     assert made.status_code == 201, made.text
@@ -306,6 +306,8 @@ async def test_a_token_for_all_namespaces_says_which_one_it_means(app: FastAPI, 
     assert found.status_code == 200
     bad = await client.get("/v1/runs", headers=over_all | {"Foliot-Namespace": "No Such/Name"})
     assert (bad.status_code, bad.json()["field"]) == (422, "Foliot-Namespace")
-    one = bearer(await make_token(store, Role.ADMIN, OURS))
+    one = bearer(await make_token(store, Role.ADMIN, OURS, name="one"))
     assert (await client.get("/v1/runs", headers=one | {"Foliot-Namespace": THEIRS})).status_code == 403
+    refused = await sql.fetchrow("select actor, namespace, status from foliot.audit order by at desc limit 1")
+    assert tuple(refused) == ("one", OURS, 403)
     assert (await client.get("/v1/runs", headers=one | {"Foliot-Namespace": OURS})).status_code == 200

@@ -38,6 +38,12 @@ def test_a_release_gives_the_run_back_as_if_nothing_had_been() -> None:
     assert decided(Ending.RELEASED, attempt=4, retries=0) == Outcome(RUN, 7, RunState.READY)
 
 
+def test_what_may_start_only_once_is_not_given_back() -> None:
+    released, options = Attempted(Ending.RELEASED, output=b"out"), RunOptions(retries=3, timeout_seconds=60, guarantee="at_most_once")
+    outcome = decide(RUN, 7, released, attempt=1, lost=0, options=options, chance=0.0)
+    assert (outcome.state, outcome.reason, outcome.output) == (RunState.FAILED, "lost", b"out")
+
+
 @pytest.mark.parametrize(("ending", "reason"), [(Ending.FAILED, "error"), (Ending.TIMED_OUT, "timeout")])
 def test_a_failure_is_retried_with_its_reason_error_and_output_until_the_retries_are_used_up(ending: Ending, reason: str) -> None:
     retried, failed = decided(ending, attempt=3, retries=3), decided(ending, attempt=4, retries=3)

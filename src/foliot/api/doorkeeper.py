@@ -81,7 +81,9 @@ class Doorkeeper:
         try:
             caller = LOCAL if token is None and self._is_open else await self._caller(scope, token)
             if caller is not None:
-                scope[CALLER] = _in_namespace(caller, headers)
+                # Also whoever asks for what is not theirs is known by name.
+                scope[CALLER] = _in_namespace(caller, None)
+                scope[CALLER] = _in_namespace(caller, headers.get(NAMESPACE_HEADER))
         except StoreUnavailable as error:
             scope[REFUSAL] = error
         except FoliotError as error:
@@ -162,8 +164,7 @@ class Tokens:
         return token
 
 
-def _in_namespace(caller: Caller, headers: Headers) -> Caller:
-    asked = headers.get(NAMESPACE_HEADER)
+def _in_namespace(caller: Caller, asked: str | None) -> Caller:
     if asked is not None and not NAMESPACE_NAME.fullmatch(asked):
         raise Invalid("Foliot-Namespace: lower-case letters, digits, - and _ only, 63 at most", field="Foliot-Namespace")
     return Caller(caller.name, caller.role, caller.scope, within(caller, asked), caller.token_id)

@@ -82,6 +82,10 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
         case Ending.SUCCEEDED:
             return Outcome(run_id, token, RunState.SUCCEEDED, result=attempted.result, output=attempted.output)
         case Ending.RELEASED:
+            if options.guarantee == "at_most_once":
+                # It had begun, and may not begin again.
+                error = _encoded(error_of("Released", "its worker stopped before it was done, and it may be started only once"))
+                return Outcome(run_id, token, RunState.FAILED, "lost", error=error, output=attempted.output)
             return Outcome(run_id, token, RunState.READY)
         case Ending.COMMITTED | Ending.EXPANDED:
             raise ValueError("a run that was dealt with already has no outcome to be written")

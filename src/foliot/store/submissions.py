@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 
 from foliot.errors import Conflict, Invalid, UnknownTask
+from foliot.model.namespace import bare_key
 from foliot.model.priority import aging_microseconds
 from foliot.model.run import NewRun, StoredRun, SubmittedRun
 from foliot.model.states import RunState
@@ -68,7 +69,7 @@ class Submissions:
                     return KeptAnswer(text, is_new=True)
                 if (found := await self.find_answer(key, fingerprint, within=within)) is not None:
                     return found
-            raise Conflict(f"idempotency_key: {key!r} is expiring just now; try again")
+            raise Conflict(f"idempotency_key: {bare_key(key)!r} is expiring just now; try again")
 
         return await self._database.in_transaction("once", attempt)
 
@@ -84,7 +85,7 @@ class Submissions:
         if row is None:
             return None
         if row[0] != fingerprint:
-            raise Conflict(f"idempotency_key: {key!r} came with another request before; a new request needs a new key")
+            raise Conflict(f"idempotency_key: {bare_key(key)!r} came with another request before; a new request needs a new key")
         return KeptAnswer(row[1], is_new=False)
 
     async def forget_answers(self) -> int:
@@ -110,13 +111,13 @@ class Submissions:
             replaced = await self.replace_run(within, run) if run.on_conflict == "replace" else None
             existing = replaced or await self.find_unique_run(within, key)
             if existing is not None and run.on_conflict == "reject":
-                raise Conflict(f"unique: the run {existing.id} has the key {key!r} and is {existing.state}")
+                raise Conflict(f"unique: the run {existing.id} has the key {bare_key(key)!r} and is {existing.state}")
             if existing is not None:
                 return existing
             stored = await self._runs.insert_runs([run], within=within)
             if run.id in stored:
                 return _new(run, stored[run.id])
-        raise Conflict(f"unique: runs with the key {key!r} come and go too fast; try again")
+        raise Conflict(f"unique: runs with the key {bare_key(key)!r} come and go too fast; try again")
 
 
 def _new(run: NewRun, stored: StoredRun) -> SubmittedRun:
