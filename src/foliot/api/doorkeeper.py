@@ -11,7 +11,7 @@ import math
 import re
 from collections import OrderedDict
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,13 +35,13 @@ REQUEST_ID_GIVEN = re.compile(r"[\x21-\x7e]{1,128}")
 NAMESPACE_HEADER = "foliot-namespace"
 NAMESPACE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 # What a job has written is data, never a page; and nobody else's page may hold it.
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
+HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
 WRONG = "this token is not valid: it is wrong, expired or revoked"
 
 
@@ -183,10 +183,10 @@ def _address(scope: Scope) -> str:
 def _with_headers(send: Send, request_id: str) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-Id"] = request_id
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
+            headers = message["headers"]
+            given = {name for name, _ in headers}
+            headers.append((b"x-request-id", request_id.encode()))
+            headers.extend(header for header in HEADERS if header[0] not in given)
         await send(message)
 
     return sending

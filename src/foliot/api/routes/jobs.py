@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
+from foliot.api.access import GuardedRoute, Within, namespace_of_caller, requires
 from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
@@ -96,9 +96,9 @@ class JobRoutes:
         self.router.add_api_route("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=shows)
 
     @requires(Permission.SUBMIT)
-    async def create_job(self, request: Request, namespace: Within) -> Response:
+    async def create_job(self, request: Request) -> Response:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
-        body = await read(request, self._config.body_max_bytes)
+        body, namespace = await read(request, self._config.body_max_bytes), namespace_of_caller(request)
         asked = decode(body, job_decoder)
         return await self.answer(namespace, asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
 
