@@ -195,7 +195,8 @@ def assert_refused(answers: list[tuple[str, str, int]], foliot: str) -> None:
     """What changes things reached the server and was refused there, not by the browser's kindness alone."""
     of_foliot = [(method, status) for method, url, status in answers if url.startswith(foliot)]
     assert {status for method, status in of_foliot if method != "GET"} == {403}
-    assert len([method for method, _ in of_foliot if method == "POST"]) >= 6
+    # Those whose answers a browser shows; of others it hides even the refusal, because they say that they are for our own pages only.
+    assert len([method for method, _ in of_foliot if method == "POST"]) >= 3
 
 
 async def a_run(foliot: str) -> str:

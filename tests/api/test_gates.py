@@ -40,7 +40,7 @@ async def test_what_is_paused_is_not_started_until_it_is_resumed(
     paused = await client.post(f"{path}/pause", json={"reason": "maintenance", "until": "2026-03-02T00:00:00Z"})
     shown = {
         "kind": kind, "name": name, "paused_at": "2026-03-01T12:00:00Z", "until_at": "2026-03-02T00:00:00Z", "reason": "maintenance",
-        "actor": None,
+        "actor": "local",
     }  # fmt: skip
     assert (paused.status_code, paused.json()) == (200, {"items": [shown]})
     assert (await submit(client)).status_code == 201
@@ -84,7 +84,7 @@ async def test_limits_of_a_queue_are_changed_one_by_one_and_taken_away(client: h
     await submit(client)
     assert await claimed(store) == 0
     answer = await client.patch("/v1/queues/mail", json={"max_running": None})
-    assert answer.json() == {"name": "mail", "max_running": None, "max_depth": 100}
+    assert answer.json().items() >= {"name": "mail", "max_running": None, "max_depth": 100}.items()
     assert await claimed(store) == 1
     for body, field in [({"max_running": 0}, "max_running"), ({"max_depth": "x"}, "max_depth"), ({"slots": 1}, "slots")]:
         refused = await client.patch("/v1/queues/mail", json=body)

@@ -53,7 +53,7 @@ class TestIdempotencyKeys:
 
     async def test_every_depth_of_payload_that_is_taken_can_be_repeated(self, client: httpx.AsyncClient) -> None:
         taken = 0
-        for depth in (1, 500, *range(850, 960, 5)):
+        for depth in (1, 50, *range(90, 110), 500, 950):
             body = b'{"task": "simulate", "every": "5m", "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
             headers = {"Idempotency-Key": f"k{depth}", "Content-Type": "application/json"}
             first, again = [await client.post("/v1/jobs", content=body, headers=headers) for _ in range(2)]

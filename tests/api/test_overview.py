@@ -118,7 +118,9 @@ class TestQueues:
         live = (await client.get("/v1/stats")).json()["live"]
         assert (live["ready"], live["held"]) == ({"count": 3, "more": True}, {"count": 0, "more": False})
 
-    @pytest.mark.parametrize(("name", "arguments"), [("list_queues", (100, None)), ("count_runs", (100, new_id(), datetime.now(UTC)))])
+    @pytest.mark.parametrize(
+        ("name", "arguments"), [("list_queues", (100, None)), ("count_runs", (100, new_id(), datetime.now(UTC), "default"))]
+    )
     async def test_no_table_of_runs_is_read_from_end_to_end(self, store: Store, sql: Any, name: str, arguments: tuple[Any, ...]) -> None:
         await sql.execute(
             """

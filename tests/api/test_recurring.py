@@ -171,12 +171,12 @@ async def test_a_job_without_a_name_gets_one(client: httpx.AsyncClient, store: S
 AN_ID = "01a1e216-7f2b-7541-b0db-c136d93264be"
 GOOD_NAMES = [
     *["a b", "100%", "%2F", "%00", "%", 'say "hi"', "it's", "a?b=c&d#e", "a\\b", "a+b", "a;b", "...", "<b>", "$1", "-", "a:b@c", "n" * 200],
-    *["é", "e\u0301", "😀", "👩\u200d🚀", "\u0646\u200c\u0645", "日本語", "\U0010ffff" * 200],
+    *["é", "😀", "👩\u200d🚀", "\u0646\u200c\u0645", "日本語", "\U0010ffff" * 200],
     *["next", "null", "true", "{reference}", "-- drop", "0", "deadbeef", AN_ID[1:]],
 ]  # fmt: skip
 BAD_NAMES = [
     *["", "a/b", "/", "a/", ".", "..", " a", "a ", "\u00a0a", "a\u3000", " ", "n" * 201],
-    *["a\nb", "a\tb", "\x1b[31m", "\x7f", "\x85", "a\0b", "a\u2028b", "\u202egpj.exe", "\u200bzero width", "\ufeffmark"],
+    *["a\nb", "a\tb", "\x1b[31m", "\x7f", "\x85", "a\0b", "a\u2028b", "\u202egpj.exe", "\u200bzero width", "\ufeffmark", "e\u0301"],
     *[AN_ID, AN_ID.replace("-", "").upper(), f"{{{AN_ID}}}", f"urn:uuid:{AN_ID}"],
 ]  # fmt: skip
 
@@ -354,7 +354,7 @@ async def test_a_job_is_shown_by_id_and_by_name_and_listed_as_it_was_made(client
 
 async def test_every_depth_of_payload_that_is_taken_can_be_shown_listed_changed_and_triggered(client: httpx.AsyncClient) -> None:
     taken = 0
-    for depth in (1, 100, 500, *range(900, 945)):
+    for depth in (1, 50, *range(90, 105), 500, 940):
         payload = b'{"payload": {"a": ' + b"[" * depth + b"]" * depth + b"}"
         answer = await client.post("/v1/jobs", content=payload + b', "task": "send_invoice", "every": "5m", "name": "deep"}', headers=JSON)
         if answer.status_code == 400:
@@ -383,7 +383,7 @@ async def pages(client: httpx.AsyncClient, limit: int, between: Callable[[], Awa
 
 
 async def test_jobs_are_listed_page_by_page_each_once(client: httpx.AsyncClient) -> None:
-    names = ["a", "A", "b", "B", "ä", "a b", "a-b", "ab", "Z", "z", "😀", "100%", "10", "9", "_", "é", "e\u0301", "日本"]
+    names = ["a", "A", "b", "B", "ä", "a b", "a-b", "ab", "Z", "z", "😀", "100%", "10", "9", "_", "é", "ê", "日本"]
     await create(client, name="one-off")
     assert (await client.get("/v1/jobs")).json() == {"items": [], "next": None}
     for name in names:

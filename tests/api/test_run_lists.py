@@ -243,7 +243,7 @@ class TestWhatAPageCosts:
     @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running", "tagged"])
     async def test_it_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, None, None)
+        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, None, None, "default")
         assert 20 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
@@ -251,7 +251,22 @@ class TestWhatAPageCosts:
         await sql.execute("update foliot.history set parent_id = $1, step = id::text where right(id::text, 2) = '07'", UUID(int=7))
         await sql.execute("vacuum analyze foliot.history")
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = ("children", UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, UUID(int=7), None)
+        arguments = (
+            "children",
+            UUID(int=(1 << 128) - 1),
+            first,
+            first,
+            51,
+            since,
+            None,
+            None,
+            None,
+            None,
+            51,
+            UUID(int=7),
+            None,
+            "default",
+        )
         assert 51 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
@@ -262,13 +277,13 @@ class TestWhatAPageCosts:
         )
         await sql.execute("vacuum analyze foliot.history")
         since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-        arguments = (UUID(int=7), until, UUID(int=0), 51, since, None, None, None, None, 51, None)
+        arguments = (UUID(int=7), until, UUID(int=0), 51, since, None, None, None, None, 51, None, "default")
         assert 51 <= await rows_read(sql, "run_lists", "list_job_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
     async def test_so_do_dead_letters(self, sql: Any) -> None:
         since, until = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=9)
-        listed = (since, until, UUID(int=0), 11, None, None, None, False, 11)
+        listed = (since, until, UUID(int=0), 11, None, None, None, False, 11, "default")
         assert 11 <= await rows_read(sql, "dead_letters", "list_dead_letters", *listed) < 100
-        grouped = (since, until, 10, None, None, False, 10)
+        grouped = (since, until, 10, None, None, False, 10, "default")
         assert 10 <= await rows_read(sql, "dead_letters", "group_dead_letters", *grouped) < 100

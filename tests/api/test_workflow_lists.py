@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 import foliot
-from foliot.api.routes import run_lists, workflows
+from foliot.api import run_search
+from foliot.api.routes import workflows
 from foliot.store.store import Store
 from tests.support.waiting import until
 from tests.support.workers import worker_node
@@ -130,7 +131,7 @@ async def test_a_workflow_is_found_by_any_of_its_runs(client: httpx.AsyncClient,
 async def test_the_items_of_a_map_are_listed_by_their_parent(
     client: httpx.AsyncClient, worker: None, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(run_lists, "FEW", few)
+    monkeypatch.setattr(run_search, "FEW", few)
     made = await create(client, {"key": "numbers", "task": "double", "map": {"range": {"stop": 7}}}, name="maps")
     await create(client, {"key": "another", "task": "double", "map": {"range": {"stop": 3}}})
     shown = await ended(client, made["id"])
@@ -172,22 +173,8 @@ async def test_a_run_says_what_it_is_a_part_of_and_how_far_its_own_parts_are(cli
     assert (await got(client, f"/v1/runs/{made['id']}"))["progress"] is None
 
 
-async def test_the_workflow_routes_answer_as_they_are_described(client: httpx.AsyncClient, worker: None) -> None:
-    paths = (await client.get("/openapi.json")).json()["paths"]
-    described = paths["/v1/workflows"]["post"]
-    assert {"200", "201", "422", "429"} <= set(described["responses"])
-    kinds = described["responses"]["201"]["content"]["application/json"]["schema"]["anyOf"]
-    bodies: list[dict[str, Any]] = [{}, {"delay_seconds": 3600}, {"every": "1h", "name": "hourly"}]
-    for kind, fields in zip(kinds, bodies, strict=True):
-        answer = await create(client, WAITS, **fields)
-        assert set(kind["required"]) <= set(answer) <= set(kind["properties"])
-    page = paths["/v1/workflows"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-    (item,) = (await got(client, "/v1/workflows"))["items"]
-    assert set(item) == set(page["properties"]["items"]["items"]["properties"])
-    shown = paths["/v1/workflows/{reference}"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-    found = await got(client, f"/v1/workflows/{item['id']}")
-    assert set(found) == set(shown["properties"])
-    assert set(found["steps"][0]) == set(shown["properties"]["steps"]["items"]["properties"])
+async def test_bad_bodies_and_wrong_moments_are_refused(client: httpx.AsyncClient, worker: None) -> None:
+    item = await create(client, WAITS)
     for path, body, status in [
         ("cancel", b"{", 400),
         ("cancel", b"{}", 415),
@@ -198,4 +185,3 @@ async def test_the_workflow_routes_answer_as_they_are_described(client: httpx.As
         headers = {} if status == 415 else {"Content-Type": "application/json"}
         answered = await client.post(f"/v1/workflows/{item['id']}/{path}", content=body, headers=headers)
         assert answered.status_code == status, answered.text
-        assert str(status) in paths[f"/v1/workflows/{{reference}}/{path}"]["post"]["responses"]

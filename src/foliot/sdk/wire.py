@@ -51,7 +51,7 @@ ERRORS_BY_CODE: Mapping[str, type[FoliotError]] = {
     kind.code: kind for kind in (UnknownTask, CronError, QueueFull, TooManyFollowers, Forbidden)
 }
 ERRORS: Mapping[int, type[FoliotError]] = {
-    400: Malformed, 401: Unauthenticated, 403: Forbidden, 404: NotFound, 409: Conflict, 413: TooLarge, 415: Invalid, 422: Invalid,
+    400: Malformed, 401: Unauthenticated, 404: NotFound, 409: Conflict, 413: TooLarge, 415: Invalid, 422: Invalid,
     429: Busy, 503: StoreUnavailable,
 }  # fmt: skip
 # What to do about it, since the server can't know how its caller is told about tokens.
