@@ -53,6 +53,7 @@ class GroupDeleted(msgspec.Struct, frozen=True):
 
 
 decoder = msgspec.json.Decoder(GroupActionRequest)
+TRIGGERS = {"as many as were counted": {"name": "nightly-report", "expected": 1}}
 EXAMPLES = {"count first": {"name": "report-*", "dry_run": True}}
 
 
@@ -63,7 +64,7 @@ class JobGroupActionRoutes:
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 503)
-        triggers = described(201, GroupTriggered, body=GroupActionRequest, examples=EXAMPLES, problems=problems, repeated=True)
+        triggers = described(201, GroupTriggered, body=GroupActionRequest, examples=TRIGGERS, problems=problems, repeated=True)
         deletes = described(200, GroupDeleted, body=GroupActionRequest, examples=EXAMPLES, problems=problems)
         self.router.add_api_route("/v1/jobs/trigger", self.trigger_jobs, methods=["POST"], openapi_extra=triggers)
         self.router.add_api_route("/v1/jobs/delete", self.delete_jobs, methods=["POST"], openapi_extra=deletes)
