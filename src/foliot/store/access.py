@@ -49,24 +49,11 @@ class AuditEntry:
     code: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord(AuditEntry):
     """An entry as it was stored."""
 
-    id: UUID
     at: datetime
-    actor: str
-    token_id: str | None
-    role: str | None
-    namespace: str
-    address: str | None
-    request_id: str
-    method: str
-    path: str
-    action: str
-    target: str | None
-    status: int
-    code: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +110,7 @@ class Access:
     ) -> Page[AuditRecord, tuple[datetime, UUID]]:
         filters = (wanted.namespace, wanted.actor, wanted.action, wanted.target, wanted.is_denied)
         rows = await self._database.fetch(self._queries["list_audit"], wanted.since, *before, limit + 1, scan, *filters)
-        items = [AuditRecord(*list(row)[3:]) for row in rows if row[3] is not None]
+        items = [AuditRecord(**dict(list(row.items())[3:])) for row in rows if row["id"] is not None]
         last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None
         return page_of(items, limit, lambda record: (record.at, record.id), last)
 
