@@ -49,7 +49,7 @@ ALONE = {
     ),
     "limits.md": (
         r"closed +concurrency",
-        r'"name":"small","max_running":2,"max_depth":3}(?:201\n){3,5}(?:429\n){1,3}',
+        r'"name":"small","max_running":2,"max_depth":3[^}]*}(?:201\n){3,5}(?:429\n){1,3}',
         r"the database is being moved",
     ),
     "deploying.md": (

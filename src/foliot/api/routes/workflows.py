@@ -231,6 +231,9 @@ class WorkflowRoutes:
             if run is None or bare(run.task) != WORKFLOW_TASK:
                 break
             if parent is not None:
+                if run.state in TERMINAL and parent.finished_at is None:
+                    # It ended between the two looks.
+                    parent = await self._store.workflows.get_parent(run_id) or parent
                 return parent, run
             if run.rerun_as is None:
                 return not_begun(run), run

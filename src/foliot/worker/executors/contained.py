@@ -270,7 +270,7 @@ class Contained:
 
     def _without_a_word(self, status: int) -> Verdict:
         # A launcher that was killed may have been killed by what it had started, before it could say so.
-        if self._leader is not None or status < 0:
+        if self._leader is not None or status < 0 or status > 128:
             # bubblewrap tells 128 + 9 for SIGKILL.
             return Verdict(signal=-status if status < 0 else status - 128 if status > 128 else signal.SIGKILL)
         said = b" ".join(line for line in self._words.splitlines() if not line.startswith(b"{")).decode(errors="replace")
