@@ -227,8 +227,11 @@ class TestOverARealConnection:
 
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1") as answer:
             await write(store, run_id, token, 0, b"one\n")
-            await Stream(answer).next()
+            # Held on to: a stream that nobody holds is closed when the collector comes by.
+            stream = Stream(answer)
+            await stream.next()
             assert await until(looks)
+            del stream
 
         async def is_silent() -> bool:
             return await looks() == 0
