@@ -83,7 +83,6 @@ HEADER_FORMS: dict[str, dict[str, Any]] = {
     "Idempotency-Key": {"minLength": 1, "maxLength": 255},
     "If-Match": {"pattern": TAGS_FORM},
     "Foliot-Namespace": {"pattern": r"^[a-z0-9][a-z0-9_-]{0,62}$"},
-    "Last-Event-ID": {"pattern": r"^[0-9]{1,18}[:.][0-9a-z-]{1,40}$"},
 }
 # Where what an operation makes is to be found, by its id.
 LINKS: dict[str, tuple[str, ...]] = {
