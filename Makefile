@@ -4,6 +4,8 @@ VENV := .venv
 ARGS ?=
 # More than this machine has cores: much of what a test does is wait for a lease or a signal.
 TEST_PROCESSES ?= 3
+# Tests of real processes and real time on a busy machine: what fails once is run once more, and named in the summary. RERUNS=0 for none.
+RERUNS ?= 1
 RUNTIME_READY := $(VENV)/.runtime-ready
 DEV_READY := $(VENV)/.dev-ready
 
@@ -17,7 +19,7 @@ up: $(RUNTIME_READY) ## run everything on http://127.0.0.1:8000 with an embedded
 	@exec $(VENV)/bin/foliot up --data .foliot $(ARGS)
 
 test: $(DEV_READY) ## run all the tests on real PostgreSQL
-	@$(VENV)/bin/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal $(ARGS)
+	@$(VENV)/bin/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --reruns $(RERUNS) $(ARGS)
 
 check: $(DEV_READY) ## format, lint, types, layers
 	@$(VENV)/bin/ruff format --check --quiet .

@@ -28,10 +28,12 @@ SECOND = timedelta(seconds=1)
 # A lease of nine seconds, a second between two ticks, and two for whoever takes over.
 WITHIN = 12 * SECOND
 NOW = "select clock_timestamp()"
+# A node that was stopped between the parsing of a statement and its execution has a transaction for as long as it sleeps, but no lock.
 AT_WORK = """
 select exists (
     select from pg_stat_activity
     where datname = current_database() and backend_type = 'client backend' and xact_start is not null and pid <> pg_backend_pid()
+        and (backend_xid is not null or wait_event is distinct from 'ClientRead')
 )
 """
 GAPS = """
