@@ -162,7 +162,7 @@ async def test_a_task_that_wants_to_end_the_process_only_fails(executor_of: Make
     attempts = Attempts(
         tasks={"leave": task}, slots={"default": 1}, output_max_bytes=LIMIT, on_outcome=lambda outcome, _: ended.set_result(outcome)
     )
-    attempts.start(Claim(run_id=new_id(), token=1, attempt=1, lost=0, queue="default", task="leave", payload=None, options=None))
+    attempts.start_all([Claim(run_id=new_id(), token=1, attempt=1, lost=0, queue="default", task="leave", payload=None, options=None)])
     outcome = await ended
     assert outcome.state is RunState.FAILED
     assert outcome.error is not None

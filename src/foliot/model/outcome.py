@@ -62,8 +62,7 @@ class Attempted:
     """What the task itself says about another attempt. None: the options decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What is to be written about one attempt: `state` is where the run goes."""
 
     run_id: UUID

@@ -100,9 +100,12 @@ class Runs:
         return str(await session.execute(self._queries["finish_runs"].sql, *arguments)).endswith(" 1")
 
     def _finishing(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> tuple[object, ...]:
-        given = columns([(o.run_id, o.token, o.state, o.reason, o.result, o.error, o.output) for o in outcomes], 7)
-        patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes]
-        return worker_id, *given, self._database.clock.sql_now(), patterns
+        # Few runs have more to say than that they succeeded: what none of them has is sent as nothing.
+        said = [(o.reason, o.result, o.error, o.output) for o in outcomes]
+        reasons, results, errors, outputs = columns(said, 4) if any(map(any, said)) else ([], [], [], [])
+        patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes] if errors else []
+        ids, tokens, states = [o.run_id for o in outcomes], [o.token for o in outcomes], [o.state for o in outcomes]
+        return worker_id, ids, tokens, states, reasons, results, errors, outputs, self._database.clock.sql_now(), patterns
 
     async def retry_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token, o.reason, o.delay_seconds, o.error, o.output) for o in outcomes], 6)

@@ -730,9 +730,6 @@ CREATE TABLE foliot.runs (
     expires_at timestamp with time zone,
     rerun_of uuid,
     unique_key text,
-    concurrency_key text GENERATED ALWAYS AS ((options #>> '{concurrency,key}'::text[])) STORED,
-    rate_key text GENERATED ALWAYS AS ((options #>> '{rate,key}'::text[])) STORED,
-    fairness_key text GENERATED ALWAYS AS ((options ->> 'fairness_key'::text)) STORED,
     held_by text,
     is_probe boolean,
     progress jsonb,
@@ -1133,11 +1130,11 @@ CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expir
 
 CREATE INDEX runs_held ON foliot.runs USING btree (job_id) WHERE (state = 'held'::text);
 
-CREATE INDEX runs_in_turn ON foliot.runs USING btree (queue, fairness_key, rank) WHERE ((fairness_key IS NOT NULL) AND (state = 'ready'::text));
+CREATE INDEX runs_in_turn ON foliot.runs USING btree (queue, ((options ->> 'fairness_key'::text)), rank) WHERE (((options ->> 'fairness_key'::text) IS NOT NULL) AND (state = 'ready'::text));
 
 CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id IS NOT NULL);
 
-CREATE INDEX runs_of_key ON foliot.runs USING btree (concurrency_key) WHERE ((concurrency_key IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text])));
+CREATE INDEX runs_of_key ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[]))) WHERE (((options #>> '{concurrency,key}'::text[]) IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text])));
 
 CREATE INDEX runs_overlapping ON foliot.runs USING btree (job_id) WHERE (held_by = 'overlap'::text);
 
@@ -1155,9 +1152,9 @@ CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (u
 
 CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE ((state = 'waiting'::text) AND (parent_id IS NULL));
 
-CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (concurrency_key, rank) WHERE (held_by = 'limit'::text);
+CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[])), rank) WHERE (held_by = 'limit'::text);
 
-CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (rate_key, rank) WHERE (held_by = 'limit'::text);
+CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (((options #>> '{rate,key}'::text[])), rank) WHERE (held_by = 'limit'::text);
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
 

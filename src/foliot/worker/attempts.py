@@ -1,7 +1,8 @@
 """The attempts that a worker runs right now: started from claims, timed, and turned into outcomes.
 
-One asyncio task an attempt. Timers are the loop's own, one handle an attempt, so that nothing is done per run until a time limit is really
-hit. An attempt is stopped for one of three reasons, its time limit, a cancel or the worker's end, and which one it was decides the outcome.
+One asyncio task an attempt, but for async functions that never wait: see `lane.py`. Timers are the loop's own, one handle an attempt, so
+that nothing is done per run until a time limit is really hit. An attempt is stopped for one of three reasons, its time limit, a cancel or
+the worker's end, and which one it was decides the outcome.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,17 +19,19 @@ from uuid import UUID
 
 import msgspec
 
+from foliot.clock import Clock, SystemClock
 from foliot.model.namespace import bare
 from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
 from foliot.model.run import Cancel, Claim, RunOptions
+from foliot.model.states import RunState
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
-from foliot.worker.executors.raised import raised
+from foliot.worker.executors.raised import CANCELLED_ITSELF, raised
+from foliot.worker.lane import Lane, Pending, decode_payload
 from foliot.worker.live_output import LiveOutput
 from foliot.worker.upstream import REFERENCE, Refused
 
-decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.
 writing = threading.Lock()
@@ -44,6 +47,8 @@ class KnownTask:
     options: RunOptions
     asks_for_context: bool = True
     """Otherwise it can't see what came before it, and that is read only if its payload points at it."""
+    may_never_wait: bool = False
+    """An async function that gets its payload and nothing else."""
 
 
 class Running:
@@ -63,7 +68,17 @@ class Running:
         self.task: asyncio.Task[None]
         self.timer: asyncio.TimerHandle
         self.started_at: float
-        """On the loop's clock."""
+
+    def stopped(self) -> Attempted:
+        why = self.stopped_by
+        if why is Ending.TIMED_OUT:
+            return Attempted(why, error=error_of("Timeout", f"ran longer than its {self.options.timeout_seconds:g} s"))
+        if why is Ending.CANCELLED:
+            cancel = self.cancel or NO_LONGER_OURS
+            return Attempted(why, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
+        if why is Ending.RELEASED:
+            return Attempted(why)
+        return CANCELLED_ITSELF
 
     def write(self, chunk: bytes) -> None:
         with writing:
@@ -86,7 +101,10 @@ class Attempts:
         on_committed: Callable[[Claim, Ending], None] = lambda _claim, _ending: None,
         on_lasted: Callable[[float], None] = lambda _: None,
         provide: Callable[[Context, RunOptions, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = clock or SystemClock()
+        self._lane = Lane(clock=self._clock, on_waiting=self._waits, on_ended=self._ended_in_lane)
         self._tasks = tasks
         self._slots = dict(slots)
         self._free = dict(slots)
@@ -99,13 +117,15 @@ class Attempts:
         self._on_lasted = on_lasted
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
+        self._number = 0
+        """Of attempts that have been started and not ended: those that run, and those in the lane."""
         self._all_ended = asyncio.Event()
         self._all_ended.set()
 
     @property
     def held(self) -> list[tuple[UUID, int]]:
         """Run and token of each attempt."""
-        return list(self._running)
+        return [*self._running, *self._lane.pending]
 
     @property
     def under_way(self) -> dict[tuple[UUID, int], Running]:
@@ -115,26 +135,45 @@ class Attempts:
         """Only the queues that have some."""
         return {queue: free for queue, free in self._free.items() if free > 0}
 
-    def start(self, claim: Claim) -> None:
-        known = self._tasks[claim.task]
-        executor, options = known.executor, known.options
-        if claim.options:
-            try:
-                options = decode_options(claim.options).or_else(known.options)
-            except msgspec.DecodeError as error:
-                # Written past the API, by hand. It fails; the worker and the other attempts go on.
-                executor = refusing(error)
+    def start_all(self, claims: Iterable[Claim]) -> None:
+        calls: list[Pending] = []
+        for claim in claims:
+            known = self._tasks[claim.task]
+            executor, options = known.executor, known.options
+            if claim.options:
+                try:
+                    options = decode_options(claim.options).or_else(known.options)
+                except msgspec.DecodeError as error:
+                    # Written past the API, by hand. It fails; the worker and the other attempts go on.
+                    executor = refusing(error)
+            self._number += 1
+            self._free[claim.queue] -= 1
+            if known.may_never_wait and not claim.has_upstream:
+                calls.append((claim, options, executor))
+            else:
+                running = self._register(claim, options)
+                running.task = asyncio.get_running_loop().create_task(self._attempt(running, executor))
+        if self._number:
+            self._all_ended.clear()
+        self._lane.add(calls)
+
+    def _register(self, claim: Claim, options: RunOptions) -> Running:
         running = Running(claim, options, self._output_max_bytes)
+        running.started_at = self._clock.monotonic()
+        running.timer = asyncio.get_running_loop().call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
         self._running[claim.run_id, claim.token] = running
-        self._free[claim.queue] -= 1
-        self._all_ended.clear()
-        loop = asyncio.get_running_loop()
-        running.started_at = loop.time()
-        running.task = loop.create_task(self._attempt(running, executor))
-        running.timer = loop.call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
+        return running
+
+    def _waits(self, claim: Claim, options: RunOptions, task: asyncio.Task[None]) -> Running:
+        """One of the lane's has to wait: from here on it can be stopped."""
+        running = self._register(claim, options)
+        running.task = task
+        return running
 
     def release_all(self) -> None:
         """Stops everything; what was under way is given back unconsumed."""
+        for claim, _, _ in self._lane.withdraw_all():
+            self._hand_on(claim, Outcome(claim.run_id, claim.token, RunState.READY))
         for running in list(self._running.values()):
             self._stop(running, Ending.RELEASED)
 
@@ -144,6 +183,10 @@ class Attempts:
         if running is not None and running.stopped_by is None:
             running.cancel = cancel
             self._stop(running, Ending.CANCELLED)
+        elif running is None and (call := self._lane.withdraw(run_id, token)) is not None:
+            cancel = cancel or NO_LONGER_OURS
+            attempted = Attempted(Ending.CANCELLED, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
+            self._conclude(call[0], call[1], attempted)
 
     async def ended(self) -> None:
         """Returns when nothing is under way any more."""
@@ -179,7 +222,7 @@ class Attempts:
                 payload = await self._provide(running.context, running.options, payload)
             return await executor(payload, running.context)
         except asyncio.CancelledError:
-            return stopped(running)
+            return running.stopped()
         except Refused as refused:
             return refused.attempted
         except (Exception, SystemExit, KeyboardInterrupt) as error:
@@ -187,33 +230,52 @@ class Attempts:
             return raised(error)
 
     async def _attempt(self, running: Running, executor: Executor) -> None:
-        claim = running.claim
-        attempted = await self._execute(running, executor)
+        self._end(running, await self._execute(running, executor))
+
+    def _ended_in_lane(self, claim: Claim, options: RunOptions, attempted: Attempted, seconds: float) -> None:
+        running = self._running.get((claim.run_id, claim.token))
+        if running is not None:
+            self._end(running, attempted)
+        else:
+            self._on_lasted(seconds)
+            self._conclude(claim, options, attempted)
+
+    def _end(self, running: Running, attempted: Attempted) -> None:
+        claim, left_running = running.claim, running.context.left_running
         if running.stopped_by is Ending.CANCELLED and attempted.ending in (Ending.FAILED, Ending.SNOOZED):
             # What fails while it is cancelled was cancelled. What had finished first stands.
-            attempted = stopped(running)
-        if running.context.left_running is not None:
+            attempted = running.stopped()
+        if left_running is not None:
             attempted = and_goes_on(attempted)
         if running.output is not None:
             attempted = replace(attempted, output=running.output.value())
         running.timer.cancel()
-        self._on_lasted(asyncio.get_running_loop().time() - running.started_at)
+        self._on_lasted(self._clock.monotonic() - running.started_at)
         del self._running[claim.run_id, claim.token]
-        if running.context.left_running is None:
-            self._free[claim.queue] += 1
-        else:
+        if left_running is not None:
             self.left_running += 1
-            running.context.left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
-        if not self._running:
-            self._all_ended.set()
+            self._free[claim.queue] -= 1
+            left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
+        self._conclude(claim, running.options, attempted)
+
+    def _conclude(self, claim: Claim, options: RunOptions, attempted: Attempted) -> None:
         if attempted.ending in (Ending.COMMITTED, Ending.EXPANDED):
+            self._count_out(claim)
             self._on_committed(claim, attempted.ending)
             return
         chance = random.random()  # noqa: S311
-        options, lost = running.options, claim.lost
-        self._on_outcome(
-            decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance), claim
-        )
+        lost = claim.lost
+        self._hand_on(claim, decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance))
+
+    def _hand_on(self, claim: Claim, outcome: Outcome) -> None:
+        self._count_out(claim)
+        self._on_outcome(outcome, claim)
+
+    def _count_out(self, claim: Claim) -> None:
+        self._free[claim.queue] += 1
+        self._number -= 1
+        if not self._number:
+            self._all_ended.set()
 
 
 def refusing(error: msgspec.DecodeError) -> Executor:
@@ -227,16 +289,3 @@ def and_goes_on(attempted: Attempted) -> Attempted:
     """Says of an attempt that has ended that its function has not."""
     why = attempted.error
     return attempted if why is None else replace(attempted, error=error_of(why.kind, f"{why.message}{LEFT_RUNNING}"))
-
-
-def stopped(running: Running) -> Attempted:
-    why = running.stopped_by
-    if why is Ending.TIMED_OUT:
-        return Attempted(why, error=error_of("Timeout", f"ran longer than its {running.options.timeout_seconds:g} s"))
-    if why is Ending.CANCELLED:
-        cancel = running.cancel or NO_LONGER_OURS
-        return Attempted(why, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
-    if why is Ending.RELEASED:
-        return Attempted(why)
-    # The task's own code raised CancelledError.
-    return Attempted(Ending.FAILED, error=error_of("CancelledError", "the task cancelled itself"))

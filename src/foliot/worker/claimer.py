@@ -69,8 +69,7 @@ class Claimer(Service):
         if self.worker_id != worker_id:
             # The lease was lost while we asked. The reaper gives these back.
             return 0
-        for claim in claims:
-            self._attempts.start(claim)
+        self._attempts.start_all(claims)
         if not claims:
             self._more_is_ready = False
             return self._config.poll_seconds * random.uniform(0.75, 1.0)  # noqa: S311

@@ -101,6 +101,7 @@ class WorkerNode:
             on_committed=self._committed,
             provide=self._upstream_reader.provide,
             on_lasted=self.completer.lasted,
+            clock=clock,
         )
         self.claimer = Claimer(
             store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
@@ -192,7 +193,10 @@ class WorkerNode:
                 executor = on_the_loop(task.function, result_max_bytes=limit)
             else:
                 executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)
-            known[task.name] = KnownTask(executor, task.options.or_else(defaults), asks_for_context(task.function))
+            asks, is_bound = asks_for_context(task.function), task.in_process or task.options.guarantee == "transactional"
+            known[task.name] = KnownTask(
+                executor, task.options.or_else(defaults), asks_for_context=asks, may_never_wait=task.is_async and not asks and not is_bound
+            )
         return known
 
     async def _register(self) -> None:

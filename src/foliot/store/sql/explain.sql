@@ -3,7 +3,7 @@
 -- name: explain_run
 -- The run itself, as the engine sees it.
 select r.id, r.name, r.task, r.queue, r.state, r.held_by, r.priority, r.rank, r.attempt, r.created_at, r.due_at, r.started_at, r.expires_at,
-    r.options, r.cancel, r.unmet, r.rule, r.concurrency_key, r.rate_key, r.job_id, r.parent_id, r.step, r.worker_id, r.is_probe,
+    r.options, r.cancel, r.unmet, r.rule, r.options #>> '{concurrency,key}' as concurrency_key, r.options #>> '{rate,key}' as rate_key, r.job_id, r.parent_id, r.step, r.worker_id, r.is_probe,
     exists (select from foliot.parents p where p.run_id = r.id) as is_parent, clock.at
 from foliot.runs r, (select coalesce($2::timestamptz, clock_timestamp()) as at) as clock
 where r.id = $1::uuid
@@ -27,11 +27,11 @@ from foliot.runs c where c.parent_id = $1::uuid order by c.state = 'waiting', c.
 
 -- name: explain_concurrency
 -- Who has the places of its key, and how many stand before it.
-select (select count(*) from foliot.runs r where r.concurrency_key = $1::text and r.state in ('ready', 'running')),
-    array(select r.id from foliot.runs r where r.concurrency_key = $1::text and r.state in ('ready', 'running') order by r.id limit 10),
+select (select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = $1::text and r.state in ('ready', 'running')),
+    array(select r.id from foliot.runs r where r.options #>> '{concurrency,key}' = $1::text and r.state in ('ready', 'running') order by r.id limit 10),
     (
         select count(*) from (
-            select from foliot.runs r where r.held_by = 'limit' and r.concurrency_key = $1::text and r.rank < $2::bigint limit $3::bigint
+            select from foliot.runs r where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = $1::text and r.rank < $2::bigint limit $3::bigint
         ) as before
     )
 
@@ -39,7 +39,7 @@ select (select count(*) from foliot.runs r where r.concurrency_key = $1::text an
 -- How many of its key have started in the period, when the first of them falls out of it, and how many stand before it.
 select count(*), min(s.started_at) + $2::float8 * interval '1 second', (
         select count(*) from (
-            select from foliot.runs r where r.held_by = 'limit' and r.rate_key = $1::text and r.rank < $3::bigint limit $4::bigint
+            select from foliot.runs r where r.held_by = 'limit' and r.options #>> '{rate,key}' = $1::text and r.rank < $3::bigint limit $4::bigint
         ) as before
     )
 from foliot.rate_starts s

@@ -22,47 +22,56 @@ select pg_try_advisory_xact_lock($1::bigint)
 with recursive clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), keys as (
-    (select concurrency_key as key from foliot.runs where held_by = 'limit' and concurrency_key is not null order by concurrency_key limit 1)
+    (
+        select options #>> '{concurrency,key}' as key from foliot.runs
+        where held_by = 'limit' and options #>> '{concurrency,key}' is not null order by options #>> '{concurrency,key}' limit 1
+    )
     union all
     select (
-        select concurrency_key from foliot.runs
-        where held_by = 'limit' and concurrency_key > keys.key order by concurrency_key limit 1
+        select options #>> '{concurrency,key}' from foliot.runs
+        where held_by = 'limit' and options #>> '{concurrency,key}' > keys.key order by options #>> '{concurrency,key}' limit 1
     )
     from keys where keys.key is not null
 ), rates as (
-    (select rate_key as key from foliot.runs where held_by = 'limit' and rate_key is not null order by rate_key limit 1)
+    (
+        select options #>> '{rate,key}' as key from foliot.runs
+        where held_by = 'limit' and options #>> '{rate,key}' is not null order by options #>> '{rate,key}' limit 1
+    )
     union all
-    select (select rate_key from foliot.runs where held_by = 'limit' and rate_key > rates.key order by rate_key limit 1)
+    select (
+        select options #>> '{rate,key}' from foliot.runs
+        where held_by = 'limit' and options #>> '{rate,key}' > rates.key order by options #>> '{rate,key}' limit 1
+    )
     from rates where rates.key is not null
 ), open as (
-    select k.key, (select count(*) from foliot.runs r where r.concurrency_key = k.key and r.state in ('ready', 'running')) as number
+    select k.key, (select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = k.key and r.state in ('ready', 'running')) as number
     from keys k where k.key is not null
 ), waiting as (
     select c.* from open cross join lateral (
         select r.id from foliot.runs r
-        where r.held_by = 'limit' and r.concurrency_key = open.key and r.cancel is null
+        where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = open.key and r.cancel is null
         order by r.rank limit $2::bigint
     ) as c
     union
     select c.* from rates cross join lateral (
         select r.id from foliot.runs r
-        where r.held_by = 'limit' and r.rate_key = rates.key and r.cancel is null
+        where r.held_by = 'limit' and r.options #>> '{rate,key}' = rates.key and r.cancel is null
         order by r.rank limit $2::bigint
     ) as c
 ), ranked as (
-    select r.id, r.rate_key,
-        r.concurrency_key is null or coalesce(open.number, 0) + row_number() over (partition by r.concurrency_key order by r.rank, r.id)
+    select r.id,
+        r.options #>> '{concurrency,key}' is null or coalesce(open.number, 0) + row_number() over (partition by r.options #>> '{concurrency,key}' order by r.rank, r.id)
             <= (r.options #>> '{concurrency,limit}')::bigint as has_place,
-        r.rate_key is null or (
+        r.options #>> '{rate,key}' is null or (
             select count(*) from foliot.rate_starts s
-            where s.rate_key = r.rate_key
+            where s.rate_key = r.options #>> '{rate,key}'
                 and s.started_at > clock.at - (r.options #>> '{rate,period_seconds}')::float8 * interval '1 second'
-        ) + row_number() over (partition by r.rate_key order by r.rank, r.id) <= (r.options #>> '{rate,limit}')::bigint as is_in_time
-    from clock, waiting w join foliot.runs r on r.id = w.id left join open on open.key = r.concurrency_key
+        ) + row_number() over (partition by r.options #>> '{rate,key}' order by r.rank, r.id) <= (r.options #>> '{rate,limit}')::bigint as is_in_time
+    from clock, waiting w join foliot.runs r on r.id = w.id left join open on open.key = r.options #>> '{concurrency,key}'
 ), admitted as (
     update foliot.runs set state = 'ready', held_by = null
     where id = any (array(select id from ranked where has_place and is_in_time)) and state = 'held'
-    returning id, queue, rate_key
+    returning id, queue, options #>> '{rate,key}' as rate_key
 ), started as (
     insert into foliot.rate_starts (rate_key, started_at) select a.rate_key, clock.at from admitted a, clock where a.rate_key is not null
 )
@@ -71,16 +80,16 @@ select queue from admitted
 -- name: settle_full_keys
 -- Where a job says what is to happen at the limit: the newest that wait are dropped, or the oldest under way are asked to make room.
 with waiting as (
-    select r.id, r.concurrency_key as key, r.options #>> '{concurrency,at_limit}' as at_limit,
-        (r.options #>> '{concurrency,limit}')::bigint as most, row_number() over (partition by r.concurrency_key order by r.rank desc) as place
+    select r.id, r.options #>> '{concurrency,key}' as key, r.options #>> '{concurrency,at_limit}' as at_limit,
+        (r.options #>> '{concurrency,limit}')::bigint as most, row_number() over (partition by r.options #>> '{concurrency,key}' order by r.rank desc) as place
     from foliot.runs r
-    where r.held_by = 'limit' and r.concurrency_key is not null and r.cancel is null
+    where r.held_by = 'limit' and r.options #>> '{concurrency,key}' is not null and r.cancel is null
         and r.options #>> '{concurrency,at_limit}' in ('drop_new', 'cancel_old')
     limit 1000
 ), under_way as (
-    select r.id, r.concurrency_key as key, row_number() over (partition by r.concurrency_key order by r.started_at nulls first) as age
+    select r.id, r.options #>> '{concurrency,key}' as key, row_number() over (partition by r.options #>> '{concurrency,key}' order by r.started_at nulls first) as age
     from foliot.runs r
-    where r.concurrency_key = any (array(select key from waiting)) and r.state in ('ready', 'running') and r.cancel is null
+    where r.options #>> '{concurrency,key}' = any (array(select key from waiting)) and r.state in ('ready', 'running') and r.cancel is null
 ), full_keys as (
     select key, count(*) as number from under_way group by key
 ), dropped as (
@@ -112,14 +121,14 @@ delete from foliot.rate_starts where started_at < coalesce($1::timestamptz, cloc
 -- Runs of a fairness key stand a step apart behind the last of their own key that waits, but not behind what others have in excess: whoever
 -- comes new stands next in line.
 with given as (
-    select r.id, r.queue, r.fairness_key as key, r.rank, row_number() over (partition by r.queue, r.fairness_key order by r.rank) - 1 as place
-    from foliot.runs r where r.id = any ($1::uuid[]) and r.fairness_key is not null and r.state in ('ready', 'scheduled', 'held')
+    select r.id, r.queue, r.options ->> 'fairness_key' as key, r.rank, row_number() over (partition by r.queue, r.options ->> 'fairness_key' order by r.rank) - 1 as place
+    from foliot.runs r where r.id = any ($1::uuid[]) and r.options ->> 'fairness_key' is not null and r.state in ('ready', 'scheduled', 'held')
 ), groups as (
     select g.queue, g.key, min(g.rank) as rank from given g group by g.queue, g.key
 ), starts as (
     select g.queue, g.key, greatest((
         select r.rank from foliot.runs r
-        where r.state = 'ready' and r.queue = g.queue and r.fairness_key = g.key and r.id <> all ($1::uuid[])
+        where r.state = 'ready' and r.queue = g.queue and r.options ->> 'fairness_key' = g.key and r.id <> all ($1::uuid[])
         order by r.rank desc limit 1
     ) + $2::bigint, coalesce((
         select r.rank from foliot.runs r where r.state = 'ready' and r.queue = g.queue and r.id <> all ($1::uuid[]) order by r.rank limit 1
@@ -161,12 +170,12 @@ with recursive clock as (
 ), head as materialized (
     select first.id, l.queue, coalesce(c.why, case when k.task is null and l.queue in (select queue from known) then 'no_worker' end) as why
     from suspicious l cross join lateral (
-        select r.id, r.task, r.is_probe, r.concurrency_key, r.rate_key, r.job_id, r.cancel
+        select r.id, r.task, r.is_probe, r.options, r.job_id, r.cancel
         from foliot.runs r where r.state = 'ready' and r.queue = l.queue order by r.rank limit $2::bigint
     ) as first
     left join closed c on c.task = first.task
     left join known k on k.queue = l.queue and k.task = first.task
-    where first.is_probe is not true and first.concurrency_key is null and first.rate_key is null and first.job_id is null
+    where first.is_probe is not true and first.options ?| '{concurrency,rate}' is not true and first.job_id is null
         and first.cancel is null
 ), locked as (
     select r.id from foliot.runs r

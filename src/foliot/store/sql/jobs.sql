@@ -278,8 +278,8 @@ with mine as (
     order by r.job_id, r.tick_at
 )
 update foliot.runs
-set state = case when concurrency_key is null and rate_key is null then 'ready' else 'held' end,
-    held_by = case when concurrency_key is not null or rate_key is not null then 'limit' end
+set state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+    held_by = case when options ?| '{concurrency,rate}' then 'limit' end
 where id = any (array(select id from next)) and state = 'held'
 returning queue
 

@@ -41,6 +41,7 @@ select id, state, due_at, created_at from foliot.history where id = any($1::uuid
 -- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over, and so is
 -- what has expired and was not swept up yet. Not from what is paused, nor of a task whose circuit is open, but for its probe. A queue with
 -- a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
+-- By ctid, which saves looking each of them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
 with clock as (
     select coalesce($5::timestamptz, clock_timestamp()) as at
 ), paused as materialized (
@@ -60,11 +61,11 @@ with clock as (
 update foliot.runs
 set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = $4::uuid,
     started_at = coalesce($5::timestamptz, clock_timestamp())
-where id = any (array(
-    select picked.id
+where ctid = any (array(
+    select picked.ctid
     from wanted
     cross join lateral (
-        select id from foliot.runs
+        select ctid from foliot.runs
         where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
             and case when task = any (array(select task from closed)) then is_probe else true end
             and case
@@ -76,7 +77,7 @@ where id = any (array(
         for update skip locked
     ) as picked
 ))
-returning id, token, attempt, lost, queue, task, payload, options, extract(epoch from started_at - due_at)::float8,
+returning id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
     upstream is not null or signal is not null, parent_id is not null or has_dependents
 
 -- name: take_queue
@@ -85,7 +86,7 @@ select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: recover_claims
 -- What this worker owns but does not hold: claims whose answer got lost on the way.
-select id, token, attempt, lost, queue, task, payload, options, extract(epoch from started_at - due_at)::float8,
+select id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
     upstream is not null or signal is not null, parent_id is not null or has_dependents
 from foliot.runs r
 where state = 'running' and worker_id = $1::uuid
@@ -93,13 +94,14 @@ where state = 'running' and worker_id = $1::uuid
 
 -- name: finish_runs
 -- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement. Of a failure, $10 is what its message has
--- in common with others of its kind.
+-- in common with others of its kind. Only what runs has a worker, as the table's constraint says; to name the state as well would lead the
+-- planner to read all that the worker runs.
 with outcome as (
     select * from unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[], $10::text[])
     as o (id, token, state, reason, result, error, output, pattern)
 ), finished as (
     delete from foliot.runs r using outcome o
-    where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
+    where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid
     returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state, r.queue,
         r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output, r.job_id, r.tick_at,
         r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents, md5(r.task || ': ' || o.pattern) as fingerprint
@@ -159,8 +161,8 @@ or exists (select from foliot.runs r where r.id = o.id and r.token = o.token and
 -- name: promote_due_runs
 -- scheduled -> ready for what is due, oldest first; -> held for what has a limit to pass.
 update foliot.runs
-set state = case when concurrency_key is null and rate_key is null then 'ready' else 'held' end,
-    held_by = case when concurrency_key is not null or rate_key is not null then 'limit' end
+set state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+    held_by = case when options ?| '{concurrency,rate}' then 'limit' end
 where id = any (array(
     select id from foliot.runs
     where state = 'scheduled' and due_at <= coalesce($2::timestamptz, clock_timestamp())

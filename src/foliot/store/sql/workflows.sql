@@ -265,9 +265,9 @@ where r.id = any ($1::uuid[])
 update foliot.runs
 set signal = $2::jsonb, due_at = case when held_by = 'signal' then at else due_at end,
     state = case
-        when held_by is distinct from 'signal' then state when concurrency_key is null and rate_key is null then 'ready' else 'held'
+        when held_by is distinct from 'signal' then state when options ?| '{concurrency,rate}' then 'held' else 'ready'
     end,
-    held_by = case when held_by is distinct from 'signal' then held_by when concurrency_key is not null or rate_key is not null then 'limit' end
+    held_by = case when held_by is distinct from 'signal' then held_by when options ?| '{concurrency,rate}' then 'limit' end
 from (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
 where id = $1::uuid and options ? 'signal' and signal is null and state in ('waiting', 'scheduled', 'held') and cancel is null
 returning queue, state
@@ -275,8 +275,8 @@ returning queue, state
 -- name: time_out_signals
 -- held -> ready for those whose signal did not come in time: they start, and see that it did not.
 update foliot.runs
-set signal = '{"timed_out": true}', held_by = case when concurrency_key is not null or rate_key is not null then 'limit' end,
-    state = case when concurrency_key is null and rate_key is null then 'ready' else 'held' end
+set signal = '{"timed_out": true}', held_by = case when options ?| '{concurrency,rate}' then 'limit' end,
+    state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' end
 where id = any (array(
     select id from foliot.runs where held_by = 'signal' and due_at <= coalesce($2::timestamptz, clock_timestamp())
     order by due_at limit $1::bigint for update skip locked

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from dataclasses import replace
 
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.control import Fail, RetryIn, Snooze
 
+CANCELLED_ITSELF = Attempted(Ending.FAILED, error=error_of("CancelledError", "the task cancelled itself"))
+
 
 def raised(error: BaseException) -> Attempted:
     """What a task meant by what it raised."""
+    if isinstance(error, asyncio.CancelledError):
+        return CANCELLED_ITSELF
     kind, lines = type(error).__qualname__, traceback.format_exception(error)
     if isinstance(error, Snooze):
         return Attempted(Ending.SNOOZED, delay_seconds=error.seconds, error=error_of(kind, str(error)) if str(error) else None)
