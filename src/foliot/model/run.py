@@ -102,8 +102,7 @@ class NewRun:
     """Not to be started from then on."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(msgspec.Struct, frozen=True, gc=False):
     """What the store decided about a submitted run, on its own clock."""
 
     id: UUID

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from foliot.errors import StoreUnavailable
@@ -39,33 +40,51 @@ class Runs:
         self._partitions = partitions
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("runs")
+        # Ids are new but for repetitions, and to be ready for a conflict costs a look and a WAL record for each run.
+        careful = self._queries["insert_runs"]
+        self._insert_new_runs = replace(careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", ""))
 
     async def insert_runs(self, runs: Sequence[NewRun], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
         """Stores all of them or none. Sending the same ids again changes nothing and answers with what is there.
 
         A run whose unique key is that of another live run is not stored, and is not in the answer.
         """
-        given = columns(
-            [(r.id, r.task, r.queue, r.name, r.priority, r.due_at, r.delay_seconds, r.payload, r.options) for r in runs],
-            9,
+        ids = [run.id for run in runs]
+        unique_keys, expiries = _column([run.unique_key for run in runs]), _column([run.expires_at for run in runs])
+        before = (
+            ids,
+            [run.task for run in runs],
+            [run.queue for run in runs],
+            _column([run.name for run in runs]),
+            [run.priority for run in runs],
+            _column([run.due_at for run in runs]),
+            _column([run.delay_seconds for run in runs]),
+            _column([run.payload for run in runs]),
+            _column([run.options for run in runs]),
+            self._database.clock.sql_now(),
+            self._aging,
         )
-        unique_keys = [r.unique_key for r in runs] if any(r.unique_key is not None for r in runs) else []
-        expiries = [r.expires_at for r in runs] if any(r.expires_at is not None for r in runs) else []
-        before, after = (*given, self._database.clock.sql_now(), self._aging), (unique_keys, expiries)
-        query = self._queries["insert_runs"]
+        after, query = (unique_keys, expiries), self._queries["insert_runs"]
         if within is not None:
             # The transaction may be a repetition of one whose end is unknown.
-            rows = await within.fetch(query, *before, _earliest(given[0]), *after)
+            rows = await within.fetch(query, *before, _earliest(ids), *after)
         else:
             try:
-                rows = await self._database.fetch(query, *before, None, *after, is_repeatable=False)
+                first = query if unique_keys else self._insert_new_runs
+                rows = await self._database.fetch(first, *before, None, *after, is_repeatable=False)
+            except asyncpg.UniqueViolationError:
+                rows = await self._database.fetch(query, *before, _earliest(ids), *after)
             except StoreUnavailable as error:
                 if not error.is_doubtful:
                     raise
-                rows = await self._database.fetch(query, *before, _earliest(given[0]), *after)
-        stored = {row[0]: StoredRun(row[0], RunState(row[1]), row[2], row[3]) for row in rows}
-        if missing := [run.id for run in runs if run.id not in stored]:
-            stored |= await self.find_runs(missing, within=within)
+                rows = await self._database.fetch(query, *before, _earliest(ids), *after)
+        now, number = rows[0][0], rows[0][1]
+        if number < len(ids):
+            return await self.find_runs(ids, within=within)
+        stored = {run_id: StoredRun(run_id, RunState.READY, now, now) for run_id in ids}
+        for _, _, run_id, state, due_at in rows:
+            if run_id is not None:
+                stored[run_id] = StoredRun(run_id, RunState(state), due_at, now)
         return stored
 
     async def find_runs(self, run_ids: Sequence[UUID], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
@@ -170,6 +189,11 @@ class Runs:
     async def get_run(self, run_id: UUID) -> RunView | None:
         row = await self._database.fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))
         return _view(row) if row else None
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """Nothing at all, where no run has such a value."""
+    return values if any(value is not None for value in values) else []
 
 
 def _earliest(run_ids: Sequence[UUID]) -> datetime:

@@ -54,6 +54,8 @@ class Lane:
         self._on_waiting = on_waiting
         self._on_ended = on_ended
         self._pending: deque[Pending] = deque()
+        # Not that of whichever job has just been at work.
+        self._context = copy_context()
         # The loop itself holds on to its tasks weakly.
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -81,7 +83,7 @@ class Lane:
 
     def _go_on(self) -> None:
         if self._pending:
-            task = asyncio.get_running_loop().create_task(self._call_all())
+            task = asyncio.get_running_loop().create_task(self._call_all(), context=self._context.copy())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

@@ -3,33 +3,37 @@
 -- name: insert_runs
 -- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost answer, it must not store
 -- what has meanwhile finished: history has no key that would stop it, so $12 (null the first time) says from when on to look there.
--- The arrays of what few runs have ($13, $14) are empty where none has it. A run whose unique key is taken is not stored.
-with given as (
-    select g.*, coalesce($10::timestamptz, clock_timestamp()) as at
-    from unnest(
+-- The arrays of what few runs have are empty where none has it. A run whose unique key is taken is not stored. Most are ready at once, and
+-- nothing need be said of them but how many were stored, and when: a row for each of the others, and one row where there are none.
+with clock as materialized (
+    select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($10::timestamptz, clock_timestamp()) as at) as now
+), given as (
+    -- A due instant in the past counts as now, or old instants would jump the queue.
+    select g.*, clock.at, clock.rank, greatest(clock.at, g.due_at, clock.at + g.delay_seconds * interval '1 second') as due
+    from clock cross join unnest(
         $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[],
         $13::text[], $14::timestamptz[]
     ) with ordinality as g (
         id, task, queue, name, priority, due_at, delay_seconds, payload, options, unique_key, expires_at, ordinal
     )
-), timed as (
-    -- A due instant in the past counts as now, or old instants would jump the queue.
-    select *, greatest(at, coalesce(due_at, at + delay_seconds * interval '1 second', at)) as due from given
+), stored as (
+    insert into foliot.runs (
+        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+    )
+    select
+        id, at, case when options ? 'signal' then at + foliot.signal_wait(options) else due end,
+        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end - priority * $11::bigint + ordinal, priority,
+        case when due > at then 'scheduled' when options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
+        case when due > at then null when options ? 'signal' then 'signal' when options ?| '{concurrency,rate}' then 'limit' end,
+        queue, task, name, payload, options, unique_key, expires_at
+    from given
+    where $12::timestamptz is null
+        or not exists (select from foliot.history h where h.id = given.id and h.finished_at >= $12::timestamptz)
+    on conflict do nothing
+    returning id, state, due_at
 )
-insert into foliot.runs (
-    id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
-)
-select
-    id, at,
-    case when options ? 'signal' then at + coalesce((options #>> '{signal,timeout_seconds}')::float8, 315360000) * interval '1 second' else due end,
-    (extract(epoch from due) * 1000000)::bigint - priority * $11::bigint + ordinal, priority,
-    case when due > at then 'scheduled' when options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
-    case when due > at then null when options ? 'signal' then 'signal' when options ?| '{concurrency,rate}' then 'limit' end, queue, task, name, payload, options, unique_key, expires_at
-from timed
-where $12::timestamptz is null
-    or not exists (select from foliot.history h where h.id = timed.id and h.finished_at >= $12::timestamptz)
-on conflict do nothing
-returning id, state, due_at, created_at
+select clock.at, number, other.id, other.state, other.due_at
+from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
 
 -- name: find_runs
 -- Which of these ids exist, live or finished: read after an insert whose answer got lost.

@@ -1,0 +1,234 @@
+"""Calls that share a task until one of them waits: who gets which task, and that none notices another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from foliot.clock import SystemClock
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import Cancel, Claim, RunOptions
+from foliot.model.states import RunState
+from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.executors.python import on_the_loop
+from foliot.worker.lane import TURN_SECONDS
+
+NUMBER = 5
+marked: ContextVar[str] = ContextVar("marked", default="")
+
+
+class SteppingClock(SystemClock):
+    """Each look at it takes longer than a turn may."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        self._now += 2 * TURN_SECONDS
+        return self._now
+
+
+class Bench:
+    """Attempts of one async function, and the outcomes in the order they came."""
+
+    def __init__(
+        self, function: Callable[..., Coroutine[Any, Any, object]], *, timeout_seconds: float = 60, clock: SystemClock | None = None
+    ) -> None:
+        self.outcomes: list[Outcome] = []
+        self.ids: list[UUID] = []
+        options = RunOptions(retries=0, timeout_seconds=timeout_seconds)
+        task = KnownTask(on_the_loop(function, result_max_bytes=1000), options, asks_for_context=False, may_never_wait=True)
+        self.attempts = Attempts(
+            tasks={"task": task},
+            slots={"default": NUMBER},
+            output_max_bytes=100,
+            on_outcome=lambda outcome, _: self.outcomes.append(outcome),
+            clock=clock,
+        )
+
+    def start(self, number: int = NUMBER, *, options: str | None = None) -> None:
+        self.ids = [new_id() for _ in range(number)]
+        self.attempts.start_all(
+            Claim(run_id, 1, 1, 0, "default", "task", msgspec.json.encode({"place": place}).decode(), options)
+            for place, run_id in enumerate(self.ids)
+        )
+
+    async def run(self, number: int = NUMBER) -> list[Outcome]:
+        self.start(number)
+        await self.attempts.ended()
+        assert self.attempts.free_slots() == {"default": NUMBER}
+        assert self.attempts.held == []
+        return self.outcomes
+
+    def kinds(self) -> list[str]:
+        return [msgspec.json.decode(outcome.error)["kind"] for outcome in self.outcomes if outcome.error]
+
+
+async def test_calls_that_never_wait_share_a_task_and_keep_their_order() -> None:
+    tasks = set()
+
+    async def task(place: int) -> int:
+        tasks.add(asyncio.current_task())
+        return place
+
+    bench = Bench(task)
+    outcomes = await bench.run()
+    assert [outcome.run_id for outcome in outcomes] == bench.ids
+    assert [outcome.result for outcome in outcomes] == ["0", "1", "2", "3", "4"]
+    assert len(tasks) == 1
+
+
+async def test_one_that_waits_holds_up_nobody() -> None:
+    all_have_come, tasks = asyncio.Event(), set()
+
+    async def task(place: int) -> None:
+        tasks.add(asyncio.current_task())
+        if len(tasks) == NUMBER:
+            all_have_come.set()
+        await all_have_come.wait()
+
+    outcomes = await Bench(task).run()
+    assert [outcome.state for outcome in outcomes] == [RunState.SUCCEEDED] * NUMBER
+    assert len(tasks) == NUMBER
+
+
+async def test_one_that_has_waited_goes_on_with_what_is_pending_when_it_is_through() -> None:
+    came = []
+
+    async def task(place: int) -> None:
+        came.append(place)
+        for _ in range(place):
+            await asyncio.sleep(0)
+
+    bench = Bench(task)
+    await bench.run()
+    assert came == list(range(NUMBER))
+    assert {outcome.run_id for outcome in bench.outcomes} == set(bench.ids)
+
+
+async def test_what_a_job_sets_in_its_context_no_other_one_sees() -> None:
+    seen = []
+
+    async def task(place: int) -> None:
+        seen.append(marked.get())
+        marked.set(str(place))
+
+    await Bench(task).run()
+    assert seen == [""] * NUMBER
+
+
+async def test_a_job_that_cancels_its_own_task_and_returns_harms_no_other_one() -> None:
+    async def task(place: int) -> None:
+        if place == 1:
+            current = asyncio.current_task()
+            assert current is not None
+            current.cancel()
+            return
+        await asyncio.sleep(0)
+
+    outcomes = await Bench(task).run()
+    assert [outcome.state for outcome in outcomes] == [RunState.SUCCEEDED] * NUMBER
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()], ids=lambda e: type(e).__name__
+)
+@pytest.mark.parametrize("waits", [False, True], ids=["at-once", "after-a-wait"])
+async def test_what_one_raises_is_its_own(error: BaseException, waits: bool) -> None:
+    async def task(place: int) -> None:
+        if waits:
+            await asyncio.sleep(0)
+        if place == 2:
+            raise error
+
+    bench = Bench(task)
+    outcomes = await bench.run()
+    assert sorted(outcome.state for outcome in outcomes) == [RunState.FAILED] + [RunState.SUCCEEDED] * (NUMBER - 1)
+    assert bench.kinds() == [type(error).__name__]
+
+
+async def test_one_that_waits_too_long_is_timed_out_and_the_others_are_not() -> None:
+    async def task(place: int) -> None:
+        if place == 0:
+            await asyncio.Event().wait()
+
+    bench = Bench(task, timeout_seconds=0.05)
+    outcomes = await bench.run()
+    assert {outcome.run_id: outcome.reason for outcome in outcomes} == dict.fromkeys(bench.ids) | {bench.ids[0]: "timeout"}
+
+
+async def test_one_that_waits_can_be_cancelled() -> None:
+    async def task(place: int) -> None:
+        await asyncio.Event().wait()
+
+    bench = Bench(task)
+    bench.start(2)
+    while len(bench.attempts.under_way) < 2:
+        await asyncio.sleep(0)
+    bench.attempts.end(bench.ids[1], 1, Cancel("cancelled", "enough"))
+    while not bench.outcomes:
+        await asyncio.sleep(0)
+    assert [(outcome.run_id, outcome.state) for outcome in bench.outcomes] == [(bench.ids[1], RunState.CANCELLED)]
+    assert bench.attempts.held == [(bench.ids[0], 1)]
+    bench.attempts.release_all()
+    await bench.attempts.ended()
+    assert bench.outcomes[1].state is RunState.READY
+
+
+async def test_what_has_not_been_called_yet_is_held_can_be_cancelled_and_is_given_back() -> None:
+    called = []
+
+    async def task(place: int) -> None:
+        called.append(place)
+
+    bench = Bench(task)
+    bench.start(3)
+    assert bench.attempts.held == [(run_id, 1) for run_id in bench.ids]
+    bench.attempts.end(bench.ids[0], 1, Cancel("cancelled", "enough"))
+    bench.attempts.release_all()
+    await bench.attempts.ended()
+    assert [outcome.state for outcome in bench.outcomes] == [RunState.CANCELLED, RunState.READY, RunState.READY]
+    await asyncio.sleep(0)
+    assert called == []
+
+
+async def test_a_long_row_of_calls_lets_others_have_the_loop() -> None:
+    between: list[int | str] = []
+
+    async def task(place: int) -> None:
+        between.append(place)
+        if place == 0:
+            asyncio.get_running_loop().call_soon(between.append, "others")
+
+    await Bench(task, clock=SteppingClock()).run()
+    assert between == [0, "others", 1, 2, 3, 4]
+
+
+async def test_options_that_cannot_be_read_fail_their_run_alone() -> None:
+    async def task(place: int) -> None:
+        return None
+
+    bench = Bench(task)
+    bench.start(1, options='{"retries": "many"}')
+    await bench.attempts.ended()
+    assert bench.kinds() == ["InvalidOptions"]
+
+
+async def test_a_timeout_of_its_own_works_inside_a_shared_task() -> None:
+    async def task(place: int) -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return "late"
+        return "never"
+
+    outcomes = await Bench(task).run()
+    assert [outcome.result for outcome in outcomes] == ['"late"'] * NUMBER
