@@ -1,7 +1,7 @@
 """Hints: "something may be ready in this queue", "shards are free". They shorten a wait and carry no truth; losing them all loses nothing.
 
 A NOTIFY makes commits wait for each other, so none is ever sent inside the transaction that stores a job: it goes out on its own
-afterwards, the first at once, later ones gathered and at most twenty times a second. A LISTEN needs a session of its own, which a
+afterwards, the first at once, later ones gathered and at most a hundred times a second. A LISTEN needs a session of its own, which a
 pooler in transaction mode can't give: there, without a direct URL, Foliot polls.
 """
 
@@ -28,7 +28,7 @@ JOBS_TOPIC = "/jobs"
 GATES_TOPIC = "/gates"
 ALL_QUEUES_TOPIC = "/queues"
 WORKER_TOPIC = "/worker/"
-GATHER_SECONDS = 0.05
+GATHER_SECONDS = 0.01
 CHECK_SECONDS = 10.0
 
 

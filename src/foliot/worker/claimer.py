@@ -1,7 +1,8 @@
 """Takes ready runs, never more than there are free slots, and starts them.
 
-It asks again at once while runs come back as fast as it can take them, when a hint says that there is work, when a slot frees while the
-queue is known to hold more, and otherwise after a jittered poll: hints only shorten that wait.
+It asks again at once while a queue has all that it asked for, when a hint says that there is work, when a slot frees while the queue is
+known to hold more, and otherwise after a jittered poll: hints only shorten that wait. Where many workers hear the same hint, most come too
+late: one that found nothing lets the others go first, for a moment that grows each time, until it finds something again.
 
 A claim whose answer got lost leaves runs that are ours without our knowing. Until every such statement must have ended on the server, each
 turn first asks for what we own but do not hold.
@@ -9,7 +10,9 @@ turn first asks for what we own but do not hold.
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -27,6 +30,8 @@ from foliot.worker.completer import Completer
 BATCH = 500
 BACKLOG_MAX = 5000
 BACKLOG_SECONDS = 0.02
+FIRST_COURTESY_SECONDS = 0.005
+LAST_COURTESY_SECONDS = 0.05
 
 
 class Claimer(Service):
@@ -53,6 +58,17 @@ class Claimer(Service):
         self.limited_queues: frozenset[str] = frozenset()
         """Those of ours that have a limit, as the last beat told."""
         self._more_is_ready = False
+        self._is_hinted = False
+        self._courtesy_seconds = 0.0
+        """How long others go first, at the most, when all have heard the same hint."""
+
+    def hinted(self) -> None:
+        """There may be work."""
+        if not self._courtesy_seconds:
+            self.wake()
+        elif not self._is_hinted:
+            asyncio.get_running_loop().call_later(random.uniform(0, self._courtesy_seconds), self.wake)  # noqa: S311
+        self._is_hinted = True
 
     def slot_freed(self) -> None:
         if self._more_is_ready:
@@ -60,6 +76,7 @@ class Claimer(Service):
 
     async def run_once(self) -> float:
         worker_id, slots = self.worker_id, self._slots()
+        is_hinted, self._is_hinted = self._is_hinted, False
         if worker_id is None or not slots:
             self._more_is_ready = True
             return self._config.poll_seconds
@@ -70,12 +87,19 @@ class Claimer(Service):
             # The lease was lost while we asked. The reaper gives these back.
             return 0
         self._attempts.start_all(claims)
-        if not claims:
-            self._more_is_ready = False
-            return self._config.poll_seconds * random.uniform(0.75, 1.0)  # noqa: S311
-        self.events.emit(RunsClaimed(len(claims), spread_of(claim.waited_seconds for claim in claims)))
-        self._more_is_ready = True
-        return 0
+        if claims:
+            self.events.emit(RunsClaimed(len(claims), spread_of(claim.waited_seconds for claim in claims)))
+        taken = Counter(claim.queue for claim in claims)
+        # What was found again while in doubt says nothing about what is ready.
+        is_in_doubt = bool(claims) and self.clock.monotonic() < self._doubt_until
+        self._more_is_ready = is_in_doubt or any(number >= slots[queue] for queue, number in taken.items())
+        self._courtesy_seconds = self._next_courtesy(is_hinted, bool(claims))
+        return 0 if self._more_is_ready else self._config.poll_seconds * random.uniform(0.75, 1.0)  # noqa: S311
+
+    def _next_courtesy(self, is_hinted: bool, has_found: bool) -> float:
+        if has_found or not is_hinted:
+            return 0.0 if has_found else self._courtesy_seconds
+        return min(max(2 * self._courtesy_seconds, FIRST_COURTESY_SECONDS), LAST_COURTESY_SECONDS)
 
     def _slots(self) -> dict[str, int]:
         return {queue: min(free, BATCH) for queue, free in self._attempts.free_slots().items()}

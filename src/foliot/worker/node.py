@@ -245,7 +245,7 @@ class WorkerNode:
 
     def _hinted(self, topic: str) -> None:
         if topic in self._queues or topic == ALL_QUEUES_TOPIC:
-            self.claimer.wake()
+            self.claimer.hinted()
         elif topic == worker_topic(self._worker_id):
             self._heartbeater.wake()
 
