@@ -12,14 +12,15 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import environment, report, scenarios
+from benchmarks import environment, report
 from benchmarks.bench import Bench, opened
 from benchmarks.cpu import Others
+from benchmarks.scenarios.order import ALL, Scenario
 
 LATEST = Path(__file__).parent / "results" / "latest.json"
 
 
-async def run(bench: Bench, chosen: Sequence[scenarios.Scenario]) -> list[dict[str, Any]]:
+async def run(bench: Bench, chosen: Sequence[Scenario]) -> list[dict[str, Any]]:
     surroundings = await environment.describe(bench)
     print(json.dumps(surroundings), end="\n\n", flush=True)
     found = [surroundings]
@@ -33,8 +34,8 @@ async def run(bench: Bench, chosen: Sequence[scenarios.Scenario]) -> list[dict[s
     return found
 
 
-async def main(options: argparse.Namespace, chosen: Sequence[scenarios.Scenario]) -> None:
-    async with opened(options.url, is_full=options.full) as bench:
+async def main(options: argparse.Namespace, chosen: Sequence[Scenario]) -> None:
+    async with opened(options.url, is_full=options.full, is_tiny=options.tiny) as bench:
         found = await run(bench, chosen)
     missed = [goal["what"] for one in found for goal in one.get("goals", ()) if goal["verdict"] == "not met"]
     print(f"{sum(len(one.get('goals', ())) for one in found)} goals, not met: {', '.join(missed) or 'none'}")
@@ -42,8 +43,8 @@ async def main(options: argparse.Namespace, chosen: Sequence[scenarios.Scenario]
     options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def choose(names: str | None) -> list[scenarios.Scenario]:
-    known = {scenario.NAME: scenario for scenario in scenarios.ALL}
+def choose(names: str | None) -> list[Scenario]:
+    known = {scenario.NAME: scenario for scenario in ALL}
     if names is None:
         return list(known.values())
     wanted = names.split(",")
@@ -57,6 +58,7 @@ if __name__ == "__main__":
     parser.add_argument("--only", metavar="NAME[,NAME]", help="these scenarios only")
     parser.add_argument("--list", action="store_true", help="name the scenarios and stop")
     parser.add_argument("--full", action="store_true", help="everything, in full size: hours on a slow machine")
+    parser.add_argument("--tiny", action="store_true", help="as small as it still works: does every scenario run?")
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one; its schema foliot is emptied")
     parser.add_argument("--json", type=Path, default=LATEST, metavar="FILE", help="where all results go  [default: %(default)s]")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What every scenario is given: a PostgreSQL with fixed settings, a session to it, and whether to measure everything or only the small of it.
+"""What every scenario is given: a PostgreSQL with fixed settings, a session to it, and how large to be.
 
 The server is an embedded one with a gigabyte of shared buffers, and every commit is on disk before it is answered. `--url` names another.
 """
@@ -15,6 +15,7 @@ from typing import Any
 import asyncpg
 import psutil
 
+from benchmarks.tasks import app
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.embedded import EmbeddedPostgres
@@ -77,6 +78,8 @@ async def opened(url: str | None, *, is_full: bool, is_tiny: bool = False) -> As
 async def _connected(url: str, directory: Path, *, is_full: bool, is_tiny: bool) -> AsyncIterator[Bench]:
     async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
         await store.migrate()
+        # Submitting refuses what no worker has ever known.
+        await store.workers.announce_tasks({name: task.queue for name, task in app.tasks.items()})
         session = await asyncpg.connect(url, command_timeout=1800)
         try:
             yield Bench(url, session, store, is_full, directory, await _postmaster(session), is_tiny)

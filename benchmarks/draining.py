@@ -6,7 +6,7 @@ The queue is paused while workers start, so that neither the start of Python nor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -56,21 +56,25 @@ async def drain(
     slots: int = SLOTS,
     payload: Callable[[int], str] = lambda _: PAYLOAD,
     variables: Variables = no_variables,
-    is_alone: bool = True,
+    beside: Callable[[], Awaitable[None]] | None = None,
     **settings: str,
 ) -> Drained:
-    """`is_alone`: nothing else is in the tables, and nothing may be left."""
-    if is_alone:
+    """`beside`: something else is in the tables, and is given time to settle when the workers are warm. By default they are emptied."""
+    if beside is None:
         await bench.empty()
     await bench.session.execute(PAUSE, "default")
     last = await submit(bench, jobs, task=task, payload=payload)
     await bench.session.execute("vacuum analyze foliot.runs")
     async with workers(bench, processes, f"default={slots}", variables=variables, **settings) as pids:
+        if beside is not None:
+            await beside()
         meter = Meter({"postgres": [bench.postmaster], "worker": pids})
         meter.start()
         await resume(bench, "default")
-        await _all_gone(bench, last, task)
+        # The last in line is looked for by its key, which costs next to nothing; only when it is gone is the whole table looked at.
+        await _gone(bench, "id = $1", last)
         meter.stop()
+        await _gone(bench, "task = $1", task)
     done, distinct, seconds = await bench.session.fetchrow(SPAN, task, "default")
     if not done == distinct == jobs:
         raise RuntimeError(f"{done} runs of {task} succeeded, {distinct} distinct, of {jobs} jobs")
@@ -87,9 +91,6 @@ def mean(found: Sequence[Drained]) -> Drained:
     return Drained(sum(one.per_second for one in found) / len(found), cpu)
 
 
-async def _all_gone(bench: Bench, last: UUID, task: str) -> None:
-    """The last in line is looked for by its key, which costs next to nothing; only when it is gone is the whole table looked at."""
-    while await bench.session.fetchval("select exists (select from foliot.runs where id = $1)", last):  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
-    while await bench.session.fetchval("select exists (select from foliot.runs where task = $1)", task):  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
+async def _gone(bench: Bench, which: str, value: object) -> None:
+    while await bench.session.fetchval(f"select exists (select from foliot.runs where {which})", value):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from benchmarks.bench import Bench
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 SETTLE_SECONDS = 0.5
 WORKERS = "select count(*) from foliot.workers where expires_at > clock_timestamp() and draining_at is null"
 SHARDS = "select count(*) from foliot.shards where expires_at > clock_timestamp()"
@@ -26,7 +26,7 @@ def no_variables(_: int) -> Mapping[str, str]:
 async def workers(
     bench: Bench, number: int, *queues: str, variables: Variables = no_variables, **settings: str
 ) -> AsyncIterator[Sequence[int]]:
-    """So many worker processes on queues like `default=1000`, idle and announced. `variables` says what the n-th finds in its environment."""
+    """So many worker processes on queues like `default=1000`, idle and announced. `variables`: what the n-th has in its environment."""
     others = await bench.session.fetchval(WORKERS)
     arguments = [part for queue in queues for part in ("--queue", queue)]
     environments = [_environment(bench, settings) | dict(variables(which)) for which in range(number)]
@@ -69,12 +69,12 @@ def _environment(bench: Bench, settings: Mapping[str, str]) -> dict[str, str]:
 
 @asynccontextmanager
 async def _started(arguments: Sequence[str], environments: Sequence[Mapping[str, str]]) -> AsyncIterator[Sequence[int]]:
+    command = [sys.executable, "-m", "foliot", *arguments]
     started: list[asyncio.subprocess.Process] = []
     try:
         for environment in environments:
-            started.append(
-                await asyncio.create_subprocess_exec(sys.executable, "-m", "foliot", *arguments, env=environment, stdin=DEVNULL)
-            )
+            process = await asyncio.create_subprocess_exec(*command, env=environment, stdin=DEVNULL)
+            started.append(process)
         yield [process.pid for process in started]
         for process in started:
             if process.returncode is not None:

@@ -3,7 +3,7 @@
 A lean live table and a history fed by delete and insert, batches, claiming and completing overlapped on two connections, one asyncio task
 a job. What Foliot reaches divided by what this reaches is its efficiency, however noisy the machine is.
 
-It runs in a process of its own, so that nothing of who measures slows it down: `python -m benchmarks.raw_sql URL JOBS` prints one JSON object.
+It runs in a process of its own, so that nothing of who measures slows it down: `python -m benchmarks.raw_sql URL JOBS`.
 """
 
 from __future__ import annotations
@@ -104,8 +104,13 @@ async def limit(bench: Bench, jobs: int) -> Limit:
 
 def mean(before: Limit, after: Limit) -> Limit:
     """The yardstick is measured before and after, since the machine may change its pace between the two."""
-    both = [(getattr(before, name), getattr(after, name)) for name in Limit.__struct_fields__]
-    return Limit(*(None if first is None or second is None else (first + second) / 2 for first, second in both))
+    no_cpu = before.postgres_us is None or after.postgres_us is None
+    return Limit(
+        insert_per_second=(before.insert_per_second + after.insert_per_second) / 2,
+        drain_per_second=(before.drain_per_second + after.drain_per_second) / 2,
+        client_us=(before.client_us + after.client_us) / 2,
+        postgres_us=None if no_cpu else ((before.postgres_us or 0) + (after.postgres_us or 0)) / 2,
+    )
 
 
 async def measure(url: str, jobs: int) -> None:

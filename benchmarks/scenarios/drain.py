@@ -13,7 +13,7 @@ TITLE = "no-op functions queued first, then worked off"
 
 async def measure(bench: Bench) -> Result:
     jobs = bench.size(40_000, full=200_000, tiny=500)
-    few, fewest = bench.size(10_000, full=50_000, tiny=100), bench.size(2000, full=10_000, tiny=20)
+    few, fewest = bench.size(10_000, full=50_000, tiny=100), bench.size(500, full=5000, tiny=20)
     before = await raw_sql.limit(bench, jobs)
     one = await drain(bench, jobs)
     two = await drain(bench, jobs, processes=2)
