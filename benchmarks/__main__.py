@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from benchmarks.bench import Bench, opened
 from benchmarks.cpu import Others
 from benchmarks.scenarios.order import ALL, Scenario
 
+USUAL_SECONDS, FULL_SECONDS = 240.0, 3600.0
+"""The most that one scenario may take."""
 LATEST = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -27,7 +30,14 @@ async def run(bench: Bench, chosen: Sequence[Scenario]) -> list[dict[str, Any]]:
     for scenario in chosen:
         await bench.empty()
         began, others = perf_counter(), Others(bench.postmaster)
-        result = await scenario.measure(bench)
+        try:
+            async with asyncio.timeout(FULL_SECONDS if bench.is_full else USUAL_SECONDS):
+                result = await scenario.measure(bench)
+        except Exception as error:
+            # The others may still say something; a run of an hour is not to be thrown away.
+            found.append({"scenario": scenario.NAME, "error": f"{type(error).__name__}: {error}"})
+            print(json.dumps(found[-1]), end="\n\n", flush=True)
+            continue
         took = {"seconds": round(perf_counter() - began, 1), "cores_of_others": round(others.cores(), 2)}
         found.append(report.document(scenario.NAME, scenario.TITLE, result, **took))
         print(json.dumps(found[-1]), report.table(found[-1]), sep="\n\n", flush=True)
@@ -41,6 +51,8 @@ async def main(options: argparse.Namespace, chosen: Sequence[Scenario]) -> None:
     print(f"{sum(len(one.get('goals', ())) for one in found)} goals, not met: {', '.join(missed) or 'none'}")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(found, indent=1) + "\n")
+    if failed := [one["scenario"] for one in found if "error" in one]:
+        sys.exit(f"not measured: {', '.join(failed)}")
 
 
 def choose(names: str | None) -> list[Scenario]:

@@ -8,6 +8,7 @@ import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from uuid import uuid4
 
 from benchmarks.bench import Bench
 
@@ -44,9 +45,14 @@ async def scheduler(bench: Bench, **settings: str) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def part(bench: Bench, *arguments: str, **settings: str) -> AsyncIterator[int]:
-    """Any other, given some seconds to come up."""
-    async with _started(list(arguments), [_environment(bench, settings)]) as pids:
+async def server(bench: Bench, **settings: str) -> AsyncIterator[int]:
+    """One API process, on a free port, given a moment to come up. It wants to see that there is a token at all."""
+    environment = _environment(bench, settings)
+    creating = [sys.executable, "-m", "foliot", "token", "create", f"bench {uuid4()}", "--role", "viewer", "--database"]
+    token = await asyncio.create_subprocess_exec(*creating, env=environment, stdin=DEVNULL, stdout=DEVNULL)
+    if await token.wait() != 0:
+        raise RuntimeError("foliot token create failed")
+    async with _started(["server", "--port", "0"], [environment]) as pids:
         yield pids[0]
 
 

@@ -8,7 +8,7 @@ import psutil
 
 from benchmarks.bench import Bench
 from benchmarks.draining import SLOTS, submit
-from benchmarks.processes import part, scheduler, workers
+from benchmarks.processes import scheduler, server, workers
 from benchmarks.report import Result, Row
 
 NAME = "memory"
@@ -19,9 +19,9 @@ SETTLE_SECONDS = 3.0
 async def measure(bench: Bench) -> Result:
     jobs = bench.size(40_000, full=100_000, tiny=500)
     rows = []
-    async with scheduler(bench) as node, part(bench, "server", "--port", "0") as server, workers(bench, 1, f"default={SLOTS}") as pids:
+    async with scheduler(bench) as node, server(bench) as api, workers(bench, 1, f"default={SLOTS}") as pids:
         await asyncio.sleep(SETTLE_SECONDS)
-        rows += [_row("scheduler, idle", node), _row("server, idle", server), _row("worker, idle", pids[0])]
+        rows += [_row("scheduler, idle", node), _row("server, idle", api), _row("worker, idle", pids[0])]
         for half in (1, 2):
             await submit(bench, jobs // 2, task="noop")
             bench.store.hints.send(["default"])
