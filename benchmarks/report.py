@@ -78,7 +78,7 @@ def table(found: Mapping[str, Any]) -> str:
     """The same for people, from the JSON."""
     rows: list[dict[str, Any]] = found["rows"]
     columns = list(dict.fromkeys(name for row in rows for name in row if name != "name"))
-    widths = {name: max(8, len(heading(name)) + 2) for name in columns}
+    widths = {name: 2 + max(6, len(heading(name)), *(len(shown(row.get(name))) for row in rows)) for name in columns}
     lines = [f"{found['scenario']}: {found['title']}"]
     if found["settings"]:
         lines.append("  " + ", ".join(f"{heading(name)} {shown(value)}" for name, value in found["settings"].items()))
