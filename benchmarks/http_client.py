@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import uvloop
 
-from benchmarks.drain import PAYLOAD
-from benchmarks.raw_sql import INSERT
+from benchmarks.raw_sql import INSERT, PAYLOAD
 from foliot.model.ids import new_id
 
 CREATED = b"HTTP/1.1 201 "

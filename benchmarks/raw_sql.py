@@ -2,19 +2,31 @@
 
 A lean live table and a history fed by delete and insert, batches, claiming and completing overlapped on two connections, one asyncio task
 a job. What Foliot reaches divided by what this reaches is its efficiency, however noisy the machine is.
+
+It runs in a process of its own, so that nothing of who measures slows it down: `python -m benchmarks.raw_sql URL JOBS`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
+import sys
 import time
+from asyncio.subprocess import PIPE
 from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
 import msgspec
+import uvloop
 
+from benchmarks.bench import Bench
+from benchmarks.cpu import Meter
 from foliot.model.ids import new_id
+
+PAYLOAD = json.dumps({"to": "someone@example.com", "n": 1, "text": "x" * 150})
+"""Of every job here, Foliot's and others'."""
 
 SCHEMA = """
 drop schema if exists yardstick cascade;
@@ -35,10 +47,10 @@ select id, 'noop', 'default', 1, rank, now(), $3::jsonb from unnest($1::uuid[], 
 """
 CLAIM = """
 with ready as (
-    select id from yardstick.live where queue = 'default' and state = 1 order by rank limit $1 for update skip locked
+    select id from yardstick.live where queue = $1 and state = 1 order by rank limit $2 for update skip locked
 )
-update yardstick.live l set state = 2, token = token + 1, worker = $2, started_at = clock_timestamp()
-from ready where l.id = ready.id returning l.id, l.token, l.payload
+update yardstick.live l set state = 2, token = token + 1, worker = $3, started_at = clock_timestamp()
+from ready where l.id = ready.id returning l.id, l.task, l.payload, l.token
 """
 COMPLETE = """
 with ended as (
@@ -58,8 +70,50 @@ async def noop(**_: object) -> None:
     return None
 
 
-async def measure(url: str, *, jobs: int, payload: str) -> dict[str, float]:
-    """Jobs a second that were inserted, and that went from ready to history; and the client's CPU time for the latter."""
+class Limit(msgspec.Struct, frozen=True):
+    """Jobs a second that were inserted, that went from ready to history, and that did both; and the CPU time of the second."""
+
+    insert_per_second: float
+    drain_per_second: float
+    client_us: float
+    postgres_us: float | None = None
+
+    @property
+    def life_per_second(self) -> float:
+        return 1 / (1 / self.insert_per_second + 1 / self.drain_per_second)
+
+
+async def limit(bench: Bench, jobs: int) -> Limit:
+    meter = Meter({"postgres": [bench.postmaster]})
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.raw_sql", bench.url, str(jobs), stdin=PIPE, stdout=PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    # It stops before it drains, for PostgreSQL's time to be read, and goes on at our word.
+    inserted = await process.stdout.readline()
+    meter.start()
+    process.stdin.write(b"drain\n")
+    drained = await process.stdout.readline()
+    meter.stop()
+    process.stdin.close()
+    if await process.wait() != 0:
+        raise RuntimeError(f"the yardstick ended with exit code {process.returncode}")
+    return msgspec.convert(json.loads(inserted) | json.loads(drained) | meter.microseconds(jobs), Limit)
+
+
+def mean(before: Limit, after: Limit) -> Limit:
+    """The yardstick is measured before and after, since the machine may change its pace between the two."""
+    no_cpu = before.postgres_us is None or after.postgres_us is None
+    return Limit(
+        insert_per_second=(before.insert_per_second + after.insert_per_second) / 2,
+        drain_per_second=(before.drain_per_second + after.drain_per_second) / 2,
+        client_us=(before.client_us + after.client_us) / 2,
+        postgres_us=None if no_cpu else ((before.postgres_us or 0) + (after.postgres_us or 0)) / 2,
+    )
+
+
+async def measure(url: str, jobs: int) -> None:
     claiming, completing = await asyncpg.connect(url), await asyncpg.connect(url)
     try:
         await claiming.execute(SCHEMA)
@@ -67,16 +121,18 @@ async def measure(url: str, *, jobs: int, payload: str) -> dict[str, float]:
         began = time.perf_counter()
         for start in range(0, jobs, INSERT_BATCH):
             part = ids[start : start + INSERT_BATCH]
-            await claiming.execute(INSERT, part, list(range(start, start + len(part))), payload)
+            await claiming.execute(INSERT, part, list(range(start, start + len(part))), PAYLOAD)
         insert_seconds = time.perf_counter() - began
         await claiming.execute("analyze yardstick.live")
+        print(json.dumps({"insert_per_second": jobs / insert_seconds}), flush=True)
+        sys.stdin.readline()
         began, cpu_before = time.perf_counter(), time.process_time()
         await _drain(claiming, completing)
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_before
         kept = await claiming.fetchval("select count(*) from yardstick.done")
         if kept != jobs:
             raise RuntimeError(f"the yardstick lost jobs: {kept} of {jobs}")
-        return {"insert_per_second": jobs / insert_seconds, "drain_per_second": jobs / seconds, "client_cpu_us": cpu / jobs * 1e6}
+        print(json.dumps({"drain_per_second": jobs / seconds, "client_us": cpu / jobs * 1e6}), flush=True)
     finally:
         await claiming.execute("drop schema if exists yardstick cascade")
         await claiming.close()
@@ -84,13 +140,13 @@ async def measure(url: str, *, jobs: int, payload: str) -> dict[str, float]:
 
 
 async def _drain(claiming: Any, completing: Any) -> None:
-    worker = uuid4()
+    worker, tasks = uuid4(), {"noop": noop}
     ended: list[tuple[UUID, int]] = []
     something, running, is_exhausted = asyncio.Event(), 0, False
 
-    async def attempt(run: UUID, token: int, payload: str) -> None:
+    async def attempt(task: str, run: UUID, token: int, payload: str) -> None:
         nonlocal running
-        await noop(**decode(payload))
+        await tasks[task](**decode(payload))
         running -= 1
         ended.append((run, token))
         something.set()
@@ -106,13 +162,19 @@ async def _drain(claiming: Any, completing: Any) -> None:
             await completing.execute(COMPLETE, [run for run, _ in part], [token for _, token in part], worker)
 
     completer = asyncio.create_task(complete())
-    tasks = set()
-    while rows := await claiming.fetch(CLAIM, CLAIM_BATCH, worker):
+    attempts = set()
+    while rows := await claiming.fetch(CLAIM, "default", CLAIM_BATCH, worker):
         running += len(rows)
-        for run, token, payload in rows:
-            task = asyncio.create_task(attempt(run, token, payload))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+        for run, task, payload, token in rows:
+            one = asyncio.create_task(attempt(task, run, token, payload))
+            attempts.add(one)
+            one.add_done_callback(attempts.discard)
     is_exhausted = True
     something.set()
     await completer
+
+
+if __name__ == "__main__":
+    # What was imported to be able to measure is not to be looked through by every collection.
+    gc.freeze()
+    uvloop.run(measure(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,98 @@
+"""What every scenario is given: a PostgreSQL with fixed settings, a session to it, and how large to be.
+
+The server is an embedded one with a gigabyte of shared buffers, and every commit is on disk before it is answered. `--url` names another.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psutil
+
+from benchmarks.tasks import app
+from foliot.clock import SystemClock
+from foliot.config import Config
+from foliot.embedded import EmbeddedPostgres
+from foliot.events import EventBus
+from foliot.store.store import Store, open_store
+
+SETTINGS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "shared_buffers": "1GB",
+    "max_connections": "500",
+    # When a run became visible is known by the commit of its transaction.
+    "track_commit_timestamp": "on",
+}
+EMPTY = """
+truncate foliot.jobs, foliot.job_versions, foliot.job_dependencies, foliot.ticks, foliot.runs, foliot.history, foliot.attempts, foliot.logs,
+    foliot.parents, foliot.dependencies, foliot.links, foliot.pauses, foliot.rate_starts, foliot.circuits;
+delete from foliot.workers where expires_at < clock_timestamp()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    url: str
+    session: Any
+    store: Store
+    is_full: bool
+    directory: Path
+    """For files of a scenario."""
+    postmaster: int | None
+    """None: PostgreSQL runs on another machine, or out of sight."""
+    is_tiny: bool = False
+    """As small as it still works: for tests."""
+
+    def size(self, usual: int, *, full: int, tiny: int) -> int:
+        return tiny if self.is_tiny else full if self.is_full else usual
+
+    async def empty(self) -> None:
+        """What one scenario left is no concern of the next."""
+        await self.session.execute(EMPTY)
+
+
+@asynccontextmanager
+async def opened(url: str | None, *, is_full: bool, is_tiny: bool = False) -> AsyncIterator[Bench]:
+    with tempfile.TemporaryDirectory(prefix="foliot-bench-") as name:
+        directory = Path(name)
+        if url is not None:
+            async with _connected(url, directory, is_full=is_full, is_tiny=is_tiny) as bench:
+                yield bench
+            return
+        server = EmbeddedPostgres(directory / "server", clock=SystemClock(), settings=SETTINGS)
+        try:
+            async with _connected(await server.start(), directory, is_full=is_full, is_tiny=is_tiny) as bench:
+                yield bench
+        finally:
+            await server.stop()
+
+
+@asynccontextmanager
+async def _connected(url: str, directory: Path, *, is_full: bool, is_tiny: bool) -> AsyncIterator[Bench]:
+    async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
+        await store.migrate()
+        # Submitting refuses what no worker has ever known.
+        await store.workers.announce_tasks({name: task.queue for name, task in app.tasks.items()})
+        session = await asyncpg.connect(url, command_timeout=1800)
+        try:
+            yield Bench(url, session, store, is_full, directory, await _postmaster(session), is_tiny)
+        finally:
+            await session.close()
+
+
+async def _postmaster(session: Any) -> int | None:
+    """The parent of our own server process, if that is a process of this machine."""
+    backend = await session.fetchval("select pg_backend_pid()")
+    try:
+        process = psutil.Process(backend)
+        parent = process.parent()
+        return parent.pid if parent is not None and "postgres" in process.name() else None
+    except psutil.NoSuchProcess:
+        return None

@@ -1,0 +1,74 @@
+"""CPU time of trees of processes, with those in them that have ended: wall time is noisy on a machine that others use as well."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from time import perf_counter
+
+import psutil
+
+
+def tree_seconds(pid: int) -> float:
+    """What this process and all below it have used, living and ended. Of the ended, the parent knows when it has waited for them."""
+    total = 0.0
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                used = one.cpu_times()
+                total += used.user + used.system + used.children_user + used.children_system
+    return total
+
+
+def machine_seconds() -> float:
+    """What all cores together were busy for."""
+    used = psutil.cpu_times()
+    return float(used.user + used.system + used.nice + getattr(used, "irq", 0.0) + getattr(used, "softirq", 0.0))
+
+
+class Meter:
+    """What named trees of processes use between `start` and `stop`."""
+
+    def __init__(self, trees: Mapping[str, Iterable[int | None]]) -> None:
+        self._trees = {name: [pid for pid in pids if pid is not None] for name, pids in trees.items()}
+        self.seconds = 0.0
+        self._used: dict[str, float] = {}
+
+    def start(self) -> None:
+        self._began = perf_counter()
+        self._before = self._read()
+
+    def stop(self) -> None:
+        self.seconds = perf_counter() - self._began
+        self._used = {name: after - self._before[name] for name, after in self._read().items()}
+
+    def microseconds(self, jobs: int) -> dict[str, float]:
+        """A job, by name; without the trees that can't be seen from here."""
+        return {f"{name}_us": used / jobs * 1e6 for name, used in self._used.items() if self._trees[name]}
+
+    def cores(self) -> dict[str, float]:
+        """How many cores each kept busy."""
+        return {name: used / self.seconds for name, used in self._used.items() if self._trees[name]}
+
+    def _read(self) -> dict[str, float]:
+        return {name: sum(tree_seconds(pid) for pid in pids) for name, pids in self._trees.items()}
+
+
+class Others:
+    """How many cores everything else on the machine kept busy: what disturbs a measurement."""
+
+    def __init__(self, postmaster: int | None) -> None:
+        self._postmaster = postmaster
+        self._began = perf_counter()
+        self._before = self._read()
+
+    def cores(self) -> float:
+        return max(0.0, self._read() - self._before) / (perf_counter() - self._began)
+
+    def _read(self) -> float:
+        ours = tree_seconds(os.getpid())
+        if self._postmaster is not None and os.getpid() not in (parent.pid for parent in psutil.Process(self._postmaster).parents()):
+            ours += tree_seconds(self._postmaster)
+        return machine_seconds() - ours

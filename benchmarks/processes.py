@@ -1,0 +1,93 @@
+"""Starts Foliot's processes, as a user would, and waits until they are ready."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+from benchmarks.bench import Bench
+
+READY_SECONDS = 180.0
+SETTLE_SECONDS = 0.5
+WORKERS = "select count(*) from foliot.workers where expires_at > clock_timestamp() and draining_at is null"
+SHARDS = "select count(*) from foliot.shards where expires_at > clock_timestamp()"
+Variables = Callable[[int], Mapping[str, str]]
+
+
+def no_variables(_: int) -> Mapping[str, str]:
+    return {}
+
+
+@asynccontextmanager
+async def workers(
+    bench: Bench, number: int, *queues: str, variables: Variables = no_variables, **settings: str
+) -> AsyncIterator[Sequence[int]]:
+    """So many worker processes on queues like `default=1000`, idle and announced. `variables`: what the n-th has in its environment."""
+    others = await bench.session.fetchval(WORKERS)
+    arguments = [part for queue in queues for part in ("--queue", queue)]
+    environments = [_environment(bench, settings) | dict(variables(which)) for which in range(number)]
+    async with _started(["worker", "benchmarks.tasks:app", *arguments], environments) as pids:
+        await until(bench, WORKERS, others + number)
+        yield pids
+
+
+@asynccontextmanager
+async def scheduler(bench: Bench, **settings: str) -> AsyncIterator[int]:
+    """One scheduler node that has all the shards."""
+    async with _started(["scheduler"], [_environment(bench, settings)]) as pids:
+        await until(bench, SHARDS, await bench.session.fetchval("select count(*) from foliot.shards"))
+        yield pids[0]
+
+
+@asynccontextmanager
+async def server(bench: Bench, **settings: str) -> AsyncIterator[int]:
+    """One API process, on a free port, given a moment to come up. It wants to see that there is a token at all."""
+    environment = _environment(bench, settings)
+    creating = [sys.executable, "-m", "foliot", "token", "create", f"bench {uuid4()}", "--role", "viewer", "--database"]
+    token = await asyncio.create_subprocess_exec(*creating, env=environment, stdin=DEVNULL, stdout=DEVNULL)
+    if await token.wait() != 0:
+        raise RuntimeError("foliot token create failed")
+    async with _started(["server", "--port", "0"], [environment]) as pids:
+        yield pids[0]
+
+
+async def until(bench: Bench, question: str, answer: object, *arguments: object, pause: float = 0.05) -> None:
+    """Asks PostgreSQL until it says so; numbers may be larger."""
+    async with asyncio.timeout(READY_SECONDS):
+        while (found := await bench.session.fetchval(question, *arguments)) != answer and not _is_more(found, answer):  # noqa: ASYNC110
+            await asyncio.sleep(pause)
+    await asyncio.sleep(SETTLE_SECONDS)
+
+
+def _is_more(found: object, answer: object) -> bool:
+    return type(found) is int and type(answer) is int and found > answer
+
+
+def _environment(bench: Bench, settings: Mapping[str, str]) -> dict[str, str]:
+    named = {f"FOLIOT_{name.upper()}": value for name, value in settings.items()}
+    return os.environ | {"FOLIOT_DATABASE_URL": bench.url, "FOLIOT_LOG_LEVEL": "warning"} | named
+
+
+@asynccontextmanager
+async def _started(arguments: Sequence[str], environments: Sequence[Mapping[str, str]]) -> AsyncIterator[Sequence[int]]:
+    command = [sys.executable, "-m", "foliot", *arguments]
+    started: list[asyncio.subprocess.Process] = []
+    try:
+        for environment in environments:
+            process = await asyncio.create_subprocess_exec(*command, env=environment, stdin=DEVNULL)
+            started.append(process)
+        yield [process.pid for process in started]
+        for process in started:
+            if process.returncode is not None:
+                raise RuntimeError(f"foliot {arguments[0]} ended while it was measured, with exit code {process.returncode}")
+    finally:
+        for process in started:
+            if process.returncode is None:
+                process.terminate()
+        for process in started:
+            await process.wait()

@@ -1,0 +1,76 @@
+"""Plain jobs beside many that can't start: held by a limit whose place is taken, or of a task that no worker knows."""
+
+from __future__ import annotations
+
+import asyncio
+
+from benchmarks.bench import Bench
+from benchmarks.draining import Drained, drain, mean
+from benchmarks.processes import scheduler, workers
+from benchmarks.report import Result, Row, at_least
+
+NAME = "beside"
+TITLE = "plain jobs beside many that can't start, by those with nothing beside"
+LIMITED = '{"concurrency": {"key": "taken", "limit": 1}}'
+HOLDER = """
+insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, payload, options)
+values (gen_random_uuid(), now(), now(), 0, 'ready', 'holders', 'nap', '{"seconds": 3600}', $1::jsonb)
+"""
+HELD = """
+insert into foliot.runs (id, created_at, due_at, rank, state, held_by, queue, task, options)
+select lpad(to_hex(n), 32, '0')::uuid, now(), now(), n, 'held', 'limit', 'default', 'noop', $2::jsonb from generate_series(1, $1::bigint) n
+"""
+UNKNOWN = """
+insert into foliot.runs (id, created_at, due_at, rank, state, queue, task)
+select lpad(to_hex(n), 32, '0')::uuid, now(), now(), n, 'ready', 'default', 'nobody' from generate_series(1, $1::bigint) n
+"""
+SETTLE_SECONDS = 20.0
+
+
+async def measure(bench: Bench) -> Result:
+    jobs, size = bench.size(20_000, full=100_000, tiny=200), bench.size(100_000, full=100_000, tiny=1000)
+
+    async def nothing() -> None: ...
+
+    async def unknown_set_aside() -> None:
+        """The gatekeeper needs a moment, once. Should it leave them where they are, that is measured."""
+        for _ in range(int(SETTLE_SECONDS / 0.2)):
+            if not await bench.session.fetchval("select exists (select from foliot.runs where task = 'nobody' and state = 'ready')"):
+                return
+            await asyncio.sleep(0.2)
+
+    async def alone() -> Drained:
+        await bench.empty()
+        async with scheduler(bench):
+            return await drain(bench, jobs, task="one", payload=_item, beside=nothing)
+
+    before = await alone()
+    await bench.empty()
+    async with scheduler(bench), workers(bench, 1, "holders=1", grace_seconds="1"):
+        await bench.session.execute(HOLDER, LIMITED)
+        while not await bench.session.fetchval("select exists (select from foliot.runs where state = 'running')"):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        await bench.session.execute(HELD, size, LIMITED)
+        held = await drain(bench, jobs, task="one", payload=_item, beside=nothing)
+    await bench.empty()
+    async with scheduler(bench):
+        await bench.session.execute(UNKNOWN, size)
+        unknown = await drain(bench, jobs, task="one", payload=_item, beside=unknown_set_aside)
+    plain = mean([before, await alone()])
+    rows = [
+        Row(name, {"per_second": found.per_second, "ratio": found.per_second / plain.per_second, **found.cpu})
+        for name, found in (
+            ("nothing beside", plain),
+            (f"{size:,} held by a limit", held),
+            (f"{size:,} of a task that nobody knows", unknown),
+        )
+    ]
+    return Result(
+        rows,
+        [at_least(f"throughput beside {row.name}, by nothing", row.figures["ratio"], 0.95) for row in rows[1:]],
+        {"jobs": jobs},
+    )
+
+
+def _item(_: int) -> str:
+    return '{"item": 1}'

@@ -1,0 +1,70 @@
+"""Shell commands: in a sandbox and in a process group of their own, beside the bare fork, exec and wait of the same command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable
+from time import perf_counter
+
+from benchmarks.bench import Bench
+from benchmarks.cpu import Meter
+from benchmarks.draining import drain
+from benchmarks.report import Result, Row, at_least
+from foliot.worker.executors.containment import find_bubblewrap
+
+NAME = "commands"
+TITLE = "the shell command `true`, queued first, then run by one worker process"
+SLOTS = 8
+
+
+async def measure(bench: Bench) -> Result:
+    commands = bench.size(1500, full=10_000, tiny=10)
+    sandboxed_commands = bench.size(400, full=3000, tiny=5)
+    before = await bare(commands)
+    group = await drain(bench, commands, task="shell", slots=SLOTS, payload=_payload("none"), containment="launcher")
+    bubblewrap, why_not = find_bubblewrap()
+    sandboxed = None
+    if bubblewrap:
+        sandboxed = await drain(bench, sandboxed_commands, task="shell", slots=SLOTS, payload=_payload("bubblewrap"))
+    after = await bare(commands)
+    raw = (before[0] + after[0]) / 2
+    rows = [
+        Row(name, {"per_second": found.per_second, "bare": raw, "ratio": found.per_second / raw, **found.cpu})
+        for name, found in (("in a process group", group), ("sandboxed (bubblewrap)", sandboxed))
+        if found is not None
+    ]
+    return Result(
+        [*rows, Row(f"bare fork and exec, {SLOTS} at once", {"per_second": raw, "worker_us": (before[1] + after[1]) / 2})],
+        [
+            at_least("commands a second in a process group", group.per_second, 400),
+            at_least("sandboxed commands a second", sandboxed.per_second if sandboxed else None, 100),
+        ],
+        {"commands": commands, "sandboxed": sandboxed_commands, "slots": SLOTS},
+        [] if bubblewrap else [f"not sandboxed: {why_not}"],
+    )
+
+
+async def bare(commands: int) -> tuple[float, float]:
+    """Commands a second that nothing but asyncio starts, as many at once; and their CPU time with ours, in microseconds."""
+    left = iter(range(commands))
+
+    async def one_after_another() -> None:
+        for _ in left:
+            process = await asyncio.create_subprocess_exec("/bin/sh", "-c", "true", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
+            await process.communicate()
+
+    meter = Meter({"bare": [os.getpid()]})
+    meter.start()
+    began = perf_counter()
+    await asyncio.gather(*(one_after_another() for _ in range(SLOTS)))
+    seconds = perf_counter() - began
+    meter.stop()
+    return commands / seconds, meter.microseconds(commands)["bare_us"]
+
+
+def _payload(sandbox: str) -> Callable[[int], str]:
+    text = json.dumps({"command": "true", "sandbox": sandbox})
+    return lambda _: text

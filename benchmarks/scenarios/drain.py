@@ -1,0 +1,48 @@
+"""No-op Python functions, queued first: what one and two worker processes work off in a second, by kind of function."""
+
+from __future__ import annotations
+
+from benchmarks import raw_sql
+from benchmarks.bench import Bench
+from benchmarks.draining import SLOTS, Drained, drain
+from benchmarks.report import Result, Row, at_least, at_most
+
+NAME = "drain"
+TITLE = "no-op functions queued first, then worked off"
+
+
+async def measure(bench: Bench) -> Result:
+    jobs = bench.size(40_000, full=200_000, tiny=500)
+    few, fewest = bench.size(10_000, full=50_000, tiny=100), bench.size(500, full=5000, tiny=20)
+    before = await raw_sql.limit(bench, jobs)
+    one = await drain(bench, jobs)
+    two = await drain(bench, jobs, processes=2)
+    between = await raw_sql.limit(bench, jobs)
+    plain = await drain(bench, few, task="plain")
+    plain_two = await drain(bench, few, task="plain", processes=2)
+    process = await drain(bench, fewest, task="process", slots=32)
+    after = await raw_sql.limit(bench, jobs)
+    raw = raw_sql.mean(before, between)
+    later = raw_sql.mean(between, after)
+
+    def row(name: str, found: Drained, limit: raw_sql.Limit) -> Row:
+        ratio = found.per_second / limit.drain_per_second
+        return Row(name, {"per_second": found.per_second, "raw_sql": limit.drain_per_second, "ratio": ratio, **found.cpu})
+
+    return Result(
+        [
+            row("async, 1 process", one, raw),
+            row("async, 2 processes", two, raw),
+            row("plain (threads), 1 process", plain, later),
+            row("plain (threads), 2 processes", plain_two, later),
+            row("in processes, 1 worker of 32 slots", process, later),
+            Row("raw SQL", {"per_second": raw.drain_per_second, "postgres_us": raw.postgres_us, "worker_us": raw.client_us}),
+        ],
+        [
+            at_least("async, 1 process: share of raw SQL", one.per_second / raw.drain_per_second, 0.7),
+            at_least("async: 2 processes by 1", two.per_second / one.per_second, 1.0),
+            at_most("async, 1 process: CPU of PostgreSQL and worker, us a job", one.all_us, 70),
+            at_most("async, 1 process: the worker's own CPU, us a job", one.cpu["worker_us"], 30),
+        ],
+        {"jobs": jobs, "plain": few, "in_processes": fewest, "slots": SLOTS},
+    )

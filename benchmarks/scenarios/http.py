@@ -1,0 +1,37 @@
+"""Single jobs by `POST /v1/jobs`: at a rate that does not wait for answers, and as many as 64 connections get stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks import over_http
+from benchmarks.bench import Bench
+from benchmarks.report import Result, Row, at_least, at_most
+
+NAME = "http"
+TITLE = "single jobs by POST /v1/jobs; latency counts from when a request was due"
+SHOWN = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "server_cpu_us", "postgres_cpu_us")
+
+
+async def measure(bench: Bench) -> Result:
+    rate, seconds = bench.size(1000, full=1000, tiny=50), bench.size(10, full=30, tiny=1)
+    found = await over_http.measure(bench.url, rate=rate, seconds=seconds)
+    paced, closed, raw = found["paced"], found["closed"], found["raw_sql"]
+
+    def row(name: str, one: Mapping[str, float], per_second: float, **more: float) -> Row:
+        figures = {name.replace("server_cpu", "api").replace("_cpu_", "_"): one[name] for name in SHOWN if name in one}
+        return Row(name, {"per_second": per_second, **more, **figures})
+
+    ratio = closed["per_second"] / raw["per_second"]
+    return Result(
+        [
+            row(f"{rate:,} a second, whatever is answered", paced, paced["sent_per_second"]),
+            row("64 connections", closed, closed["per_second"], raw_sql=raw["per_second"], ratio=ratio),
+            row("64 connections, raw SQL", raw, raw["per_second"]),
+        ],
+        [
+            at_least("single jobs a second over HTTP", closed["per_second"], 3000),
+            at_most(f"p95 at {rate:,} a second, ms", paced["p95_ms"], 30),
+        ],
+        {"rate": rate, "seconds": seconds},
+    )

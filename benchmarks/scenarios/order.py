@@ -1,0 +1,57 @@
+"""All scenarios, in the order in which they are run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from benchmarks.bench import Bench
+from benchmarks.report import Result
+from benchmarks.scenarios import (
+    beside,
+    commands,
+    drain,
+    due_at_once,
+    every_second,
+    fire_burst,
+    growth,
+    http,
+    idle,
+    latency,
+    map_items,
+    memory,
+    overhead,
+    steady,
+    steps,
+    submit,
+    tick_cost,
+)
+
+
+class Scenario(Protocol):
+    """What each of these modules is."""
+
+    NAME: str
+    TITLE: str
+
+    async def measure(self, bench: Bench) -> Result: ...
+
+
+ALL: tuple[Scenario, ...] = (
+    drain,
+    steady,
+    submit,
+    http,
+    latency,
+    due_at_once,
+    every_second,
+    fire_burst,
+    tick_cost,
+    overhead,
+    commands,
+    beside,
+    growth,
+    steps,
+    map_items,
+    memory,
+    idle,
+)
