@@ -26,6 +26,7 @@ from foliot.worker.executors.containment import choose
 from foliot.worker.executors.processes import ProcessPool, in_a_process
 from tests.support.containment import gone, require_means
 from tests.support.contexts import KeptContext
+from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
 from tests.worker import process_tasks
 
@@ -80,6 +81,27 @@ async def test_attempts_at_once_have_processes_of_their_own(pool: Pool) -> None:
     found = await asyncio.gather(*(pool.run("describe", a=n) for n in range(3)))
     answers = [json.loads(attempted.result or "") for attempted in found]
     assert [answer["sum"] for answer in answers] == [2, 3, 4]
+
+
+async def test_many_short_attempts_at_once_share_the_first_processes_that_come_up(pool: Pool) -> None:
+    found = await asyncio.gather(*(pool.run("describe", a=n) for n in range(24)))
+    answers = [json.loads(attempted.result or "") for attempted in found]
+    assert [answer["sum"] for answer in answers] == list(range(2, 26))
+    assert len({answer["pid"] for answer in answers}) <= 12
+
+
+async def test_processes_that_are_not_needed_any_more_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.2)
+    number = 3
+    pool.pool._cores = 1
+    contexts = [KeptContext(task="patient") for _ in range(number)]
+    attempts = [asyncio.create_task(pool.run("patient", context)) for context in contexts]
+    await until(lambda: asyncio.sleep(0, all(b"waiting" in context.output for context in contexts)))
+    for attempt in attempts:
+        attempt.cancel()
+    await asyncio.gather(*attempts, return_exceptions=True)
+    await until(lambda: asyncio.sleep(0, len(pool.pool._idle) == 1))
+    assert (await pool.run("later", n=1)).result == "2"
 
 
 async def test_async_functions_work_too(pool: Pool) -> None:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from foliot.model.outcome import Attempted
 from foliot.sdk.app import Function, Task
 from foliot.sdk.context import Context
-from foliot.worker.executors.messages import Begin, Call, Ended, Progressed, Stop, decode_command, encode
+from foliot.worker.executors.messages import Begin, Call, Ended, Progressed, Ready, Stop, decode_command, encode
 from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
 from foliot.worker.executors.raised import raised
 
@@ -63,6 +63,7 @@ class Child:
             match decode_command(line):
                 case Begin(path):
                     sys.path[:] = path
+                    say(self._answers, Ready())
                 case Call() as call:
                     self._calls.put(call)
                 case Stop():
@@ -96,7 +97,7 @@ async def _awaited(awaitable: Any) -> Any:
     return await awaitable
 
 
-def say(answers: int, what: Progressed | Ended) -> None:
+def say(answers: int, what: Ready | Progressed | Ended) -> None:
     """One after the other: threads of the task may tell of progress at the same time."""
     with telling:
         left = encode(what) + b"\n"

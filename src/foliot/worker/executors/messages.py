@@ -34,6 +34,10 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
     """The attempt is asked to end."""
 
 
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The process is up, and has heard the first word."""
+
+
 class Progressed(msgspec.Struct, frozen=True, tag="progress"):
     share: float
     message: str
@@ -64,4 +68,4 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 encode = msgspec.json.Encoder().encode
 decode_command = msgspec.json.Decoder(Begin | Call | Stop).decode
-decode_answer = msgspec.json.Decoder(Progressed | Ended).decode
+decode_answer = msgspec.json.Decoder(Ready | Progressed | Ended).decode

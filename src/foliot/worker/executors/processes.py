@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -21,12 +22,14 @@ from foliot.worker.executors.base import Executor
 from foliot.worker.executors.contained import CHUNK, END_SECONDS, Command, Contained, Verdict
 from foliot.worker.executors.containment import Containment
 from foliot.worker.executors.environment import without_settings
-from foliot.worker.executors.messages import Begin, Call, Ended, Stop, decode_answer, encode
+from foliot.worker.executors.messages import Begin, Call, Ended, Ready, Stop, decode_answer, encode
 from foliot.worker.executors.python import asks_for_context
 from foliot.worker.executors.shell import signal_name
 
 ASK_SECONDS = 2.0
 """What a function that can ask whether it should stop gets for it, before its process is told to end."""
+IDLE_SECONDS = 10.0
+"""How long more processes than there are cores may have nothing to do."""
 LIVES = 1000
 """Attempts that a process runs before a fresh one takes its place: leaks of tasks stay small."""
 
@@ -52,33 +55,101 @@ def in_a_process(function: Function, processes: ProcessPool, *, result_max_bytes
 
 
 class ProcessPool:
-    """Grows with the attempts under way; of those that are idle it keeps as many as there are cores."""
+    """Grows with the attempts that wait, but a core at a time: of those that run, one may be through before another process has started.
+
+    Of the processes that are idle, it keeps as many as there are cores, and the others until they have had nothing to do for a while.
+    """
 
     def __init__(self, containment: Containment) -> None:
         self._containment = containment
+        self._cores = os.cpu_count() or 2
         self._idle: list[PythonProcess] = []
-        self._idle_max = os.cpu_count() or 2
+        """The one that was used last at the end: it is the warmest."""
+        self._waiting: deque[asyncio.Future[PythonProcess]] = deque()
+        self._starting: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._shedding: asyncio.TimerHandle | None = None
 
     async def take(self) -> PythonProcess:
         while self._idle:
-            # The one used last is the warmest.
             process = self._idle.pop()
             if process.is_usable:
                 return process
             await process.end()
-        process = PythonProcess(self._containment)
-        await process.start()
-        return process
+        waiter: asyncio.Future[PythonProcess] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        self._start_more()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if not waiter.cancelled() and waiter.exception() is None:
+                # It came in the same moment as the end of the attempt.
+                await self.give_back(waiter.result())
+            raise
 
     async def give_back(self, process: PythonProcess) -> None:
-        if process.is_usable and len(self._idle) < self._idle_max:
-            self._idle.append(process)
+        if process.is_usable:
+            self._hand_over(process)
         else:
             await process.end()
+            self._start_more()
 
     async def close(self) -> None:
+        if self._shedding is not None:
+            self._shedding.cancel()
+        if under_way := self._starting | self._ending:
+            await asyncio.wait(under_way)
         while self._idle:
             await self._idle.pop().end()
+
+    def _start_more(self) -> None:
+        self._waiting = deque(waiter for waiter in self._waiting if not waiter.done())
+        while len(self._starting) < min(self._cores, len(self._waiting)):
+            task = asyncio.get_running_loop().create_task(self._start())
+            self._starting.add(task)
+            task.add_done_callback(self._started)
+
+    async def _start(self) -> None:
+        process = PythonProcess(self._containment)
+        try:
+            await process.start()
+        except Exception as error:
+            if (waiter := self._next_waiting()) is not None:
+                waiter.set_exception(error)
+        else:
+            self._hand_over(process)
+
+    def _started(self, task: asyncio.Task[None]) -> None:
+        self._starting.discard(task)
+        self._start_more()
+
+    def _next_waiting(self) -> asyncio.Future[PythonProcess] | None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                return waiter
+        return None
+
+    def _hand_over(self, process: PythonProcess) -> None:
+        if (waiter := self._next_waiting()) is not None:
+            waiter.set_result(process)
+            return
+        process.idle_since = asyncio.get_running_loop().time()
+        self._idle.append(process)
+        if len(self._idle) > self._cores and self._shedding is None:
+            self._shed()
+
+    def _shed(self) -> None:
+        self._shedding = None
+        loop = asyncio.get_running_loop()
+        while len(self._idle) > self._cores:
+            rest = self._idle[0].idle_since + IDLE_SECONDS - loop.time()
+            if rest > 0:
+                self._shedding = loop.call_later(rest, self._shed)
+                return
+            ending = loop.create_task(self._idle.pop(0).end())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
 
 class PythonProcess:
@@ -92,6 +163,9 @@ class PythonProcess:
         self._watching: asyncio.Future[Verdict]
         self._has_heard = True
         self._lives = LIVES
+        self._ready: asyncio.Future[None]
+        self.idle_since = 0.0
+        """On the loop's clock."""
 
     @property
     def is_usable(self) -> bool:
@@ -117,8 +191,12 @@ class PythonProcess:
             os.close(commands)
             os.close(answers)
         self._watching = asyncio.ensure_future(self._contained.verdict())
+        self._ready = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._answers, self._read_answers)
         await self._send(Begin(sys.path))
+        # One that does not come up is handed out all the same: whoever calls it is told why.
+        either: list[asyncio.Future[Any]] = [self._ready, self._watching]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
 
     async def call(self, call: Call, context: Context) -> Attempted:
         self._lives -= 1
@@ -186,7 +264,10 @@ class PythonProcess:
         except msgspec.DecodeError as error:
             # The task wrote into our pipe.
             answer = Ended(Ending.FAILED, error=error_of("AnswerNotUnderstood", str(error)))
-        if not isinstance(answer, Ended):
+        if isinstance(answer, Ready):
+            if not self._ready.done():
+                self._ready.set_result(None)
+        elif not isinstance(answer, Ended):
             if self._context is not None:
                 self._context.progress(answer.share, answer.message)
         elif self._ended is not None and not self._ended.done():
