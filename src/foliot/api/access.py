@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.audit_log import note
+from foliot.api.audit_log import IS_NOTED, note
 from foliot.api.document import operation_id
 from foliot.api.problems import problem_of
 from foliot.errors import FoliotError, Forbidden, Unauthenticated
@@ -113,7 +113,8 @@ class GuardedRoute(APIRoute):
                 # What it has done before it broke down, nobody knows.
                 await note(request, action, 500, code="internal")
                 raise
-            await note(request, action, answer.status_code, target=answer.headers.get("location", "").rpartition("/")[2] or None)
+            if IS_NOTED not in request.scope:
+                await note(request, action, answer.status_code, target=answer.headers.get("location", "").rpartition("/")[2] or None)
             return answer
 
         return guarded
