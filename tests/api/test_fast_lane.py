@@ -42,7 +42,8 @@ BODIES = {
 @pytest.fixture
 async def audited(store: Store, config: Config, clock: Clock, events: EventBus) -> AsyncIterator[FastAPI]:
     await store.workers.announce_tasks({"send_invoice": "mail"})
-    submitter, audit = (kind(store=store, clock=clock, events=events) for kind in (Submitter, AuditLog))
+    submitter = Submitter(store=store, clock=clock, events=events)
+    audit = AuditLog(store=store, clock=clock, events=events)
     await submitter.start()
     await audit.start()
     yield build_app(store=store, submitter=submitter, config=config, clock=clock, audit=audit, is_open=True)
@@ -67,7 +68,7 @@ def test_creating_jobs_is_on_it_and_nothing_with_parameters(app: FastAPI) -> Non
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
 async def test_both_ways_answer_alike(audited: FastAPI, name: str, content_type: str, sql: Any) -> None:
-    sent = {"content": BODIES[name], "headers": {"Content-Type": content_type}}
+    sent: dict[str, Any] = {"content": BODIES[name], "headers": {"Content-Type": content_type}}
     async with through(audited) as short, through(audited, root_path="/behind") as long:
         one, other = await short.post("/v1/jobs", **sent), await long.post("/behind/v1/jobs", **sent)
     assert one.status_code == other.status_code

@@ -43,7 +43,7 @@ class Submitter(Service):
             return None
         del self._pending[:BATCH]
         await self._store_all(batch)
-        return 0
+        return 0 if self._pending else None
 
     async def on_stop(self) -> None:
         while self._pending:

@@ -28,6 +28,7 @@ from foliot.sdk.client import Patience
 from foliot.sdk.gathering import Gathering
 from foliot.sdk.transactions import encode_job
 from foliot.sdk.wire import Answer, Document
+from foliot.service import loop_factory
 from foliot.store.hints import ALL_QUEUES_TOPIC, worker_topic
 from foliot.store.store import Store, open_store
 
@@ -158,7 +159,7 @@ class StoreKeeper:
         self._opened: Future[tuple[asyncio.AbstractEventLoop, Store, Gathering]] = Future()
         self._stop = asyncio.Event()
         # A program that forgets to close its client can end all the same.
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._keep()), name="foliot database", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="foliot database", daemon=True)
         self.loop: asyncio.AbstractEventLoop
         self.store: Store
         self.gathering: Gathering
@@ -176,6 +177,10 @@ class StoreKeeper:
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(self._keep())
 
     async def _keep(self) -> None:
         config = Config(database_pool_size=CONNECTIONS)

@@ -51,7 +51,7 @@ class Gathering(Service):
             return None
         # Whoever has given up by now has not submitted anything.
         await self._store_all([(job, answer) for job, answer in taken if answer.set_running_or_notify_cancel()])
-        return 0
+        return 0 if self._pending else None
 
     async def on_stop(self) -> None:
         while True:
