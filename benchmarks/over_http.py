@@ -11,7 +11,7 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import asyncpg
 import psutil
@@ -36,10 +36,9 @@ async def measure(url: str, *, rate: int, seconds: float) -> dict[str, dict[str,
         before = await load("insert", url, CONNECTIONS, CLOSED_SECONDS / 2)
         async with server(url) as (address, process):
             stored = await session.fetchval("select count(*) from foliot.runs")
-            cpu = _cpu(process)
-            paced = await load("open", address, rate, seconds)
-            paced["server_cpu_us"] = (_cpu(process) - cpu) / paced["answered"] * 1e6
-            closed = await load("closed", address, CONNECTIONS, CLOSED_SECONDS)
+            postgres = _postgres_of(session.get_server_pid())
+            paced = await weighed(process, postgres, "open", address, rate, seconds)
+            closed = await weighed(process, postgres, "closed", address, CONNECTIONS, CLOSED_SECONDS)
             stored = await session.fetchval("select count(*) from foliot.runs") - stored
         after = await load("insert", url, CONNECTIONS, CLOSED_SECONDS / 2)
         # 200 more are a warming-up.
@@ -90,6 +89,18 @@ async def server(url: str) -> AsyncIterator[tuple[str, psutil.Process]]:
         await reading
 
 
+async def weighed(
+    server: psutil.Process, postgres: psutil.Process | None, kind: str, address: str, number: int, seconds: float
+) -> dict[str, float]:
+    """What the load found, and the microseconds of CPU that a job cost the server and PostgreSQL; the client says its own."""
+    server_cpu, postgres_cpu = _cpu(server), _cpu_of_all(postgres)
+    found = await load(kind, address, number, seconds)
+    found["server_cpu_us"] = (_cpu(server) - server_cpu) / found["answered"] * 1e6
+    if postgres is not None:
+        found["postgres_cpu_us"] = (_cpu_of_all(postgres) - postgres_cpu) / found["answered"] * 1e6
+    return found
+
+
 async def load(kind: str, address: str, number: int, seconds: float) -> dict[str, float]:
     client = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.http_client", kind, address, str(number), str(seconds), stdin=DEVNULL, stdout=PIPE
@@ -104,3 +115,24 @@ async def load(kind: str, address: str, number: int, seconds: float) -> dict[str
 def _cpu(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
+
+
+def _postgres_of(session_pid: int) -> psutil.Process | None:
+    """The process that all others of that PostgreSQL are children of; None when it is on another machine."""
+    try:
+        parent = psutil.Process(session_pid).parent()
+        return parent if parent is not None and "postgres" in parent.name() else None
+    except psutil.Error:
+        return None
+
+
+def _cpu_of_all(postgres: psutil.Process | None) -> float:
+    """With that of the children that have ended."""
+    if postgres is None:
+        return 0.0
+    times = postgres.cpu_times()
+    total = times.user + times.system + times.children_user + times.children_system
+    for child in postgres.children():
+        with suppress(psutil.NoSuchProcess):
+            total += _cpu(child)
+    return float(total)

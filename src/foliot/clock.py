@@ -43,6 +43,8 @@ class SystemClock:
     async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
         if event.is_set():
             return True
+        if seconds is None:
+            return await event.wait()
         try:
             async with asyncio.timeout(seconds):
                 await event.wait()

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from foliot.errors import Forbidden, Invalid
 from foliot.model.access import (
     ALLOWED,
+    EVERYWHERE,
     LOCAL,
     Caller,
     Permission,
     Role,
     hash_of,
+    home_of,
     is_hash_of,
     life_of,
     new_token_text,
@@ -56,10 +58,10 @@ def test_roles_contain_each_other() -> None:
 
 def test_a_caller_acts_in_one_namespace() -> None:
     team = Caller("ci", Role.VIEWER, "team", Namespace("team"))
-    assert within(team, None) == within(team, "team") == Namespace("team")
+    assert home_of("team") == within(team, "team") == Namespace("team")
     with pytest.raises(Forbidden, match="for the namespace 'team'"):
         within(team, "other")
-    assert within(LOCAL, None) == Namespace("default")
+    assert home_of(EVERYWHERE) == LOCAL.namespace == Namespace("default")
     assert within(LOCAL, "other") == Namespace("other")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 from uuid import RFC_4122, UUID
@@ -22,7 +24,7 @@ def id_made_at(moment: int, random_bits: bytes | None = None) -> UUID:
     with patch.object(ids, "unix_milliseconds", lambda: moment):
         if random_bits is None:
             return new_id()
-        with patch("os.urandom", lambda _: random_bits):
+        with patch.object(ids, "_random_numbers", [int.from_bytes(random_bits)]):
             return new_id()
 
 
@@ -60,6 +62,19 @@ def test_ids_of_one_millisecond_sort_as_they_were_made() -> None:
 
 def test_ids_of_the_same_instant_differ() -> None:
     assert len({id_made_at(1_700_000_000_000) for _ in range(10_000)}) == 10_000
+
+
+def test_a_forked_process_has_random_numbers_of_its_own() -> None:
+    program = """if True:
+        import os
+        from foliot.model.ids import new_id
+        new_id()
+        child = os.fork()
+        print(*[str(new_id())[-12:] for _ in range(5)], flush=True)
+        if child: os.waitpid(child, 0)
+    """
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()
+    assert len(set(printed)) == len(printed) == 10
 
 
 def test_a_new_id_is_of_now() -> None:

@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.audit_log import note
+from foliot.api.audit_log import IS_NOTED, note
 from foliot.api.document import operation_id
 from foliot.api.problems import problem_of
 from foliot.errors import FoliotError, Forbidden, Unauthenticated
@@ -27,6 +27,7 @@ from foliot.model.access import Caller, Permission
 from foliot.model.namespace import Namespace
 
 F = TypeVar("F", bound=Callable[..., Any])
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 MARK = "__foliot_requires__"
 CALLER = "foliot.caller"
 REFUSAL = "foliot.refusal"
@@ -84,10 +85,13 @@ class GuardedRoute(APIRoute):
         self.requirement: Requirement = requirement
         super().__init__(path, endpoint, **settings | {"generate_unique_id_function": operation_id})
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        # Where a handler takes the request and nothing else, the framework has nothing to find out for it: that saves a third of the way.
-        is_plain = list(inspect.signature(self.endpoint).parameters) == ["request"]
-        handle = self.endpoint if is_plain else super().get_route_handler()
+    @property
+    def is_plain(self) -> bool:
+        """Whether its handler takes the request and nothing else, so that the framework has nothing to find out for it."""
+        return list(inspect.signature(self.endpoint).parameters) == ["request"]
+
+    def get_route_handler(self) -> Handler:
+        handle = self.endpoint if self.is_plain else super().get_route_handler()
         requirement, action = self.requirement, self.name
 
         async def guarded(request: Request) -> Response:
@@ -109,7 +113,8 @@ class GuardedRoute(APIRoute):
                 # What it has done before it broke down, nobody knows.
                 await note(request, action, 500, code="internal")
                 raise
-            await note(request, action, answer.status_code, target=answer.headers.get("location", "").rpartition("/")[2] or None)
+            if IS_NOTED not in request.scope:
+                await note(request, action, answer.status_code, target=answer.headers.get("location", "").rpartition("/")[2] or None)
             return answer
 
         return guarded

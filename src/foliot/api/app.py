@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foliot import __version__
 from foliot.api import document, problems, reference_page
 from foliot.api.audit_log import AuditLog
 from foliot.api.back_pressure import BackPressure
 from foliot.api.doorkeeper import Doorkeeper
+from foliot.api.fast_lane import FastLane
 from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.audit import audit_router
 from foliot.api.routes.calendars import calendars_router
@@ -40,6 +42,18 @@ from foliot.config import Config
 from foliot.store.store import Store
 
 
+class Application(FastAPI):
+    """The framework's application, with the door in front of all of it."""
+
+    door: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.door(scope, receive, send)
+
+    async def behind_the_door(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(scope, receive, send)
+
+
 def build_app(
     *,
     store: Store,
@@ -49,9 +63,9 @@ def build_app(
     clock: Clock,
     is_open: bool,
     stopping: asyncio.Event | None = None,
-) -> FastAPI:
+) -> Application:
     """`is_open`: local open mode, where no token is needed. `stopping` ends what would go on for as long as its client likes."""
-    app = FastAPI(
+    app = Application(
         title="Foliot",
         version=__version__,
         description="Jobs that run when they should, and say why when they do not.",
@@ -61,7 +75,6 @@ def build_app(
     problems.install(app)
     document.install(app)
     reference_page.install(app)
-    app.add_middleware(Doorkeeper, store=store, audit=audit, config=config, clock=clock, is_open=is_open)
     known_tasks = KnownTasks(store=store, clock=clock)
     back_pressure = BackPressure(store=store, clock=clock)
     definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
@@ -71,7 +84,6 @@ def build_app(
     )
     stopping = stopping or asyncio.Event()
     routers = (
-        # First, because routes are tried in order, and no other is asked for a thousand times a second.
         jobs.creating,
         health_router(store=store),
         JobGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
@@ -98,4 +110,6 @@ def build_app(
     for router in routers:
         # Side by side, not one in the other: so a request is matched against one list.
         app.router.routes.extend(router.routes)
+    lane = FastLane(app.behind_the_door, app.routes)
+    app.door = Doorkeeper(lane, store=store, audit=audit, config=config, clock=clock, is_open=is_open)
     return app

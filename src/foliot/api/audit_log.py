@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 BATCH = 500
 PATH_MAX = 500
 LOG = "foliot.audit"
+# Of a request: what it did stands in the record already, written together with what it wrote.
+IS_NOTED = "foliot.is_noted"
 ANONYMOUS = "anonymous"
 # Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could fill the disk.
 STRANGERS_BURST, STRANGERS_PER_SECOND = 100.0, 1.0
@@ -69,30 +71,35 @@ class AuditLog(Service):
 
 async def note(request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None) -> None:
     """Who asked for what, and what came of it. What it was about is the last part of the path that is no verb, unless it is given."""
-    log: AuditLog | None = request.scope.get(LOG)
+    entry = entry_of(request, action, status, code=code, target=target)
+    if entry is not None:
+        await request.scope[LOG].add(entry)
+
+
+def entry_of(request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None) -> AuditEntry | None:
+    """None where nothing is recorded, or no more of this stranger."""
+    scope = request.scope
+    log: AuditLog | None = scope.get(LOG)
     if log is None:
-        return
-    caller: Caller | None = request.scope.get("foliot.caller")
-    address = request.client.host if request.client else None
+        return None
+    caller: Caller | None = scope.get("foliot.caller")
+    address: str | None = scope["client"][0] if scope.get("client") else None
     if caller is None and log.strangers.take(address or "") > 0:
-        return
-    named = request.path_params
-    await log.add(
-        AuditEntry(
-            id=new_id(),
-            actor=caller.name if caller else ANONYMOUS,
-            token_id=caller.token_id if caller else None,
-            role=caller.role if caller else None,
-            namespace=caller.namespace.name if caller else DEFAULT,
-            address=address,
-            request_id=request.scope[REQUEST_ID],
-            method=request.method,
-            path=_storable(request.url.path)[:PATH_MAX],
-            action=action,
-            target=target or next((_storable(str(value))[:PATH_MAX] for value in named.values()), None),
-            status=status,
-            code=code,
-        )
+        return None
+    return AuditEntry(
+        id=new_id(),
+        actor=caller.name if caller else ANONYMOUS,
+        token_id=caller.token_id if caller else None,
+        role=caller.role if caller else None,
+        namespace=caller.namespace.name if caller else DEFAULT,
+        address=address,
+        request_id=scope[REQUEST_ID],
+        method=scope["method"],
+        path=_storable(scope["path"])[:PATH_MAX],
+        action=action,
+        target=target or next((_storable(str(value))[:PATH_MAX] for value in request.path_params.values()), None),
+        status=status,
+        code=code,
     )
 
 

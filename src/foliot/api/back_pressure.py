@@ -18,8 +18,11 @@ class BackPressure:
         self._read_at = float("-inf")
 
     async def check(self, namespace: Namespace, queue: str) -> None:
-        """Raises `QueueFull`. What is known is up to a second old, so that submitting costs nothing."""
-        if self._clock.monotonic() - self._read_at > FRESH_SECONDS:
-            self._full, self._read_at = await self._store.gates.full_queues(), self._clock.monotonic()
+        """Raises `QueueFull`. What is known is about a second old, so that submitting costs nothing."""
+        now = self._clock.monotonic()
+        if now - self._read_at > FRESH_SECONDS:
+            # One asks anew; the others, of whom there may be many at that moment, go by what was known.
+            self._read_at = now
+            self._full = await self._store.gates.full_queues()
         if namespace.qualified(queue) in self._full:
             raise QueueFull(f"the queue {queue!r} is as deep as it may be; try again later", retry_after=1)

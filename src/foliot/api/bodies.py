@@ -12,7 +12,7 @@ import re
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from foliot.errors import Invalid, Malformed, TooLarge
 
@@ -34,11 +34,15 @@ async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, max_b
 async def read(request: Request, max_bytes: int) -> bytes:
     """The body, counted as it arrives: a Content-Length may lie."""
     received = bytearray()
-    async for chunk in request.stream():
-        received += chunk
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        received += message.get("body", b"")
         if len(received) > max_bytes:
             raise TooLarge(f"the body is larger than {max_bytes} bytes", field=BODY)
-    return bytes(received)
+        if not message.get("more_body", False):
+            return bytes(received)
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict
+from collections.abc import Mapping
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,7 +23,7 @@ from foliot.api.rate_limits import RateLimit
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import FoliotError, Invalid, StoreUnavailable, TooManyRequests, Unauthenticated
-from foliot.model.access import LOCAL, Caller, Token, is_hash_of, token_id_of, within
+from foliot.model.access import LOCAL, Caller, Token, home_of, is_hash_of, token_id_of, within
 from foliot.model.ids import new_id
 from foliot.store.store import Store
 
@@ -60,9 +60,10 @@ class Doorkeeper:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        # Of a header that is there more than once, the first counts.
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         given = headers.get("x-request-id", "")
-        scope[REQUEST_ID] = request_id = given if REQUEST_ID_GIVEN.fullmatch(given) else str(new_id())
+        scope[REQUEST_ID] = request_id = given if given and REQUEST_ID_GIVEN.fullmatch(given) else str(new_id())
         scope[LOG] = self._audit
         token = _bearer(headers)
         send = self._watched(token, scope, _with_headers(send, request_id))
@@ -72,7 +73,7 @@ class Doorkeeper:
             return
         await self._app(scope, receive, send)
 
-    async def _look_at(self, scope: Scope, headers: Headers, token: str | None) -> FoliotError | None:
+    async def _look_at(self, scope: Scope, headers: Mapping[str, str], token: str | None) -> FoliotError | None:
         """Finds the caller. What is returned is turned away at once; what is left in the scope, by routes that want to know who asks."""
         if self._is_open and (refusal := refuse_foreign(scope["method"], headers)) is not None:
             return refusal
@@ -82,8 +83,9 @@ class Doorkeeper:
             caller = LOCAL if token is None and self._is_open else await self._caller(scope, token)
             if caller is not None:
                 # Also whoever asks for what is not theirs is known by name.
-                scope[CALLER] = _in_namespace(caller, None)
-                scope[CALLER] = _in_namespace(caller, headers.get(NAMESPACE_HEADER))
+                scope[CALLER] = caller
+                if (asked := headers.get(NAMESPACE_HEADER)) is not None:
+                    scope[CALLER] = _in_namespace(caller, asked)
         except StoreUnavailable as error:
             scope[REFUSAL] = error
         except FoliotError as error:
@@ -102,7 +104,7 @@ class Doorkeeper:
             raise Unauthenticated(WRONG)
         if self._rate is not None and (seconds := self._rate.take(found.id)) > 0:
             raise TooManyRequests("this token has asked too often", retry_after=max(1, math.ceil(seconds)))
-        return Caller(found.name, found.role, found.namespace, LOCAL.namespace, found.id)
+        return Caller(found.name, found.role, found.namespace, home_of(found.namespace), found.id)
 
     async def _turn_away(self, error: FoliotError, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -164,13 +166,13 @@ class Tokens:
         return token
 
 
-def _in_namespace(caller: Caller, asked: str | None) -> Caller:
-    if asked is not None and not NAMESPACE_NAME.fullmatch(asked):
+def _in_namespace(caller: Caller, asked: str) -> Caller:
+    if not NAMESPACE_NAME.fullmatch(asked):
         raise Invalid("Foliot-Namespace: lower-case letters, digits, - and _ only, 63 at most", field="Foliot-Namespace")
     return Caller(caller.name, caller.role, caller.scope, within(caller, asked), caller.token_id)
 
 
-def _bearer(headers: Headers) -> str | None:
+def _bearer(headers: Mapping[str, str]) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else None if not kind else ""
 

@@ -7,9 +7,9 @@ changes things, it must be JSON, which a foreign page can't send without asking 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
-
-from starlette.datastructures import Headers
 
 from foliot.errors import FoliotError, ForeignHost, ForeignOrigin, NotJson
 
@@ -19,10 +19,10 @@ OUR_SITES = frozenset({"same-origin", "none"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def refuse_foreign(method: str, headers: Headers) -> FoliotError | None:
+def refuse_foreign(method: str, headers: Mapping[str, str]) -> FoliotError | None:
     """Why this request is not let in where nobody has to say who they are; None when it is."""
     host = headers.get("host", "")
-    if _hostname(f"//{host}") not in LOOPBACK_NAMES:
+    if not _is_loopback(host):
         return ForeignHost(f"this Foliot serves 127.0.0.1 and localhost only, not {host!r}")
     origin = headers.get("origin")
     is_foreign = origin is not None and origin not in (f"http://{host}", f"https://{host}")
@@ -31,23 +31,24 @@ def refuse_foreign(method: str, headers: Headers) -> FoliotError | None:
     return None
 
 
-def refuse_other_bodies(method: str, headers: Headers) -> FoliotError | None:
+def refuse_other_bodies(method: str, headers: Mapping[str, str]) -> FoliotError | None:
     """Why this body is not read, whoever sent it; None when it is."""
     if method not in SAFE_METHODS and _has_body(headers) and not _is_json(headers):
         return NotJson("send the body as Content-Type: application/json")
     return None
 
 
-def _has_body(headers: Headers) -> bool:
+def _has_body(headers: Mapping[str, str]) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-def _is_json(headers: Headers) -> bool:
+def _is_json(headers: Mapping[str, str]) -> bool:
     return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
-def _hostname(url: str) -> str | None:
+@lru_cache(maxsize=256)
+def _is_loopback(host: str) -> bool:
     try:
-        return urlsplit(url).hostname
+        return urlsplit(f"//{host}").hostname in LOOPBACK_NAMES
     except ValueError:
-        return None
+        return False

@@ -20,9 +20,12 @@ class KnownTasks:
     async def queue_of(self, namespace: Namespace, task: str) -> str:
         """Raises `UnknownTask` for a name that no worker of the namespace ever announced: such a job could never run."""
         read_at, queues = self._queues.get(namespace.name, (float("-inf"), {}))
-        if task not in queues or self._clock.monotonic() - read_at > FRESH_SECONDS:
+        now = self._clock.monotonic()
+        if task not in queues or now - read_at > FRESH_SECONDS:
+            # One asks anew; the others, of whom there may be many at that moment, go by what was known.
+            self._queues[namespace.name] = (now, queues)
             queues = await self._store.workers.list_tasks(namespace)
-            self._queues[namespace.name] = (self._clock.monotonic(), queues)
+            self._queues[namespace.name] = (now, queues)
         try:
             return queues[task]
         except KeyError:

@@ -77,11 +77,16 @@ def problem_of(error: FoliotError, request: Request | None = None) -> Response:
     return problem(status, error.code, detail, field=field, headers=headers, request=request)
 
 
+def answer_to(error: Exception, request: Request) -> Response:
+    """Whatever it is."""
+    if isinstance(error, FoliotError):
+        return problem_of(error, request)
+    return problem(500, "internal", "something went wrong here; the log says what", request=request)
+
+
 def install(app: FastAPI) -> None:
     async def on_error(request: Request, error: Exception) -> Response:
-        if isinstance(error, FoliotError):
-            return problem_of(error, request)
-        return problem(500, "internal", "something went wrong here; the log says what", request=request)
+        return answer_to(error, request)
 
     async def on_http_exception(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500

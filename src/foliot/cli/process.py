@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from foliot.assembly import Stop
+from foliot.service import loop_factory
 
 LAST_WORDS_SECONDS = 2.0
 
@@ -31,7 +32,7 @@ def run(work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False) 
             loop.add_reader(sys.stdin.fileno(), _supervisor_gone, stop)
         await work(stop)
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(main())
 
 
@@ -43,11 +44,3 @@ def _supervisor_gone(stop: Stop) -> None:
         stop.hurried.set()
         # The embedded PostgreSQL goes with the supervisor: waiting for it to take last words would be waiting for nothing.
         loop.call_later(LAST_WORDS_SECONDS, os._exit, 1)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -99,10 +99,13 @@ LOCAL = Caller("local", Role.ADMIN, EVERYWHERE, Namespace())
 """Whoever reaches the loopback interface of a Foliot in local open mode."""
 
 
-def within(caller: Caller, asked: str | None) -> Namespace:
-    """The namespace of a request that names one, or none. Raises `Forbidden` for one that the caller's token is not for."""
-    if asked is None:
-        return Namespace(DEFAULT if caller.is_everywhere else caller.scope)
+def home_of(scope: str) -> Namespace:
+    """The namespace of a request that names none."""
+    return Namespace(DEFAULT if scope == EVERYWHERE else scope)
+
+
+def within(caller: Caller, asked: str) -> Namespace:
+    """The namespace of a request that names one. Raises `Forbidden` for one that the caller's token is not for."""
     if not caller.is_everywhere and asked != caller.scope:
         raise Forbidden(f"this token is for the namespace {caller.scope!r}")
     return Namespace(asked)

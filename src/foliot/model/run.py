@@ -80,8 +80,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 NO_OPTIONS = RunOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class NewRun:
+class NewRun(msgspec.Struct, frozen=True):
     """A run to be stored. `due_at` and `delay_seconds` exclude each other; neither: due now."""
 
     id: UUID

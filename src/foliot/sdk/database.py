@@ -1,7 +1,8 @@
 """Jobs that run once, straight at the database: for programs that have PostgreSQL at hand and no server.
 
 One thread with an event loop of its own holds the store. Plain code waits for what runs there, and async code, on whichever loop, awaits
-it: so both are the same code, and share the same few connections.
+it: so both are the same code, and share the same few connections. Jobs that are submitted at the same time share a statement, too
+(`gathering.py`).
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from foliot.model.namespace import DEFAULT, bare, bare_key
 from foliot.model.run import RunOptions, RunView
 from foliot.model.states import status_of
 from foliot.sdk.client import Patience
+from foliot.sdk.gathering import Gathering
 from foliot.sdk.transactions import encode_job
 from foliot.sdk.wire import Answer, Document
+from foliot.service import loop_factory
 from foliot.store.hints import ALL_QUEUES_TOPIC, worker_topic
 from foliot.store.store import Store, open_store
 
 T = TypeVar("T")
 CONNECTIONS = 4
 BATCH_MAX = 10_000
+NO_KEYS = "idempotency_key: only a server remembers those; straight to the database, use unique"
 SHOWN = (
     "id", "name", "reason", "task", "queue", "priority", "attempt", "worker_id", "created_at", "started_at", "finished_at", "payload",
     "options", "result", "error", "job_id", "tick_at", "unique_key", "expires_at", "held_by",
@@ -48,7 +52,10 @@ class DatabaseClient:
         self._keeper: StoreKeeper | None = None
 
     def create_job(self, job: Mapping[str, Any]) -> Answer:
-        return self._wait(create_job(self.open(), self.namespace, job))
+        keeper = self.keeper()
+        if is_alone(job):
+            return self._wait(create_job(keeper.store, self.namespace, job))
+        return _made(_result_of(keeper.gathering.add(encoded(self.namespace, job))))
 
     def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
         return self._wait(create_jobs(self.open(), self.namespace, jobs, idempotency_key))
@@ -82,21 +89,24 @@ class DatabaseClient:
 
     def open(self) -> Store:
         """The store, of use only to what is begun with `start`."""
+        return self.keeper().store
+
+    @property
+    def opened(self) -> StoreKeeper | None:
+        """Where the store is, if it is open."""
+        return self._keeper
+
+    def keeper(self) -> StoreKeeper:
+        """The same, and if it is not open, it is opened."""
         with self._lock:
             if self._keeper is None:
                 keeper = StoreKeeper(self._url)
                 keeper.begin()
                 self._keeper = keeper
-            return self._keeper.store
+            return self._keeper
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        future = self.start(work)
-        try:
-            return future.result()
-        except BaseException:
-            # Ctrl-C while waiting, for one: what was begun there ends, too.
-            future.cancel()
-            raise
+        return _result_of(self.start(work))
 
 
 class AsyncDatabaseClient:
@@ -111,7 +121,10 @@ class AsyncDatabaseClient:
     async def __aexit__(self, *_: object) -> None: ...
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
-        return await self._wait(create_job(await self._store(), self._client.namespace, job))
+        keeper = await self._keeper()
+        if is_alone(job):
+            return await self._wait(create_job(keeper.store, self._client.namespace, job))
+        return _made(await asyncio.wrap_future(keeper.gathering.add(encoded(self._client.namespace, job))))
 
     async def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
         return await self._wait(create_jobs(await self._store(), self._client.namespace, jobs, idempotency_key))
@@ -126,8 +139,13 @@ class AsyncDatabaseClient:
         return await self._wait(cancel_run(await self._store(), run_id, reason, is_forced=force))
 
     async def _store(self) -> Store:
+        return (await self._keeper()).store
+
+    async def _keeper(self) -> StoreKeeper:
+        if (keeper := self._client.opened) is not None:
+            return keeper
         # Connecting may take seconds, in which the caller's loop must go on.
-        return await asyncio.to_thread(self._client.open)
+        return await asyncio.to_thread(self._client.keeper)
 
     async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(self._client.start(work))
@@ -138,18 +156,19 @@ class StoreKeeper:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._opened: Future[tuple[asyncio.AbstractEventLoop, Store]] = Future()
+        self._opened: Future[tuple[asyncio.AbstractEventLoop, Store, Gathering]] = Future()
         self._stop = asyncio.Event()
         # A program that forgets to close its client can end all the same.
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._keep()), name="foliot database", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="foliot database", daemon=True)
         self.loop: asyncio.AbstractEventLoop
         self.store: Store
+        self.gathering: Gathering
 
     def begin(self) -> None:
         """Raises `StoreUnavailable` or `SchemaError` when the database is none that can be worked with."""
         self._thread.start()
         try:
-            self.loop, self.store = self._opened.result()
+            self.loop, self.store, self.gathering = self._opened.result()
         except BaseException:
             if self._opened.done():
                 self._thread.join()
@@ -159,13 +178,20 @@ class StoreKeeper:
         self.loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(self._keep())
+
     async def _keep(self) -> None:
         config = Config(database_pool_size=CONNECTIONS)
         try:
             async with open_store(self._url, config=config, clock=SystemClock(), events=EventBus(), part="foliot client") as store:
                 await store.check_schema()
-                self._opened.set_result((asyncio.get_running_loop(), store))
+                gathering = Gathering(store=store, clock=store.database.clock, events=store.events)
+                await gathering.start()
+                self._opened.set_result((asyncio.get_running_loop(), store, gathering))
                 await self._stop.wait()
+                await gathering.stop()
         except FoliotError as error:
             self._failed(error)
         except Exception as error:
@@ -178,20 +204,32 @@ class StoreKeeper:
             self._opened.set_exception(error)
 
 
+def is_alone(job: Mapping[str, Any]) -> bool:
+    """A unique key may have to wait for somebody's transaction that has it, too; jobs without one must not wait along."""
+    return job.get("unique") is not None
+
+
 async def create_job(store: Store, namespace: str, job: Mapping[str, Any]) -> Answer:
     (made,) = (await create_jobs(store, namespace, [job], None)).document["items"]
     return _answer(made)
 
 
 async def create_jobs(store: Store, namespace: str, jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> Answer:
-    if idempotency_key is not None or any(job.get("idempotency_key") is not None for job in jobs):
-        raise Invalid("idempotency_key: only a server remembers those; straight to the database, use unique", field="idempotency_key")
+    if idempotency_key is not None:
+        raise Invalid(NO_KEYS, field="idempotency_key")
     if len(jobs) > BATCH_MAX:
         raise TooLarge(f"{len(jobs)} jobs at once; {BATCH_MAX} is the most")
-    ids = await store.submissions.submit_jobs([encode_job({**_checked(job), "namespace": namespace}) for job in jobs])
+    ids = await store.submissions.submit_jobs([encoded(namespace, job) for job in jobs])
     store.hints.send([ALL_QUEUES_TOPIC])
     # Whether a unique key led to a job that was there already, the function in the database does not say.
     return _answer({"items": [{"id": run_id, "created": None} for run_id in ids]})
+
+
+def encoded(namespace: str, job: Mapping[str, Any]) -> str:
+    """As the function in the database takes it."""
+    if job.get("idempotency_key") is not None:
+        raise Invalid(NO_KEYS, field="idempotency_key")
+    return encode_job({**_checked(job), "namespace": namespace})
 
 
 def _checked(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,6 +292,19 @@ def _shown(run: RunView) -> dict[str, Any]:
         "output": output,
         "cancel_requested": run.cancel,
     }
+
+
+def _result_of(future: Future[T]) -> T:
+    try:
+        return future.result()
+    except BaseException:
+        # Ctrl-C while waiting, for one: what was begun there ends, too.
+        future.cancel()
+        raise
+
+
+def _made(run_id: UUID) -> Answer:
+    return _answer({"id": run_id, "created": None})
 
 
 def _answer(document: object) -> Answer:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -13,9 +13,10 @@ import msgspec
 from foliot.model.access import Role, Token
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Database
+from foliot.store.postgres import Beside, Database, Transaction
 from foliot.store.run_lists import Page, page_of
 
+T = TypeVar("T")
 LIST_MAX = 1000
 
 
@@ -30,8 +31,7 @@ class NewToken:
     lives_seconds: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody asked for and what came of it."""
 
     id: UUID
@@ -49,8 +49,7 @@ class AuditEntry:
     code: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRecord(AuditEntry):
+class AuditRecord(AuditEntry, frozen=True, kw_only=True):
     """An entry as it was stored."""
 
     at: datetime
@@ -101,9 +100,15 @@ class Access:
 
     async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
         # Sent again after a lost answer, it is in there twice, under the same id: rather that than not at all.
-        encoded = msgspec.json.encode(entries).decode()
-        arguments = (self._database.clock.sql_now(), encoded)
-        await self._partitions.with_partition(lambda: self._database.execute(self._queries["insert_audit"], *arguments))
+        await self._partitions.with_partition(lambda: self._database.execute(self._queries["insert_audit"], *self._encoded(entries)))
+
+    async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Transaction], Awaitable[T]]) -> T:
+        """The same by the first statement that `write` sends, so that what is written and what is told of it are there together."""
+        beside = (self._queries["insert_audit"], *self._encoded(entries))
+        return await self._partitions.with_partition(lambda: write(Beside(self._database, *beside)))
+
+    def _encoded(self, entries: Sequence[AuditEntry]) -> tuple[datetime | None, str]:
+        return self._database.clock.sql_now(), msgspec.json.encode(entries).decode()
 
     async def list_audit(
         self, wanted: AuditFilter, before: tuple[datetime, UUID], *, limit: int, scan: int

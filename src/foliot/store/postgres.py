@@ -22,7 +22,7 @@ from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, StoreInterrupted
 from foliot.store.faults import Fault, is_read_only, judge, leaves_session_unusable
-from foliot.store.queries import Query
+from foliot.store.queries import Query, together
 
 T = TypeVar("T")
 Record = Any  # asyncpg ships no types; its records are read by position in one typed method each
@@ -61,6 +61,21 @@ class Transaction:
 
     async def execute(self, query: Query, *arguments: object) -> None:
         await self._session.execute(query.sql, *arguments)
+
+
+class Beside(Transaction):
+    """Makes one statement of the first that is fetched, which must be repeatable, and of another that writes. Those after it go alone."""
+
+    def __init__(self, database: Database, query: Query, *arguments: object) -> None:
+        super().__init__(None)
+        self._database = database
+        self._beside: tuple[Query, tuple[object, ...]] | None = (query, arguments)
+
+    async def fetch(self, query: Query, *arguments: object) -> list[Record]:
+        if self._beside is None:
+            return await self._database.fetch(query, *arguments)
+        beside, self._beside = self._beside, None
+        return await self._database.fetch(together(query, beside[0]), *arguments, *beside[1])
 
 
 class Database:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 MARK = "-- name: "
+PARAMETER = re.compile(r"\$(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +28,16 @@ def load(family: str) -> dict[str, Query]:
             raise ValueError(f"{family}.sql holds two queries named {name}")
         found[name] = Query(name, sql.strip())
     return found
+
+
+@cache
+def together(query: Query, beside: Query) -> Query:
+    """Both as one statement, in one round trip and with one commit; `beside` writes, and its rows are not read.
+
+    The parameters of `beside` come after those of `query`, which must begin with a WITH: what writes has to stand at the top.
+    """
+    if not query.sql.startswith("with "):
+        raise ValueError(f"{query.name} does not begin with a WITH")
+    taken = max(int(number) for number in PARAMETER.findall(query.sql))
+    renumbered = PARAMETER.sub(lambda found: f"${int(found[1]) + taken}", beside.sql)
+    return Query(f"{query.name} and {beside.name}", f"with beside as (\n{renumbered}\n), {query.sql.removeprefix('with ')}")

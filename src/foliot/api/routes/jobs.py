@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, namespace_of_caller, requires
+from foliot.api.audit_log import IS_NOTED, entry_of
 from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
@@ -41,7 +42,7 @@ from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
-from foliot.model.run import NewRun
+from foliot.model.run import NewRun, StoredRun
 from foliot.model.states import RunState
 from foliot.store.hints import GATES_TOPIC, JOBS_TOPIC
 from foliot.store.postgres import Transaction
@@ -100,7 +101,11 @@ class JobRoutes:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
         body, namespace = await read(request, self._config.body_max_bytes), namespace_of_caller(request)
         asked = decode(body, job_decoder)
-        return await self.answer(namespace, asked, idempotency_key_of(request, asked.idempotency_key), "/v1/jobs", body)
+        key = idempotency_key_of(request, asked.idempotency_key)
+        if key is not None:
+            return await self.answer(namespace, asked, key, "/v1/jobs", body)
+        made = await self.create(namespace, asked, request)
+        return answered(made, 201 if made.created else 200)
 
     async def answer(self, namespace: Namespace, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
         """Whatever path the request took to become a job."""
@@ -110,15 +115,15 @@ class JobRoutes:
         made = await self.create(namespace, asked)
         return answered(made, 201 if made.created else 200)
 
-    async def create(self, namespace: Namespace, asked: JobRequest) -> JobCreated | RecurringShown:
-        """Stores what is asked for; or finds the one whose unique key it has."""
+    async def create(self, namespace: Namespace, asked: JobRequest, request: Request | None = None) -> JobCreated | RecurringShown:
+        """Stores what is asked for; or finds the one whose unique key it has. A plain run is stored together with the note on `request`."""
         try:
-            return await self._create(namespace, await self._complete(namespace, asked))
+            return await self._create(namespace, await self._complete(namespace, asked), request)
         except RecursionError:
             # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
             raise Malformed("the body is nested too deeply", field=BODY) from None
 
-    async def _create(self, namespace: Namespace, asked: JobRequest) -> JobCreated | RecurringShown:
+    async def _create(self, namespace: Namespace, asked: JobRequest, request: Request | None) -> JobCreated | RecurringShown:
         queue = await self._known_tasks.queue_of(namespace, asked.task_name())
         made: JobCreated | RecurringShown
         if asked.dependencies is not None:
@@ -129,13 +134,20 @@ class JobRoutes:
             run = asked.new_run(new_id(), namespace=namespace, queue=queue)
             await self._back_pressure.check(namespace, bare(run.queue))
             if run.unique_key is None:
-                return created(run, await self._submitter.submit(run))
+                return created(run, await self._store_run(run, request))
             (found,) = await self._store.submissions.submit([run])
             await self._take_turns([run])
             made = submitted(found)
         # Also what was found: it may have been replaced by one that is due now.
         self._announce(namespace, made)
         return made
+
+    async def _store_run(self, run: NewRun, request: Request | None) -> StoredRun:
+        entry = None if request is None else entry_of(request, "create_job", 201, target=str(run.id))
+        stored = await self._submitter.submit(run, entry)
+        if request is not None and entry is not None:
+            request.scope[IS_NOTED] = True
+        return stored
 
     @requires(Permission.SUBMIT)
     async def create_batch(self, request: Request, namespace: Within) -> Response:

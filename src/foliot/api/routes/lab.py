@@ -16,7 +16,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
+from foliot.api.access import GuardedRoute, Within, namespace_of_caller, requires
 from foliot.api.bodies import read_json
 from foliot.api.openapi import described
 from foliot.api.owned import find_job, find_run
@@ -144,10 +144,11 @@ class LabRoutes:
         add("/workers", self.list_workers, methods=["GET"], openapi_extra=described(200, list[LabWorker], problems=(503,)))
 
     @requires(Permission.SUBMIT)
-    async def create_job(self, request: Request, namespace: Within) -> Response:
+    async def create_job(self, request: Request) -> Response:
         """Creates a job that takes `execution_time_ms` and fails with a chance of `fail_rate`: now, after a delay, or by cron."""
+        namespace = namespace_of_caller(request)
         asked = await read_json(request, decoder, max_bytes=self._body_max_bytes)
-        made = await self._jobs.create(namespace, asked.as_job())
+        made = await self._jobs.create(namespace, asked.as_job(), request)
         # As it was made: by now a worker may have it.
         return _answer(made_view(asked, made) if isinstance(made, JobCreated) else await self._find(namespace, str(made.id)), 201)
 

@@ -1,0 +1,153 @@
+"""The short way to a handler: the same answers as the framework's way gives, and the same rules."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from foliot.api.app import build_app
+from foliot.api.audit_log import AuditLog
+from foliot.api.fast_lane import FastLane
+from foliot.api.submitter import Submitter
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus
+from foliot.model.ids import new_id
+from foliot.model.run import NewRun
+from foliot.store.access import AuditEntry
+from foliot.store.store import Store
+
+# By their own name each time, or two of them would not be alike.
+CHANGING = {"x-request-id", "location", "content-length"}
+BODIES = {
+    "plain": b'{"task": "send_invoice", "payload": {"customer_id": 7}}',
+    "later": b'{"task": "send_invoice", "delay_seconds": 60}',
+    "recurring": b'{"task": "send_invoice", "cron": "0 3 * * *"}',
+    "no_json": b"{",
+    "no_object": b"[]",
+    "unknown_field": b'{"task": "send_invoice", "colour": "red"}',
+    "unknown_task": b'{"task": "no_such"}',
+    "nul": b'{"task": "send_invoice", "payload": {"a": "\\u0000"}}',
+    "too_large": b'{"task": "' + b"x" * 2_000_000 + b'"}',
+}
+
+
+@pytest.fixture
+async def audited(store: Store, config: Config, clock: Clock, events: EventBus) -> AsyncIterator[FastAPI]:
+    await store.workers.announce_tasks({"send_invoice": "mail"})
+    submitter = Submitter(store=store, clock=clock, events=events)
+    audit = AuditLog(store=store, clock=clock, events=events)
+    await submitter.start()
+    await audit.start()
+    yield build_app(store=store, submitter=submitter, config=config, clock=clock, audit=audit, is_open=True)
+    await submitter.stop()
+    await audit.stop()
+
+
+def through(app: FastAPI, **settings: Any) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app, **settings), base_url="http://localhost:8000")
+
+
+def handlers_of(app: Any) -> set[tuple[str, str]]:
+    lane: FastLane = app.door._app
+    return set(lane._handlers)
+
+
+def test_creating_jobs_is_on_it_and_nothing_with_parameters(app: FastAPI) -> None:
+    assert {("POST", "/v1/jobs"), ("POST", "/jobs")} <= handlers_of(app)
+    assert not [path for _, path in handlers_of(app) if "{" in path]
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
+async def test_both_ways_answer_alike(audited: FastAPI, name: str, content_type: str, sql: Any) -> None:
+    sent: dict[str, Any] = {"content": BODIES[name], "headers": {"Content-Type": content_type}}
+    async with through(audited) as short, through(audited, root_path="/behind") as long:
+        one, other = await short.post("/v1/jobs", **sent), await long.post("/behind/v1/jobs", **sent)
+    assert one.status_code == other.status_code
+    shown, as_shown = ({key: value for key, value in answer.headers.items() if key not in CHANGING} for answer in (one, other))
+    assert shown == as_shown
+    assert one.json().keys() == other.json().keys()
+    assert one.json().get("code") == other.json().get("code")
+    assert one.headers["x-request-id"] != other.headers["x-request-id"]
+    recorded = await sql.fetch("select actor, action, target is null, status, code, role, namespace, address, method from foliot.audit")
+    assert len(recorded) == 2
+    assert recorded[0] == recorded[1]
+
+
+async def test_what_nobody_expected_is_answered_noted_and_raised(audited: FastAPI, sql: Any) -> None:
+    with patch("foliot.api.routes.jobs.new_id", side_effect=ZeroDivisionError):
+        async with through(audited, raise_app_exceptions=False) as client:
+            answer = await client.post("/v1/jobs", json={"task": "send_invoice"})
+        assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+        assert answer.json()["request_id"] == answer.headers["x-request-id"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        async with through(audited) as client:
+            with pytest.raises(ZeroDivisionError):
+                await client.post("/v1/jobs", json={"task": "send_invoice"})
+    assert [tuple(row) for row in await sql.fetch("select status, code from foliot.audit")] == [(500, "internal")] * 2
+
+
+async def test_a_route_before_it_that_matches_too_keeps_its_turn(app: FastAPI) -> None:
+    other = Route("/v1/{anything}", lambda _: None, methods=["POST"])
+    lane = FastLane(app, [other, *app.routes])
+    assert ("POST", "/v1/jobs") not in lane._handlers
+    assert ("POST", "/jobs") in lane._handlers
+
+
+async def test_a_job_and_what_is_told_of_it_are_stored_together(audited: FastAPI, sql: Any) -> None:
+    async with through(audited) as client:
+        made = await asyncio.gather(*(client.post("/v1/jobs", json={"task": "send_invoice"}) for _ in range(20)))
+    assert {answer.status_code for answer in made} == {201}
+    rows = await sql.fetch(
+        "select r.id::text, a.xmin = r.xmin, a.status, a.action, a.request_id "
+        "from foliot.audit a join foliot.runs r on r.id::text = a.target"
+    )
+    assert {tuple(row) for row in rows} == {
+        (answer.json()["id"], True, 201, "create_job", answer.headers["x-request-id"]) for answer in made
+    }
+    assert await sql.fetchval("select count(*) from foliot.audit") == 20
+
+
+async def test_a_job_of_the_lab_is_noted_by_its_id(audited: FastAPI, store: Store, sql: Any) -> None:
+    await store.workers.announce_tasks({"simulate": "default"})
+    async with through(audited) as client:
+        made = await client.post("/jobs", json={"name": "quick", "job_type": "immediate", "execution_time_ms": 50})
+    assert made.status_code == 201, made.text
+    noted = await sql.fetch("select target, action, status from foliot.audit")
+    assert [tuple(row) for row in noted] == [(str(await sql.fetchval("select id from foliot.runs")), "create_job", 201)]
+
+
+async def test_a_day_that_the_record_lacks_is_made(audited: FastAPI, sql: Any) -> None:
+    for name in [row[0] for row in await sql.fetch("select relname from pg_class where relname ~ '^audit_[0-9]+$' and relkind = 'r'")]:
+        await sql.execute(f"drop table foliot.{name}")
+    async with through(audited) as client:
+        assert (await client.post("/v1/jobs", json={"task": "send_invoice"})).status_code == 201
+    assert await sql.fetchval("select count(*) from foliot.audit") == await sql.fetchval("select count(*) from foliot.runs") == 1
+
+
+async def test_one_at_fault_is_not_noted_and_takes_no_others_along(store: Store, clock: Clock, events: EventBus, sql: Any) -> None:
+    submitter = Submitter(store=store, clock=clock, events=events)
+    runs = [NewRun(id=new_id(), task="a", queue="b", payload=payload) for payload in ('{"n": 1}', '{"n": 1e999999}', '{"n": 2}')]
+    submitting = [asyncio.create_task(submitter.submit(run, entry_for(run))) for run in runs]
+    await asyncio.sleep(0)
+    await submitter.start()
+    found = await asyncio.gather(*submitting, return_exceptions=True)
+    await submitter.stop()
+    assert [isinstance(one, Exception) for one in found] == [False, True, False]
+    assert {row[0] for row in await sql.fetch("select target from foliot.audit")} == {str(runs[0].id), str(runs[2].id)}
+    assert await sql.fetchval("select count(*) from foliot.runs") == 2
+
+
+def entry_for(run: NewRun) -> AuditEntry:
+    return AuditEntry(
+        id=new_id(), actor="ci", token_id=None, role=None, namespace="default", address=None, request_id="r", method="POST",
+        path="/v1/jobs", action="create_job", target=str(run.id), status=201, code=None,
+    )  # fmt: skip
