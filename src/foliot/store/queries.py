@@ -36,8 +36,9 @@ def together(query: Query, beside: Query) -> Query:
 
     The parameters of `beside` come after those of `query`, which must begin with a WITH: what writes has to stand at the top.
     """
-    if not query.sql.startswith("with "):
-        raise ValueError(f"{query.name} does not begin with a WITH")
     taken = max(int(number) for number in PARAMETER.findall(query.sql))
     renumbered = PARAMETER.sub(lambda found: f"${int(found[1]) + taken}", beside.sql)
-    return Query(f"{query.name} and {beside.name}", f"with beside as (\n{renumbered}\n), {query.sql.removeprefix('with ')}")
+    why, has_with, rest = f"\n{query.sql}".partition("\nwith ")
+    if not has_with:
+        raise ValueError(f"{query.name} does not begin with a WITH")
+    return Query(f"{query.name} and {beside.name}", f"{why}\nwith beside as (\n{renumbered}\n), {rest}")
