@@ -13,7 +13,6 @@ from foliot.api.audit_log import AuditLog
 from foliot.api.back_pressure import BackPressure
 from foliot.api.doorkeeper import Doorkeeper
 from foliot.api.fast_lane import FastLane
-from foliot.api.known_tasks import KnownTasks
 from foliot.api.routes.audit import audit_router
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.dead_letters import DeadLetterRoutes
@@ -39,6 +38,7 @@ from foliot.api.submitter import Submitter
 from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.clock import Clock
 from foliot.config import Config
+from foliot.store.known_tasks import KnownTasks
 from foliot.store.store import Store
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from foliot.api.schemas import EARLIEST, LATEST
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, NotFound
+from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.states import RunState
 from foliot.triggers.durations import parse_duration
 

@@ -9,9 +9,9 @@ from uuid import UUID
 from foliot.api.owned import find_job, find_run
 from foliot.api.parameters import cursor_of, cursor_text, id_of, instant_of, states_of, text_of
 from foliot.api.routes.recurring import job_id_of
-from foliot.api.schemas import EARLIEST, LATEST
 from foliot.errors import Invalid
 from foliot.model.ids import CLOCK_TOLERANCE, first_id_of, not_finished_before
+from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import Namespace
 from foliot.model.states import TERMINAL
 from foliot.store.run_lists import RunFilter, RunItem, Span, Where

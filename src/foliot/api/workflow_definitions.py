@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from foliot.api.back_pressure import BackPressure
-from foliot.api.known_tasks import KnownTasks
 from foliot.errors import Invalid
 from foliot.model.namespace import Namespace
 from foliot.model.workflow import Workflow, check
+from foliot.store.known_tasks import KnownTasks
 
 WORKFLOW_TASK = "workflow"
 NESTING_MAX = 10

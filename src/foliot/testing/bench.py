@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from foliot.api.bodies import decode
-from foliot.api.schemas import JobRequest
 from foliot.config import Config, did_you_mean
 from foliot.errors import Conflict, FoliotError, Invalid, NotFound, UnknownTask
 from foliot.model.ids import new_id
+from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Outcome, decide
 from foliot.model.run import NewRun, RunOptions, RunView

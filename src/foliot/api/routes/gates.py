@@ -16,10 +16,11 @@ from foliot.api.access import Calling, GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read, read_json
 from foliot.api.etags import Version, if_match_of, tagged
 from foliot.api.openapi import described
-from foliot.api.schemas import EARLIEST, LATEST, PauseRequest
+from foliot.api.schemas import PauseRequest
 from foliot.errors import Conflict, Invalid, PreconditionFailed
 from foliot.model.access import Caller, Permission
 from foliot.model.asked import Name
+from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import Namespace, bare
 from foliot.store.gates import CircuitState, Pause, PauseKind, QueueLimits
 from foliot.store.hints import ALL_QUEUES_TOPIC

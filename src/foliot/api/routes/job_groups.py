@@ -17,11 +17,11 @@ from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.owned import find_job
-from foliot.api.schemas import LATEST
 from foliot.errors import Conflict, Invalid
 from foliot.model.access import Permission
 from foliot.model.asked import Name
 from foliot.model.job import resumed
+from foliot.model.job_request import LATEST
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import Tag
 from foliot.store.hints import JOBS_TOPIC

@@ -17,7 +17,6 @@ from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
 from foliot.api.etags import tagged
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
-from foliot.api.known_tasks import KnownTasks
 from foliot.api.openapi import described
 from foliot.api.owned import find_job, find_run
 from foliot.api.routes.recurring import calendar_named, job_id_of, version_of
@@ -25,7 +24,6 @@ from foliot.api.schemas import (
     BatchCreated,
     BatchRequest,
     JobCreated,
-    JobRequest,
     JobShown,
     RecurringShown,
     created,
@@ -41,10 +39,12 @@ from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
+from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NewRun, StoredRun
 from foliot.model.states import RunState
 from foliot.store.hints import GATES_TOPIC, JOBS_TOPIC
+from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 

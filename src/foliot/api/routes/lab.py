@@ -26,12 +26,13 @@ from foliot.api.routes.overview import FINISHED_WITHIN
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import cancel
 from foliot.api.run_search import FIRST_ID, LAST_ID, LOOK_BACK
-from foliot.api.schemas import EARLIEST, LATEST, JobCreated, JobRequest, metadata_of, run_name
+from foliot.api.schemas import JobCreated, metadata_of, run_name
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.access import Permission
 from foliot.model.asked import Retries
 from foliot.model.ids import first_id_of, not_finished_before
 from foliot.model.job import RecurringJob
+from foliot.model.job_request import EARLIEST, LATEST, JobRequest
 from foliot.model.namespace import Namespace, bare, namespace_of
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.run import RunView

@@ -19,7 +19,7 @@ from foliot.api.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.openapi import described
 from foliot.api.owned import find_job
 from foliot.api.parameters import text_of
-from foliot.api.schemas import LATEST, SCHEDULE_FIELDS, BackfillRequest, JobRequest, PauseRequest, RecurringShown, planned_from, recurring
+from foliot.api.schemas import BackfillRequest, PauseRequest, RecurringShown, recurring
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
@@ -28,6 +28,7 @@ from foliot.model.access import Permission
 from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
+from foliot.model.job_request import LATEST, SCHEDULE_FIELDS, JobRequest, planned_from
 from foliot.model.namespace import Namespace, bare
 from foliot.model.states import RunState
 from foliot.store.hints import JOBS_TOPIC

@@ -24,11 +24,11 @@ from foliot.api.openapi import described
 from foliot.api.parameters import cursor_text, instant_of, states_of
 from foliot.api.routes.run_lists import RunListed, listed
 from foliot.api.run_search import Asked, find_runs
-from foliot.api.schemas import EARLIEST
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsCancelled, RunsSubmitted
 from foliot.model.access import Permission
 from foliot.model.ids import new_id
+from foliot.model.job_request import EARLIEST
 from foliot.model.namespace import Namespace
 from foliot.model.states import LIVE, TERMINAL, RunState
 from foliot.store.hints import worker_topic

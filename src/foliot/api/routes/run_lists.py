@@ -16,9 +16,10 @@ from foliot.api.owned import find_job, find_run
 from foliot.api.parameters import run_id_of, states_of
 from foliot.api.routes.recurring import PAGE_MAX, job_id_of, within
 from foliot.api.run_search import Asked, Found, find_job_runs, find_runs
-from foliot.api.schemas import EARLIEST, LATEST, run_name, tags_of
+from foliot.api.schemas import run_name, tags_of
 from foliot.errors import NotFound
 from foliot.model.access import Permission
+from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import bare
 from foliot.model.run import RunView
 from foliot.model.states import status_of

@@ -21,7 +21,7 @@ from foliot.api.parameters import id_of, text_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import CANCELS, CancelRequest, cancel_decoder
-from foliot.api.schemas import JobCreated, JobRequest, RecurringShown, run_name
+from foliot.api.schemas import JobCreated, RecurringShown, run_name
 from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
 from foliot.api.workflow_views import (
     WorkflowCreated,
@@ -40,6 +40,7 @@ from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
 from foliot.model.ids import new_id
+from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
