@@ -13,6 +13,7 @@ import pytest
 
 import foliot
 from foliot.errors import StoreUnavailable, UnknownTask
+from foliot.model.job_request import JobRequest
 from foliot.sdk.database import DatabaseClient
 from foliot.store.store import Store
 from tests.support.waiting import until
@@ -136,4 +137,4 @@ async def test_a_closed_one_says_so(store: Store, database_url: str) -> None:
     keeper = await asyncio.to_thread(client.keeper)
     await asyncio.to_thread(client.close)
     with pytest.raises(StoreUnavailable, match="this client is closed"):
-        keeper.gathering.add('{"task": "add"}')
+        keeper.gathering.add(JobRequest(task="add"))

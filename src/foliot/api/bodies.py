@@ -15,6 +15,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from foliot.errors import Invalid, Malformed, TooLarge
+from foliot.model.refused import refused
 
 T = TypeVar("T")
 BODY = "body"
@@ -23,8 +24,6 @@ DEPTH_MAX = 100
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 NUL_ESCAPE = b"\\u0000"
-PATH_IN_MESSAGE = re.compile(r" - at `\$\.?([^`]*)`$")
-UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
 
 
 async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, max_bytes: int) -> T:
@@ -51,7 +50,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         decoded = decoder.decode(body)
     except msgspec.ValidationError as error:
         refuse_unstorable(body)
-        raise _with_field(str(error)) from None
+        raise refused(error, whole=BODY) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         refuse_unstorable(body)
         raise Malformed(f"the body is not JSON: {error}", field=BODY) from None
@@ -134,12 +133,3 @@ def _refuse_value(path: str, value: object) -> None:
 
 def _printable(path: str) -> str:
     return path.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
-
-
-def _with_field(message: str) -> Invalid:
-    if found := UNKNOWN_FIELD.fullmatch(message):
-        field = f"{found[2]}.{found[1]}" if found[2] else found[1]
-        return Invalid(f"{field}: there is no such field", field=field)
-    found = PATH_IN_MESSAGE.search(message)
-    field = (found[1].replace("[...]", "") if found else "") or BODY
-    return Invalid(f"{field}: {PATH_IN_MESSAGE.sub('', message)}", field=field)

@@ -110,8 +110,7 @@ class StoredRun(msgspec.Struct, frozen=True, gc=False):
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class SubmittedRun:
+class SubmittedRun(msgspec.Struct, frozen=True, gc=False):
     """The run that a submission led to: a new one, or the one that was there."""
 
     id: UUID

@@ -22,20 +22,19 @@ from foliot.config import Config, without_password
 from foliot.errors import FoliotError, Invalid, NotFound, StoreUnavailable, TooLarge
 from foliot.events import EventBus
 from foliot.model.namespace import DEFAULT, bare, bare_key
-from foliot.model.run import RunOptions, RunView
+from foliot.model.run import RunView
 from foliot.model.states import status_of
+from foliot.sdk.asking import NEEDS_A_SERVER, Asking, asked
 from foliot.sdk.client import Patience
 from foliot.sdk.gathering import Gathering
-from foliot.sdk.transactions import encode_job
 from foliot.sdk.wire import Answer, Document
 from foliot.service import loop_factory
-from foliot.store.hints import ALL_QUEUES_TOPIC, worker_topic
+from foliot.store.hints import worker_topic
 from foliot.store.store import Store, open_store
 
 T = TypeVar("T")
 CONNECTIONS = 4
 BATCH_MAX = 10_000
-NO_KEYS = "idempotency_key: only a server remembers those; straight to the database, use unique"
 SHOWN = (
     "id", "name", "reason", "task", "queue", "priority", "attempt", "worker_id", "created_at", "started_at", "finished_at", "payload",
     "options", "result", "error", "job_id", "tick_at", "unique_key", "expires_at", "held_by",
@@ -54,11 +53,11 @@ class DatabaseClient:
     def create_job(self, job: Mapping[str, Any]) -> Answer:
         keeper = self.keeper()
         if is_alone(job):
-            return self._wait(create_job(keeper.store, self.namespace, job))
-        return _made(_result_of(keeper.gathering.add(encoded(self.namespace, job))))
+            return self._wait(create_job(keeper.asking, job))
+        return _made(_result_of(keeper.gathering.add(asked(job))), is_new=True)
 
     def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
-        return self._wait(create_jobs(self.open(), self.namespace, jobs, idempotency_key))
+        return self._wait(create_jobs(self.keeper().asking, jobs, idempotency_key))
 
     def get_job(self, reference: str) -> Answer:
         return self._wait(get_job(self.open(), reference))
@@ -100,7 +99,7 @@ class DatabaseClient:
         """The same, and if it is not open, it is opened."""
         with self._lock:
             if self._keeper is None:
-                keeper = StoreKeeper(self._url)
+                keeper = StoreKeeper(self._url, self.namespace)
                 keeper.begin()
                 self._keeper = keeper
             return self._keeper
@@ -123,11 +122,11 @@ class AsyncDatabaseClient:
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
         keeper = await self._keeper()
         if is_alone(job):
-            return await self._wait(create_job(keeper.store, self._client.namespace, job))
-        return _made(await asyncio.wrap_future(keeper.gathering.add(encoded(self._client.namespace, job))))
+            return await self._wait(create_job(keeper.asking, job))
+        return _made(await asyncio.wrap_future(keeper.gathering.add(asked(job))), is_new=True)
 
     async def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
-        return await self._wait(create_jobs(await self._store(), self._client.namespace, jobs, idempotency_key))
+        return await self._wait(create_jobs((await self._keeper()).asking, jobs, idempotency_key))
 
     async def get_job(self, reference: str) -> Answer:
         return await self._wait(get_job(await self._store(), reference))
@@ -154,21 +153,23 @@ class AsyncDatabaseClient:
 class StoreKeeper:
     """A thread in which the store is open."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, namespace: str) -> None:
         self._url = url
-        self._opened: Future[tuple[asyncio.AbstractEventLoop, Store, Gathering]] = Future()
+        self._namespace = namespace
+        self._opened: Future[None] = Future()
         self._stop = asyncio.Event()
         # A program that forgets to close its client can end all the same.
         self._thread = threading.Thread(target=self._run, name="foliot database", daemon=True)
         self.loop: asyncio.AbstractEventLoop
         self.store: Store
+        self.asking: Asking
         self.gathering: Gathering
 
     def begin(self) -> None:
         """Raises `StoreUnavailable` or `SchemaError` when the database is none that can be worked with."""
         self._thread.start()
         try:
-            self.loop, self.store, self.gathering = self._opened.result()
+            self._opened.result()
         except BaseException:
             if self._opened.done():
                 self._thread.join()
@@ -187,11 +188,13 @@ class StoreKeeper:
         try:
             async with open_store(self._url, config=config, clock=SystemClock(), events=EventBus(), part="foliot client") as store:
                 await store.check_schema()
-                gathering = Gathering(store=store, clock=store.database.clock, events=store.events)
-                await gathering.start()
-                self._opened.set_result((asyncio.get_running_loop(), store, gathering))
+                self.loop, self.store = asyncio.get_running_loop(), store
+                self.asking = Asking(store=store, namespace=self._namespace)
+                self.gathering = Gathering(asking=self.asking, clock=store.database.clock, events=store.events)
+                await self.gathering.start()
+                self._opened.set_result(None)
                 await self._stop.wait()
-                await gathering.stop()
+                await self.gathering.stop()
         except FoliotError as error:
             self._failed(error)
         except Exception as error:
@@ -209,36 +212,18 @@ def is_alone(job: Mapping[str, Any]) -> bool:
     return job.get("unique") is not None
 
 
-async def create_job(store: Store, namespace: str, job: Mapping[str, Any]) -> Answer:
-    (made,) = (await create_jobs(store, namespace, [job], None)).document["items"]
-    return _answer(made)
+async def create_job(asking: Asking, job: Mapping[str, Any]) -> Answer:
+    (found,) = await asking.store_all([await asking.run_of(asked(job))])
+    return _made(found.id, is_new=found.is_new)
 
 
-async def create_jobs(store: Store, namespace: str, jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> Answer:
+async def create_jobs(asking: Asking, jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> Answer:
     if idempotency_key is not None:
-        raise Invalid(NO_KEYS, field="idempotency_key")
+        raise Invalid(f"idempotency_key: {NEEDS_A_SERVER['idempotency_key']}", field="idempotency_key")
     if len(jobs) > BATCH_MAX:
         raise TooLarge(f"{len(jobs)} jobs at once; {BATCH_MAX} is the most")
-    ids = await store.submissions.submit_jobs([encoded(namespace, job) for job in jobs])
-    store.hints.send([ALL_QUEUES_TOPIC])
-    # Whether a unique key led to a job that was there already, the function in the database does not say.
-    return _answer({"items": [{"id": run_id, "created": None} for run_id in ids]})
-
-
-def encoded(namespace: str, job: Mapping[str, Any]) -> str:
-    """As the function in the database takes it."""
-    if job.get("idempotency_key") is not None:
-        raise Invalid(NO_KEYS, field="idempotency_key")
-    return encode_job({**_checked(job), "namespace": namespace})
-
-
-def _checked(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The function in the database stores options as they come; a server would look at them."""
-    try:
-        msgspec.convert({name: job[name] for name in job if name in RunOptions.__struct_fields__}, RunOptions)
-    except msgspec.ValidationError as error:
-        raise Invalid(str(error).replace("`$.", "`"), field="options") from None
-    return dict(job)
+    found = await asking.store_all([await asking.run_of(asked(job)) for job in jobs])
+    return _answer({"items": [{"id": run.id, "created": run.is_new} for run in found]})
 
 
 async def get_job(store: Store, reference: str) -> Answer:
@@ -303,8 +288,8 @@ def _result_of(future: Future[T]) -> T:
         raise
 
 
-def _made(run_id: UUID) -> Answer:
-    return _answer({"id": run_id, "created": None})
+def _made(run_id: UUID, *, is_new: bool) -> Answer:
+    return _answer({"id": run_id, "created": is_new})
 
 
 def _answer(document: object) -> Answer:

@@ -12,27 +12,28 @@ from concurrent.futures import Future
 from uuid import UUID
 
 from foliot.clock import Clock
-from foliot.errors import StoreUnavailable
+from foliot.errors import FoliotError, StoreUnavailable
 from foliot.events import EventBus
+from foliot.model.job_request import JobRequest
+from foliot.model.run import NewRun
+from foliot.sdk.asking import Asking
 from foliot.service import Service
-from foliot.store.hints import ALL_QUEUES_TOPIC
-from foliot.store.store import Store
 
 BATCH = 500
-Pending = tuple[str, Future[UUID]]
+Pending = tuple[JobRequest, Future[UUID]]
 
 
 class Gathering(Service):
-    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+    def __init__(self, *, asking: Asking, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
-        self._store = store
+        self._asking = asking
         self._home = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._pending: list[Pending] = []
         self._is_closed = False
 
-    def add(self, job: str) -> Future[UUID]:
-        """For any thread: the id of a job, given as JSON as `foliot.submit` takes it, once it is stored."""
+    def add(self, job: JobRequest) -> Future[UUID]:
+        """For any thread: the id of a job, once it is stored."""
         answer: Future[UUID] = Future()
         with self._lock:
             if self._is_closed:
@@ -49,8 +50,15 @@ class Gathering(Service):
             del self._pending[:BATCH]
         if not taken:
             return None
-        # Whoever has given up by now has not submitted anything.
-        await self._store_all([(job, answer) for job, answer in taken if answer.set_running_or_notify_cancel()])
+        runs = []
+        for job, answer in taken:
+            # Whoever has given up by now has not submitted anything.
+            if answer.set_running_or_notify_cancel():
+                try:
+                    runs.append((await self._asking.run_of(job), answer))
+                except Exception as error:
+                    answer.set_exception(error)
+        await self._store_all(runs)
         return 0 if self._pending else None
 
     async def on_stop(self) -> None:
@@ -61,20 +69,19 @@ class Gathering(Service):
             if self._is_closed:
                 return
 
-    async def _store_all(self, batch: list[Pending]) -> None:
+    async def _store_all(self, batch: list[tuple[NewRun, Future[UUID]]]) -> None:
         if not batch:
             return
         try:
-            ids = await self._store.submissions.submit_jobs([job for job, _ in batch])
+            await self._asking.store_all([run for run, _ in batch])
         except Exception as error:
             # One of them is at fault, and nothing is stored: the others must not suffer for it. That PostgreSQL is away concerns all.
-            if len(batch) > 1 and not isinstance(error, StoreUnavailable):
+            if len(batch) > 1 and not isinstance(error, FoliotError):
                 for one in batch:
                     await self._store_all([one])
                 return
             for _, answer in batch:
                 answer.set_exception(error)
             return
-        self._store.hints.send([ALL_QUEUES_TOPIC])
-        for (_, answer), run_id in zip(batch, ids, strict=True):
-            answer.set_result(run_id)
+        for run, answer in batch:
+            answer.set_result(run.id)

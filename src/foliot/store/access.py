@@ -71,6 +71,7 @@ class Access:
         self._database = database
         self._partitions = partitions
         self._queries = queries.load("access")
+        self._insert_audit = self._queries["insert_audit"]
 
     async def insert_token(self, new: NewToken) -> Token | None:
         """None when there is a token of that name in force."""
@@ -100,11 +101,11 @@ class Access:
 
     async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
         # Sent again after a lost answer, it is in there twice, under the same id: rather that than not at all.
-        await self._partitions.with_partition(lambda: self._database.execute(self._queries["insert_audit"], *self._encoded(entries)))
+        await self._partitions.with_partition(lambda: self._database.execute(self._insert_audit, *self._encoded(entries)))
 
     async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Transaction], Awaitable[T]]) -> T:
         """The same by the first statement that `write` sends, so that what is written and what is told of it are there together."""
-        beside = (self._queries["insert_audit"], *self._encoded(entries))
+        beside = (self._insert_audit, *self._encoded(entries))
         return await self._partitions.with_partition(lambda: write(Beside(self._database, *beside)))
 
     def _encoded(self, entries: Sequence[AuditEntry]) -> tuple[datetime | None, str]:

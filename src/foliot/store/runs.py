@@ -41,7 +41,7 @@ class Runs:
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("runs")
         # Ids are new but for repetitions, and to be ready for a conflict costs a look and a WAL record for each run.
-        careful = self._queries["insert_runs"]
+        self._insert_runs = careful = self._queries["insert_runs"]
         self._insert_new_runs = replace(careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", ""))
 
     async def insert_runs(self, runs: Sequence[NewRun], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
@@ -64,7 +64,7 @@ class Runs:
             self._database.clock.sql_now(),
             self._aging,
         )
-        after, query = (unique_keys, expiries), self._queries["insert_runs"]
+        after, query = (unique_keys, expiries), self._insert_runs
         if within is not None:
             # The transaction may be a repetition of one whose end is unknown.
             rows = await within.fetch(query, *before, _earliest(ids), *after)

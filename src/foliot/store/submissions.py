@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
-import asyncpg
-
-from foliot.errors import Conflict, Invalid, UnknownTask
+from foliot.errors import Conflict
 from foliot.model.namespace import bare_key
 from foliot.model.priority import aging_microseconds
 from foliot.model.run import NewRun, StoredRun, SubmittedRun
@@ -42,21 +39,14 @@ class Submissions:
 
     async def submit(self, runs: Sequence[NewRun]) -> list[SubmittedRun]:
         """All of them or none, in the order given. Raises `Conflict` for a unique key that is taken, when its run says to reject that."""
+        if all(run.unique_key is None for run in runs):
+            stored = await self._runs.insert_runs(runs)
+            return [_new(run, stored[run.id]) for run in runs]
         return await self._database.in_transaction("submit", lambda within: self.submit_within(within, runs))
 
     async def submit_within(self, within: Transaction, runs: Sequence[NewRun]) -> list[SubmittedRun]:
         stored = await self._runs.insert_runs(runs, within=within)
         return [_new(run, stored[run.id]) if run.id in stored else await self._met(within, run) for run in runs]
-
-    async def submit_jobs(self, jobs: Sequence[str]) -> list[UUID]:
-        """Of jobs as JSON, as `foliot.submit` takes them: their ids, in the order given. All of them are stored, or none."""
-        try:
-            rows = await self._database.fetch(self._queries["submit_jobs"], jobs, is_repeatable=False)
-        except asyncpg.UniqueViolationError as error:
-            raise Conflict(str(error)) from None
-        except asyncpg.DataError as error:
-            raise refusal(str(error)) from None
-        return [run_id for _, run_id in sorted(rows)]
 
     async def once(self, key: str, fingerprint: str, work: Callable[[Transaction], Awaitable[str]]) -> KeptAnswer:
         """The answer that `work` gives, or that it gave before under this key. Raises `Conflict` when it came with something else."""
@@ -129,13 +119,3 @@ def _new(run: NewRun, stored: StoredRun) -> SubmittedRun:
 def _existing(row: Record) -> SubmittedRun:
     fields = dict(row)
     return SubmittedRun(**fields | {"state": RunState(fields["state"])}, is_new=False)
-
-
-def refusal(said: str) -> Invalid:
-    """What the function in the database said about a job; the field that it is about stands in front."""
-    field, has_field, what = said.partition(": ")
-    field = field if has_field and field.replace("_", "").isalpha() else ""
-    if field == "task" and what.startswith("no worker knows"):
-        return UnknownTask(said, field=field)
-    more = "; a server takes more fields than the database does" if what == "there is no such field here" else ""
-    return Invalid(said + more, field=field)

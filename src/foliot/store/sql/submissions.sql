@@ -44,7 +44,3 @@ from (
 ) as timed
 where r.unique_key = $1::text and r.state <> 'running' and r.started_at is null and r.cancel is null
 returning r.id, r.name, r.task, r.queue, r.priority, r.state, r.attempt, r.due_at, r.created_at
-
--- name: submit_jobs
--- For clients that come straight to the database: the function that a caller's own transaction calls, for all of them or none.
-select given.position, foliot.submit(given.job::jsonb) from unnest($1::text[]) with ordinality as given (job, position)
