@@ -18,7 +18,9 @@ from foliot.api.fast_lane import FastLane
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
+from foliot.errors import StoreUnavailable
 from foliot.events import EventBus
+from foliot.model.access import new_token_text
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
 from foliot.store.access import AuditEntry
@@ -93,6 +95,23 @@ async def test_what_nobody_expected_is_answered_noted_and_raised(audited: FastAP
             with pytest.raises(ZeroDivisionError):
                 await client.post("/v1/jobs", json={"task": "send_invoice"})
     assert [tuple(row) for row in await sql.fetch("select status, code from foliot.audit")] == [(500, "internal")] * 2
+
+
+async def test_a_refusal_at_the_door_that_can_not_be_recorded_is_a_problem_too(audited: FastAPI, store: Store) -> None:
+    with patch.object(type(store.access), "insert_audit", side_effect=StoreUnavailable("PostgreSQL: away")):
+        async with through(audited) as client:
+            answer = await client.post("/v1/jobs", json={"task": "send_invoice"}, headers={"Origin": "http://evil.example"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+
+
+async def test_where_tokens_can_not_be_read_the_state_of_health_can(audited: FastAPI, store: Store) -> None:
+    headers = {"Authorization": f"Bearer {new_token_text()[0]}"}
+    with patch.object(type(store.access), "find_token", side_effect=ZeroDivisionError):
+        async with through(audited, raise_app_exceptions=False) as client:
+            healthy, refused = await client.get("/healthz", headers=headers), await client.get("/v1/runs", headers=headers)
+    assert healthy.status_code == 200
+    assert (refused.status_code, refused.json()["code"]) == (500, "internal")
 
 
 async def test_a_route_before_it_that_matches_too_keeps_its_turn(app: FastAPI) -> None:

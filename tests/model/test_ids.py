@@ -70,8 +70,9 @@ def test_a_forked_process_has_random_numbers_of_its_own() -> None:
         from foliot.model.ids import new_id
         new_id()
         child = os.fork()
-        print(*[str(new_id())[-12:] for _ in range(5)], flush=True)
+        made = [str(new_id())[-12:] for _ in range(5)]
         if child: os.waitpid(child, 0)
+        print(*made, flush=True)
     """
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()
     assert len(set(printed)) == len(printed) == 10

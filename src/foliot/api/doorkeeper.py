@@ -13,16 +13,17 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foliot.api.access import CALLER, REFUSAL
 from foliot.api.audit_log import LOG, AuditLog, note
 from foliot.api.guard import refuse_foreign, refuse_other_bodies
-from foliot.api.problems import REQUEST_ID, problem_of
+from foliot.api.problems import REQUEST_ID, problem_of, serve
 from foliot.api.rate_limits import RateLimit
 from foliot.clock import Clock
 from foliot.config import Config
-from foliot.errors import FoliotError, Invalid, StoreUnavailable, TooManyRequests, Unauthenticated
+from foliot.errors import FoliotError, Invalid, TooManyRequests, Unauthenticated
 from foliot.model.access import LOCAL, Caller, Token, home_of, is_hash_of, token_id_of, within
 from foliot.model.ids import new_id
 from foliot.store.store import Store
@@ -69,7 +70,8 @@ class Doorkeeper:
         send = self._watched(token, scope, _with_headers(send, request_id))
         error = await self._look_at(scope, headers, token)
         if error is not None:
-            await self._turn_away(error, scope, receive, send)
+            request = Request(scope, receive)
+            await serve(self._turn_away(error, request), request, send)
             return
         await self._app(scope, receive, send)
 
@@ -86,11 +88,10 @@ class Doorkeeper:
                 scope[CALLER] = caller
                 if (asked := headers.get(NAMESPACE_HEADER)) is not None:
                     scope[CALLER] = _in_namespace(caller, asked)
-        except StoreUnavailable as error:
-            scope[REFUSAL] = error
-        except FoliotError as error:
-            if isinstance(error, TooManyRequests):
-                return error
+        except TooManyRequests as error:
+            return error
+        except Exception as error:
+            # Whatever it is: what is there for everybody, such as the state of health, is there all the same.
             scope[REFUSAL] = error
         return None
 
@@ -106,13 +107,12 @@ class Doorkeeper:
             raise TooManyRequests("this token has asked too often", retry_after=max(1, math.ceil(seconds)))
         return Caller(found.name, found.role, found.namespace, home_of(found.namespace), found.id)
 
-    async def _turn_away(self, error: FoliotError, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope)
+    async def _turn_away(self, error: FoliotError, request: Request) -> Response:
         answer = problem_of(error, request)
         if not isinstance(error, TooManyRequests):
             # A flood must not become a flood of entries.
             await note(request, "enter", answer.status_code, code=error.code)
-        await answer(scope, receive, send)
+        return answer
 
     def _watched(self, token: str | None, scope: Scope, send: Send) -> Send:
         """Ends a stream whose token is no longer valid."""

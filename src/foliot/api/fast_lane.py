@@ -15,8 +15,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foliot.api.access import GuardedRoute, Handler
-from foliot.api.problems import answer_to
-from foliot.errors import FoliotError
+from foliot.api.problems import serve
 
 
 class FastLane:
@@ -37,15 +36,7 @@ class FastLane:
             await self._app(scope, receive, send)
             return
         request = Request(scope, receive)
-        try:
-            answer = await handle(request)
-        except Exception as error:
-            await answer_to(error, request)(scope, receive, send)
-            if isinstance(error, FoliotError):
-                return
-            # For the log of the server.
-            raise
-        await answer(scope, receive, send)
+        await serve(handle(request), request, send)
 
 
 def _first_match(routes: Sequence[BaseRoute], method: str, path: str) -> BaseRoute | None:

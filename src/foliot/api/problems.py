@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Send
 
 from foliot.api.document import methods_of
 from foliot.errors import (
@@ -82,6 +84,18 @@ def answer_to(error: Exception, request: Request) -> Response:
     if isinstance(error, FoliotError):
         return problem_of(error, request)
     return problem(500, "internal", "something went wrong here; the log says what", request=request)
+
+
+async def serve(answering: Awaitable[Response], request: Request, send: Send) -> None:
+    """Sends the answer, or what there is to say instead. What nobody expected is raised thereafter, for the log of the server."""
+    try:
+        answer = await answering
+    except FoliotError as error:
+        answer = problem_of(error, request)
+    except Exception as error:
+        await answer_to(error, request)(request.scope, request.receive, send)
+        raise
+    await answer(request.scope, request.receive, send)
 
 
 def install(app: FastAPI) -> None:
