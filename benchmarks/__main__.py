@@ -13,7 +13,7 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import environment, report
+from benchmarks import document, environment, report
 from benchmarks.bench import Bench, opened
 from benchmarks.cpu import Others
 from benchmarks.rivals import compare
@@ -75,9 +75,12 @@ if __name__ == "__main__":
     parser.add_argument("--rivals", action="store_true", help="others beside, installed below .rivals/: the scenario `rivals`")
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one; its schema foliot is emptied")
     parser.add_argument("--json", type=Path, default=LATEST, metavar="FILE", help="where all results go  [default: %(default)s]")
+    parser.add_argument("--document", action="store_true", help="measure nothing: write the results of FILE into docs/performance.md")
     options = parser.parse_args()
     chosen = choose(options.only, has_rivals=options.rivals)
     if options.list:
         print(*(f"{scenario.NAME:<14}{scenario.TITLE}" for scenario in chosen), sep="\n")
+    elif options.document:
+        document.write(options.json)
     else:
         uvloop.run(main(options, chosen))

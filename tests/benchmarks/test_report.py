@@ -13,7 +13,7 @@ from benchmarks.cpu import Meter
 from benchmarks.effects import Effects
 from benchmarks.report import Result, Row, at_least, at_most
 
-from benchmarks import report
+from benchmarks import document, report
 from tests.support.processes import ROOT
 
 RESULT = Result(
@@ -40,6 +40,23 @@ def test_the_table_is_made_from_the_json() -> None:
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.0, 1)])
 def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> None:
     assert report.percentile([float(value) for value in range(100, 0, -1)], share) == expected
+
+
+def test_the_page_gets_what_was_measured_and_keeps_what_was_written() -> None:
+    page = "before\n<!-- measured: goal -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
+    found = document.filled(page, [report.document("one", "a title", RESULT, cores_of_others=0.1)])
+    assert "old" not in found
+    assert "| `one` | fast | 0.7 | >= 0.7 | met |" in found
+    assert found.count("Not measured yet") == 1
+    assert found.startswith("before\n<!-- measured: goal -->\n")
+    assert found.endswith("<!-- end -->\nafter\n")
+    assert document.filled(found, []).count("Not measured yet") == 2
+
+
+def test_every_mark_of_the_page_is_known() -> None:
+    text = document.PAGE.read_text()
+    assert text.count("<!-- measured: ") == len(document.MARK.findall(text)) == 4
+    document.filled(text, [])
 
 
 def test_effects_count_what_is_lost_and_what_is_done_twice(tmp_path: Path) -> None:
