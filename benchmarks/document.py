@@ -15,7 +15,7 @@ from benchmarks import capacity
 from benchmarks.report import heading, shown
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
-MARK = re.compile(r"(?<=<!-- measured: (\w{4}) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+MARK = re.compile(r"<!-- measured: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 NOT_MEASURED = "Not measured yet: `make bench`, then `python -m benchmarks --document`.\n"
 Results = Sequence[Mapping[str, Any]]
 
@@ -25,9 +25,13 @@ def write(results: Path, page: Path = PAGE) -> None:
 
 
 def filled(text: str, results: Results) -> str:
-    """The page with its marked parts made anew. Each mark's name has four letters."""
-    parts = {"host": host, "goal": goals, "rows": tables, "plan": plan}
-    return MARK.sub(lambda found: "\n" + (parts[found[1]](results) or NOT_MEASURED) + "\n", text)
+    """The page with its marked parts made anew."""
+    parts = {"host": host, "goals": goals, "tables": tables, "plan": plan}
+
+    def made(found: re.Match[str]) -> str:
+        return f"<!-- measured: {found[1]} -->\n\n{parts[found[1]](results) or NOT_MEASURED}\n<!-- end -->"
+
+    return MARK.sub(made, text)
 
 
 def host(results: Results) -> str:
@@ -66,9 +70,8 @@ def _scenario(found: Mapping[str, Any]) -> str:
     rows = [[row["name"], *(shown(row[name]) if name in row else "" for name in columns)] for row in found["rows"]]
     said = [f"{heading(name)} {shown(value)}" for name, value in found["settings"].items()]
     said += [*found["notes"], f"others on the machine kept {shown(found['cores_of_others'])} cores busy"]
-    return (
-        f"### {found['scenario']}\n\n{found['title'].capitalize()}.\n\n{_table(['', *map(heading, columns)], rows)}\n{'; '.join(said)}.\n"
-    )
+    table = _table(["", *map(heading, columns)], rows)
+    return f"### {found['scenario']}\n\n{found['title'][0].upper()}{found['title'][1:]}.\n\n{table}\n{'; '.join(said)}.\n"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -43,12 +43,12 @@ def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> Non
 
 
 def test_the_page_gets_what_was_measured_and_keeps_what_was_written() -> None:
-    page = "before\n<!-- measured: goal -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
+    page = "before\n<!-- measured: goals -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
     found = document.filled(page, [report.document("one", "a title", RESULT, cores_of_others=0.1)])
     assert "old" not in found
     assert "| `one` | fast | 0.7 | >= 0.7 | met |" in found
     assert found.count("Not measured yet") == 1
-    assert found.startswith("before\n<!-- measured: goal -->\n")
+    assert found.startswith("before\n<!-- measured: goals -->\n")
     assert found.endswith("<!-- end -->\nafter\n")
     assert document.filled(found, []).count("Not measured yet") == 2
 
