@@ -87,7 +87,7 @@ def plan(cost: Costs) -> list[tuple[str, str, str]]:
         ("**PostgreSQL** in all, at the peak", f"the first, second and fifth, {BUSY_AT_MOST:.0%} busy", f"**{_needed(postgres)} cores**"),
         ("... should every job be claimed and finished alone", f"{PEAK:,}/s x {cost.alone_postgres:.0f} us", _cores(alone)),
         ("**API processes**", f"{PEAK:,}/s x {cost.submit_api:.0f} us, one core each, {BUSY_AT_MOST:.0%} busy", f"**{_needed(api)}**"),
-        ("**Scheduler nodes**, if all were fired", f"{PEAK:,}/s x {cost.tick_scheduler:.0f} us, a core each", f"**{_needed(schedulers)}**"),
+        ("**Scheduler nodes**, all fired", f"{PEAK:,}/s x {cost.tick_scheduler:.0f} us, a core each", f"**{_needed(schedulers, 2)}**"),
         ("Workers: Foliot's own part", f"{PEAK:,}/s x {cost.run_worker:.0f} us, beside what the jobs do", _cores(workers)),
         ("Workers: memory", f"{WORKERS:,} processes x {cost.worker_mb:.0f} MB", f"{WORKERS * cost.worker_mb / 1e6:,.1f} TB"),
         ("Workers: connections to PostgreSQL", f"{WORKERS:,} processes x {cost.connections:g}", f"{WORKERS * cost.connections:,.0f}"),
@@ -101,5 +101,5 @@ def _cores(busy: float) -> str:
     return f"{busy:.2f} cores"
 
 
-def _needed(busy: float) -> int:
-    return math.ceil(busy / BUSY_AT_MOST)
+def _needed(busy: float, least: int = 1) -> int:
+    return max(least, math.ceil(busy / BUSY_AT_MOST))

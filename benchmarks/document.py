@@ -40,7 +40,7 @@ def host(results: Results) -> str:
         return ""
     postgres = ", ".join(f"{name} {value}" for name, value in found["postgres"].items() if name != "server_version")
     return (
-        f"Measured at {found['measured_at']} from commit {found['commit']}, in {'full' if found['is_full'] else 'the usual, small'} size: "
+        f"Measured at {found['measured_at']} from commit {found['commit']}, in {found['size']} size: "
         f"{found['cores']} cores of {found['processor']}, {found['memory_gb']} GB of memory, Linux {found['kernel']}, a disk that does "
         f"{shown(found['fdatasync_per_second'])} `fdatasync` a second; Python {found['python']}, PostgreSQL "
         f"{found['postgres']['server_version']} ({postgres}). Everything shares that machine: PostgreSQL, workers, who submits.\n"

@@ -26,7 +26,7 @@ AHEAD_SECONDS = 4.0
 async def measure(bench: Bench) -> Result:
     jobs, rounds = bench.size(5000, full=5000, tiny=200), bench.size(2, full=5, tiny=1)
     before = await raw_sql.limit(bench, jobs)
-    rows = [await _once(bench, jobs, which) for which in range(rounds)]
+    rows = [await once(bench, jobs, f"round {which + 1}") for which in range(rounds)]
     raw = raw_sql.mean(before, await raw_sql.limit(bench, jobs))
     worst = max(row.figures["all_started_seconds"] or 0 for row in rows)
     return Result(
@@ -36,7 +36,7 @@ async def measure(bench: Bench) -> Result:
     )
 
 
-async def _once(bench: Bench, jobs: int, which: int) -> Row:
+async def once(bench: Bench, jobs: int, name: str = "") -> Row:
     await bench.empty()
     effects = Effects(bench.directory / "effects", jobs)
     payload = json.loads(PAYLOAD)
@@ -61,4 +61,4 @@ async def _once(bench: Bench, jobs: int, which: int) -> Row:
     if min(waits) < -0.001 or found.doubled:
         raise RuntimeError(f"a job started {-min(waits):.3f} s early, or {found.doubled} started twice")
     shown = {"first_seconds": min(waits), "p50_seconds": percentile(waits, 0.5), "all_started_seconds": max(waits)}
-    return Row(f"round {which + 1}", {**shown, **meter.microseconds(jobs)})
+    return Row(name, {**shown, **meter.microseconds(jobs)})
