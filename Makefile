@@ -30,7 +30,7 @@ check: $(DEV_READY) ## format, lint, types, layers
 format: $(DEV_READY) ## rewrite the sources in the house format
 	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .
 
-bench: $(DEV_READY) ## measure this checkout against raw SQL in the same run
+bench: $(DEV_READY) ## measure this checkout beside raw SQL, in under ten minutes; ARGS="--only drain" or "--full" or "--rivals"
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
 schema: $(DEV_READY) ## dump the migrated schema into src/foliot/store/schema.sql

@@ -13,10 +13,10 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import environment, report
+from benchmarks import document, environment, report
 from benchmarks.bench import Bench, opened
 from benchmarks.cpu import Others
-from benchmarks.rivals import compare
+from benchmarks.rivals import compare, waits
 from benchmarks.scenarios.order import ALL, Scenario
 
 USUAL_SECONDS, FULL_SECONDS = 240.0, 3600.0
@@ -57,7 +57,7 @@ async def main(options: argparse.Namespace, chosen: Sequence[Scenario]) -> None:
 
 
 def choose(names: str | None, *, has_rivals: bool) -> list[Scenario]:
-    known = {scenario.NAME: scenario for scenario in (*ALL, *((compare,) if has_rivals else ()))}
+    known = {scenario.NAME: scenario for scenario in (*ALL, *((compare, waits) if has_rivals else ()))}
     if names is None:
         return list(known.values())
     wanted = names.split(",")
@@ -72,12 +72,15 @@ if __name__ == "__main__":
     parser.add_argument("--list", action="store_true", help="name the scenarios and stop")
     parser.add_argument("--full", action="store_true", help="everything, in full size: hours on a slow machine")
     parser.add_argument("--tiny", action="store_true", help="as small as it still works: does every scenario run?")
-    parser.add_argument("--rivals", action="store_true", help="others beside, installed below .rivals/: the scenario `rivals`")
+    parser.add_argument("--rivals", action="store_true", help="also `rivals` and `rivals_waits`: others, installed below .rivals/")
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one; its schema foliot is emptied")
     parser.add_argument("--json", type=Path, default=LATEST, metavar="FILE", help="where all results go  [default: %(default)s]")
+    parser.add_argument("--document", action="store_true", help="measure nothing: write the results of FILE into docs/performance.md")
     options = parser.parse_args()
     chosen = choose(options.only, has_rivals=options.rivals)
     if options.list:
         print(*(f"{scenario.NAME:<14}{scenario.TITLE}" for scenario in chosen), sep="\n")
+    elif options.document:
+        document.write(options.json)
     else:
         uvloop.run(main(options, chosen))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,11 @@ class Bench:
     async def empty(self) -> None:
         """What one scenario left is no concern of the next."""
         await self.session.execute(EMPTY)
+
+    async def checkpoint(self) -> None:
+        """All that was written is on disk, where we may ask for that."""
+        with suppress(asyncpg.InsufficientPrivilegeError):
+            await self.session.execute("checkpoint")
 
 
 @asynccontextmanager

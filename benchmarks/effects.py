@@ -6,6 +6,7 @@ the clock that all processes of a machine share (CLOCK_MONOTONIC), and how often
 
 from __future__ import annotations
 
+import asyncio
 import mmap
 import os
 import struct
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PLACE = struct.Struct("=QQ")
+PATIENCE_SECONDS = 60.0
 PATH_VARIABLE, JOBS_VARIABLE, REGION_VARIABLE = "BENCH_EFFECTS", "BENCH_JOBS", "BENCH_REGION"
 
 
@@ -66,6 +68,11 @@ class Effects:
             if times:
                 started[number] = min(first for first, how_often in found if how_often) / 1e9
         return Counted(started, self.jobs - len(started), doubled)
+
+    async def until_started(self, number: int) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while self.started() < number:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
 
     def started(self) -> int:
         """How many have, so far; cheap enough to be asked often."""

@@ -32,7 +32,7 @@ async def describe(bench: Bench) -> dict[str, Any]:
         "python": platform.python_version(),
         "fdatasync_per_second": round(_syncs(bench.directory)),
         "postgres": settings,
-        "is_full": bench.is_full,
+        "size": "tiny" if bench.is_tiny else "full" if bench.is_full else "usual",
     }
 
 

@@ -41,6 +41,7 @@ async def measure(bench: Bench) -> Result:
 
     async def alone() -> Drained:
         await bench.empty()
+        await bench.checkpoint()
         async with scheduler(bench):
             return await drain(bench, jobs, task="one", payload=_item, beside=nothing)
 
@@ -51,10 +52,12 @@ async def measure(bench: Bench) -> Result:
         while not await bench.session.fetchval("select exists (select from foliot.runs where state = 'running')"):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         await bench.session.execute(HELD, size, LIMITED)
+        await bench.checkpoint()
         held = await drain(bench, jobs, task="one", payload=_item, beside=nothing)
     await bench.empty()
     async with scheduler(bench):
         await bench.session.execute(UNKNOWN, size)
+        await bench.checkpoint()
         unknown = await drain(bench, jobs, task="one", payload=_item, beside=unknown_set_aside)
     plain = mean([before, await alone()])
     rows = [

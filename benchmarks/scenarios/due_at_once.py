@@ -21,13 +21,12 @@ from foliot.model.run import NewRun
 NAME = "due_at_once"
 TITLE = "delayed jobs due at one instant, one scheduler node and one worker process: from the instant to their starts"
 AHEAD_SECONDS = 4.0
-PATIENCE_SECONDS = 60.0
 
 
 async def measure(bench: Bench) -> Result:
     jobs, rounds = bench.size(5000, full=5000, tiny=200), bench.size(2, full=5, tiny=1)
     before = await raw_sql.limit(bench, jobs)
-    rows = [await _once(bench, jobs, which) for which in range(rounds)]
+    rows = [await once(bench, jobs, f"round {which + 1}") for which in range(rounds)]
     raw = raw_sql.mean(before, await raw_sql.limit(bench, jobs))
     worst = max(row.figures["all_started_seconds"] or 0 for row in rows)
     return Result(
@@ -37,7 +36,7 @@ async def measure(bench: Bench) -> Result:
     )
 
 
-async def _once(bench: Bench, jobs: int, which: int) -> Row:
+async def once(bench: Bench, jobs: int, name: str = "") -> Row:
     await bench.empty()
     effects = Effects(bench.directory / "effects", jobs)
     payload = json.loads(PAYLOAD)
@@ -55,14 +54,11 @@ async def _once(bench: Bench, jobs: int, which: int) -> Row:
         if monotonic() > due:
             raise RuntimeError(f"{jobs} jobs were not stored before they were due: the machine is too busy to measure this")
         await asyncio.sleep(due - monotonic())
-        while effects.started() < jobs:
-            if monotonic() > due + PATIENCE_SECONDS:
-                raise RuntimeError(f"{effects.count().lost} of {jobs} jobs have not started {PATIENCE_SECONDS:.0f} s after they were due")
-            await asyncio.sleep(0.25)
+        await effects.until_started(jobs)
         meter.stop()
     found = effects.count()
     waits = [at - due for at in found.started.values()]
     if min(waits) < -0.001 or found.doubled:
         raise RuntimeError(f"a job started {-min(waits):.3f} s early, or {found.doubled} started twice")
     shown = {"first_seconds": min(waits), "p50_seconds": percentile(waits, 0.5), "all_started_seconds": max(waits)}
-    return Row(f"round {which + 1}", {**shown, **meter.microseconds(jobs)})
+    return Row(name, {**shown, **meter.microseconds(jobs)})

@@ -75,6 +75,8 @@ async def _beside(bench: Bench, fill: Callable[[Bench, int], Awaitable[None]], s
     jobs, starts_wanted = bench.size(20_000, full=50_000, tiny=200), bench.size(80, full=400, tiny=5)
     await bench.empty()
     await fill(bench, size)
+    # What was filled is on disk before anything is measured.
+    await bench.checkpoint()
 
     async def nothing_to_wait_for() -> None: ...
 

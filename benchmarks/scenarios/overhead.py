@@ -9,6 +9,7 @@ from time import perf_counter
 from benchmarks.bench import Bench
 from benchmarks.draining import Drained, drain
 from benchmarks.report import Result, Row, at_most
+from benchmarks.tasks import nap, spin
 
 NAME = "overhead"
 TITLE = "jobs of a known length on slots that are always full: what is added to them"
@@ -19,7 +20,7 @@ async def measure(bench: Bench) -> Result:
     rows = []
     for task, seconds, slots, times in (("nap", 0.1, 100, 2 * rounds), ("nap", 1.0, 100, rounds), ("spin", 0.1, 1, 2 * rounds)):
         jobs = slots * (times if not bench.is_tiny else 1)
-        raw = await _raw_seconds(slots, jobs, seconds) if task == "nap" else jobs * seconds / slots
+        raw = await _raw_seconds(task, slots, jobs, seconds)
         found = await drain(bench, jobs, task=task, slots=slots, payload=_lasting(seconds))
         rows.append(_row(f"{task} of {1e3 * seconds:,.0f} ms, {slots} slot{'s' * (slots > 1)}", found, jobs, raw, seconds))
     return Result(
@@ -29,8 +30,8 @@ async def measure(bench: Bench) -> Result:
             at_most("100 ms: CPU added, % of the job's length", rows[0].figures["cpu_added_%"], 1.0),
         ],
         notes=[
-            "`nap` waits and is compared with asyncio doing the same; `spin` keeps a core busy",
-            "cpu us of `spin` is without its own work",
+            "bare: the same functions called by asyncio; `nap` waits, and `spin` keeps a core busy",
+            "worker us of `spin` is without the function's own",
         ],
     )
 
@@ -48,10 +49,12 @@ def _row(name: str, found: Drained, jobs: int, raw: float, seconds: float) -> Ro
     return Row(name, {"seconds": took, "bare": raw, "time_added_%": 100 * (took / raw - 1), **cpu, "cpu_added_%": added / seconds / 1e4})
 
 
-async def _raw_seconds(slots: int, jobs: int, seconds: float) -> float:
+async def _raw_seconds(task: str, slots: int, jobs: int, seconds: float) -> float:
+    """The same functions, called by nothing but asyncio."""
+
     async def one_after_another() -> None:
         for _ in range(jobs // slots):
-            await asyncio.sleep(seconds)
+            await (nap(seconds) if task == "nap" else asyncio.to_thread(spin, seconds))
 
     began = perf_counter()
     await asyncio.gather(*(one_after_another() for _ in range(slots)))

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import time
+from datetime import UTC, datetime
 
 from celery import Celery
 
@@ -19,10 +21,15 @@ def noop(number: int, **_: object) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["enqueue", jobs, payload]:
+        case ["enqueue" | "delayed" | "pace" as command, jobs, payload, *due]:
+            eta = datetime.fromtimestamp(float(due[0]), UTC) if due else None
             with app.producer_pool.acquire(block=True) as producer:
                 for number in range(int(jobs)):
-                    noop.apply_async(kwargs={**json.loads(payload), "number": number}, producer=producer)
+                    noop.apply_async(kwargs={**json.loads(payload), "number": number}, producer=producer, eta=eta)
+                    if command == "pace":
+                        # When the call had returned.
+                        print(time.monotonic(), flush=True)
+                        time.sleep(0.05)
         case ["work"]:
             recorder = Recorder()
             name = f"worker-{os.getpid()}@bench"

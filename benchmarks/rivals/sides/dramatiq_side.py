@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 os.environ.setdefault("dramatiq_queue_prefetch", "100")
 
@@ -23,9 +24,14 @@ def noop(number: int, **_: object) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["enqueue", jobs, payload]:
+        case ["enqueue" | "delayed" | "pace" as command, jobs, payload, *due]:
             for number in range(int(jobs)):
-                noop.send(**{**json.loads(payload), "number": number})
+                delay = int(1000 * (float(due[0]) - time.time())) if due else None
+                noop.send_with_options(kwargs={**json.loads(payload), "number": number}, delay=delay)
+                if command == "pace":
+                    # When the call had returned.
+                    print(time.monotonic(), flush=True)
+                    time.sleep(0.05)
         case ["work"]:
             recorder = Recorder()
             worker = dramatiq.Worker(broker, worker_threads=4)

@@ -1,12 +1,13 @@
 // graphile-worker: 24 jobs at once, a local queue of 500, completions in batches, a pool of 10 connections.
 import fs from "node:fs";
-import { run, runMigrations, makeWorkerUtils } from "graphile-worker";
+import { Logger, run, runMigrations, makeWorkerUtils } from "graphile-worker";
 import pg from "pg";
 
 const pool = new pg.Pool({ max: 10 });
 pool.on("error", () => {});
-const [command, jobs, payload] = process.argv.slice(2);
-const silent = { error() {}, warn() {}, info() {}, debug() {}, scope() { return silent; } };
+pool.on("connect", (client) => client.on("error", () => {}));
+const [command, jobs, payload, due] = process.argv.slice(2);
+const logger = new Logger(() => () => {});
 
 function recorder() {
   const file = fs.openSync(process.env.BENCH_EFFECTS, "r+");
@@ -21,14 +22,25 @@ function recorder() {
 }
 
 if (command === "prepare") {
-  await runMigrations({ pgPool: pool });
+  await runMigrations({ pgPool: pool, logger });
   await pool.end();
-} else if (command === "enqueue") {
-  const utils = await makeWorkerUtils({ pgPool: pool });
+} else if (command === "pace") {
+  // One at a time; prints when each call had returned.
+  const utils = await makeWorkerUtils({ pgPool: pool, logger });
+  for (let number = 0; number < Number(jobs); number++) {
+    await utils.addJob("noop", { ...JSON.parse(payload), number });
+    console.log(Number(process.hrtime.bigint()) / 1e9);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await utils.release();
+  await pool.end();
+} else if (command === "enqueue" || command === "delayed") {
+  const utils = await makeWorkerUtils({ pgPool: pool, logger });
   const body = JSON.parse(payload);
+  const when = due === undefined ? {} : { runAt: new Date(1000 * Number(due)) };
   for (let start = 0; start < Number(jobs); start += 1000) {
     const size = Math.min(1000, Number(jobs) - start);
-    await utils.addJobs(Array.from({ length: size }, (_, n) => ({ identifier: "noop", payload: { ...body, number: start + n } })));
+    await utils.addJobs(Array.from({ length: size }, (_, n) => ({ identifier: "noop", payload: { ...body, number: start + n }, ...when })));
   }
   await utils.release();
   await pool.end();
@@ -36,6 +48,7 @@ if (command === "prepare") {
   const record = recorder();
   const runner = await run({
     pgPool: pool,
+    logger,
     taskList: { noop: async (body) => record(body.number) },
     preset: {
       worker: {

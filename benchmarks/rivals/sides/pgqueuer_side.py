@@ -1,7 +1,9 @@
 """PGQueuer: one asyncpg connection, batches of 1,000 (its default is 10), uvloop."""
 
+import asyncio
 import json
 import sys
+import time
 from datetime import timedelta
 
 import asyncpg
@@ -17,13 +19,22 @@ async def prepare() -> None:
     await Queries(AsyncpgDriver(await asyncpg.connect())).install()
 
 
-async def enqueue(jobs: int, payload: dict, delay_seconds: float | None = None) -> None:
+async def enqueue(jobs: int, payload: dict, due: float | None = None) -> None:
     queries = Queries(AsyncpgDriver(await asyncpg.connect()))
     for start in range(0, jobs, 1000):
         numbers = range(start, min(start + 1000, jobs))
-        later = None if delay_seconds is None else [timedelta(seconds=delay_seconds)] * len(numbers)
+        later = None if due is None else [timedelta(seconds=due - time.time())] * len(numbers)
         bodies = [json.dumps({**payload, "number": number}).encode() for number in numbers]
         await queries.enqueue(["noop"] * len(numbers), bodies, [0] * len(numbers), later)
+
+
+async def pace(jobs: int, payload: dict) -> None:
+    """One at a time; prints when each call had returned."""
+    queries = Queries(AsyncpgDriver(await asyncpg.connect()))
+    for number in range(jobs):
+        await queries.enqueue("noop", json.dumps({**payload, "number": number}).encode())
+        print(time.monotonic(), flush=True)
+        await asyncio.sleep(0.05)
 
 
 async def work() -> None:
@@ -42,5 +53,9 @@ if __name__ == "__main__":
             uvloop.run(prepare())
         case ["enqueue", jobs, payload]:
             uvloop.run(enqueue(int(jobs), json.loads(payload)))
+        case ["delayed", jobs, payload, due]:
+            uvloop.run(enqueue(int(jobs), json.loads(payload), float(due)))
+        case ["pace", jobs, payload]:
+            uvloop.run(pace(int(jobs), json.loads(payload)))
         case ["work"]:
             uvloop.run(work())

@@ -1,13 +1,19 @@
 """Procrastinate: concurrency 20, which was its best, uvloop."""
 
+import asyncio
 import json
+import logging
 import sys
+import time
+from datetime import UTC, datetime
 
 import uvloop
 from procrastinate import App, PsycopgConnector
 
 from effects import Recorder
 
+# It would say each time that it is started as a program.
+logging.basicConfig(level=logging.ERROR)
 app = App(connector=PsycopgConnector())
 
 
@@ -21,10 +27,20 @@ async def prepare() -> None:
         await app.schema_manager.apply_schema_async()
 
 
-async def enqueue(jobs: int, payload: dict) -> None:
+async def enqueue(jobs: int, payload: dict, due: float | None = None) -> None:
+    task = noop if due is None else noop.configure(schedule_at=datetime.fromtimestamp(due, UTC))
     async with app.open_async():
         for start in range(0, jobs, 1000):
-            await noop.batch_defer_async(*({**payload, "number": number} for number in range(start, min(start + 1000, jobs))))
+            await task.batch_defer_async(*({**payload, "number": number} for number in range(start, min(start + 1000, jobs))))
+
+
+async def pace(jobs: int, payload: dict) -> None:
+    """One at a time; prints when each call had returned."""
+    async with app.open_async():
+        for number in range(jobs):
+            await noop.defer_async(**{**payload, "number": number})
+            print(time.monotonic(), flush=True)
+            await asyncio.sleep(0.05)
 
 
 async def work() -> None:
@@ -38,6 +54,10 @@ if __name__ == "__main__":
             uvloop.run(prepare())
         case ["enqueue", jobs, payload]:
             uvloop.run(enqueue(int(jobs), json.loads(payload)))
+        case ["delayed", jobs, payload, due]:
+            uvloop.run(enqueue(int(jobs), json.loads(payload), float(due)))
+        case ["pace", jobs, payload]:
+            uvloop.run(pace(int(jobs), json.loads(payload)))
         case ["work"]:
             recorder = Recorder()
             uvloop.run(work())

@@ -1,0 +1,134 @@
+"""A rival on its stage: installed, with a store of its own, and its program at hand.
+
+Every program knows the same words: `prepare`, `enqueue JOBS PAYLOAD`, `delayed JOBS PAYLOAD INSTANT`, `pace JOBS PAYLOAD` and `work`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from time import monotonic
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from benchmarks import effects as effects_module
+from benchmarks.bench import Bench
+from benchmarks.effects import Effects
+from benchmarks.rivals import redis
+from benchmarks.rivals.installing import Unavailable, with_npm, with_pip
+
+STALLED_SECONDS = 30.0
+STOP_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    name: str
+    packages: tuple[str, ...]
+    is_quick: bool = False
+    """More than ten thousand jobs a second can be expected of it."""
+    is_node: bool = False
+    needs_redis: bool = False
+
+
+RIVALS = (
+    Rival("graphile", ("graphile-worker",), is_quick=True, is_node=True),
+    Rival("pgqueuer", ("pgqueuer", "asyncpg", "uvloop"), is_quick=True),
+    Rival("procrastinate", ("procrastinate", "uvloop")),
+    Rival("dramatiq", ("dramatiq[redis]",), needs_redis=True),
+    Rival("celery", ("celery[redis]",), needs_redis=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    store: int | None
+    """The process that is PostgreSQL, or Redis."""
+
+    async def say(self, *words: str) -> str:
+        """Runs its program to the end; what it printed."""
+        program = await asyncio.create_subprocess_exec(*self.command, *words, env=self.environment, stdin=DEVNULL, stdout=PIPE)
+        printed, _ = await program.communicate()
+        if program.returncode != 0:
+            raise Unavailable(f"its program ended with exit code {program.returncode}")
+        return printed.decode()
+
+    @asynccontextmanager
+    async def working(self, effects: Effects, processes: int, *words: str) -> AsyncIterator[list[int]]:
+        """So many worker processes."""
+        started: list[asyncio.subprocess.Process] = []
+        try:
+            for region in range(processes):
+                environment = {**self.environment, **effects.variables(region)}
+                program = await asyncio.create_subprocess_exec(*self.command, *words, env=environment, stdin=DEVNULL, stdout=DEVNULL)
+                started.append(program)
+            yield [program.pid for program in started]
+        finally:
+            for program in started:
+                await _stop(program)
+
+
+@asynccontextmanager
+async def on_stage(bench: Bench, rival: Rival) -> AsyncIterator[Stage]:
+    command = await (with_npm if rival.is_node else with_pip)(rival.name, rival.packages)
+    shared = bench.directory / "shared"
+    shared.mkdir(exist_ok=True)
+    shutil.copy(effects_module.__file__, shared)
+    environment = os.environ | {"PYTHONPATH": str(shared), "PYTHONWARNINGS": "ignore"}
+    async with AsyncExitStack() as stack:
+        if rival.needs_redis:
+            url, pid = await stack.enter_async_context(redis.started(bench.directory))
+            yield Stage(command, environment | {"BENCH_REDIS": url}, pid)
+        else:
+            variables = await stack.enter_async_context(_database(bench, f"rival_{rival.name}"))
+            stage = Stage(command, environment | variables, bench.postmaster)
+            await stage.say("prepare")
+            yield stage
+
+
+async def until_more_than(effects: Effects, number: int, *, pause: float = 0.2) -> int:
+    """How many have started then; or when nothing more happens, which is what being lost looks like."""
+    seen, changed = -1, monotonic()
+    while (found := effects.started()) <= number:
+        if found != seen:
+            seen, changed = found, monotonic()
+        elif monotonic() > changed + STALLED_SECONDS:
+            break
+        await asyncio.sleep(pause)
+    return found
+
+
+@asynccontextmanager
+async def _database(bench: Bench, name: str) -> AsyncIterator[dict[str, str]]:
+    """A database of its own on the same server; as the variables that every driver reads."""
+    await bench.session.execute(f"drop database if exists {name} with (force)")
+    await bench.session.execute(f"create database {name}")
+    where = urlsplit(bench.url)
+    asked = {key: values[0] for key, values in parse_qs(where.query).items()}
+    try:
+        yield {
+            "PGHOST": asked.get("host") or where.hostname or "127.0.0.1",
+            "PGPORT": str(asked.get("port") or where.port or 5432),
+            "PGUSER": unquote(where.username or "postgres"),
+            "PGPASSWORD": unquote(where.password or ""),
+            "PGDATABASE": name,
+        }
+    finally:
+        await bench.session.execute(f"drop database if exists {name} with (force)")
+
+
+async def _stop(program: asyncio.subprocess.Process) -> None:
+    if program.returncode is None:
+        program.terminate()
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await program.wait()
+    except TimeoutError:
+        program.kill()
+        await program.wait()
