@@ -1,0 +1,55 @@
+"""`python -m tests.chaos run | check DIRECTORY | measure`: make trouble, look at a history again, time the checker."""
+
+# ruff: noqa: T201 (it is a command)
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from tests.chaos.checker.check import breaches, invariants
+from tests.chaos.checker.history import History, load
+from tests.chaos.good import good_history
+
+
+def report(history: History) -> int:
+    """What is broken, in words; the exit code."""
+    print(f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, {len(history.ledger)} effects, "
+          f"{len(history.faults)} faults")  # fmt: skip
+    found = breaches(history)
+    for breach in found:
+        print(f"\nBROKEN {breach.invariant}")
+        for fault in breach.faults:
+            print(f"  {fault}")
+    print(f"\n{len(found)} of {len(invariants())} invariants are broken" if found else f"all {len(invariants())} invariants hold")
+    return 1 if found else 0
+
+
+def measure(events: int) -> int:
+    """How long the checker takes for a history of about so many changes and effects."""
+    began = time.monotonic()
+    history = good_history(1, lives=events // 90)
+    size = len(history.changes) + len(history.ledger)
+    print(f"a history of {size} events, made in {time.monotonic() - began:.1f} s")
+    began, cpu = time.monotonic(), time.process_time()
+    found = breaches(history)
+    print(f"checked in {time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU: {len(found)} invariants broken")
+    return 1 if found else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser("check", help="check a history that was saved")
+    check.add_argument("directory", type=Path)
+    timing = commands.add_parser("measure", help="time the checker")
+    timing.add_argument("--events", type=int, default=1_000_000)
+    asked = parser.parse_args()
+    if asked.command == "check":
+        return report(load(asked.directory))
+    return measure(asked.events)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
