@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from tests.chaos.checker.check import breaches, invariants
 from tests.chaos.checker.history import History, load
 from tests.chaos.good import good_history
+from tests.chaos.run import Plan, any_seed, run
 
 
 def report(history: History) -> int:
@@ -41,6 +45,12 @@ def measure(events: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run", help="start a cluster, make trouble, check what came of it")
+    running.add_argument("--minutes", type=float, default=5)
+    running.add_argument("--seed", type=int, default=0, help="0: any")
+    running.add_argument("--rate", type=float, default=300, help="jobs a second")
+    running.add_argument("--only", action="append", default=[], help="a fault; may be repeated. None: all of them")
+    running.add_argument("--directory", type=Path, help="for the history and the logs; by default one under the temporary directory")
     check = commands.add_parser("check", help="check a history that was saved")
     check.add_argument("directory", type=Path)
     timing = commands.add_parser("measure", help="time the checker")
@@ -48,7 +58,25 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.command == "check":
         return report(load(asked.directory))
-    return measure(asked.events)
+    if asked.command == "measure":
+        return measure(asked.events)
+    return make_trouble(asked)
+
+
+def make_trouble(asked: argparse.Namespace) -> int:
+    """Kept when something is wrong, so that it can be looked at again; removed when all is well, unless a directory was named."""
+    seed = asked.seed or any_seed()
+    directory = asked.directory or Path(tempfile.mkdtemp(prefix=f"foliot-chaos-{seed}-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    print(f"SEED={seed}, history in {directory}", flush=True)
+    asyncio.run(run(Plan(directory, seed, asked.minutes, asked.rate, asked.only), lambda text: print(text, flush=True)))
+    shutil.rmtree(directory / "postgres", ignore_errors=True)
+    status = report(load(directory))
+    if status == 0 and asked.directory is None:
+        shutil.rmtree(directory, ignore_errors=True)
+    else:
+        print(f"again: python -m tests.chaos check {directory}; once more: make chaos SEED={seed}")
+    return status
 
 
 if __name__ == "__main__":
