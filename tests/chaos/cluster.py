@@ -38,6 +38,7 @@ LOST_ATTEMPTS_MAX = 20
 """More than faults can hit one run: else what it comes to would depend on them."""
 GRACE_SECONDS = 5
 RESTART_SECONDS = 1.0
+STOP_SECONDS = 60.0
 
 
 @dataclass
@@ -52,7 +53,8 @@ class Node:
     process: FoliotProcess | None = None
     is_wanted: bool = True
     """Whether it is started again when it ends."""
-    starts: int = 0
+    is_told: bool = False
+    """Whether the process that runs was told to end."""
     peak_bytes: int = 0
 
     @property
@@ -128,10 +130,12 @@ class Cluster:
                 await asyncio.sleep(0.05)
             await node.process.event("ProcessStarted", part=node.part)
 
-    async def stop(self, node: Node) -> None:
-        """For good, with good manners."""
-        node.is_wanted = False
-        node.signal(signal.SIGTERM)
+    async def stop(self) -> None:
+        """All of them, with good manners, and for good: from here on nothing changes any more."""
+        for node in self.nodes:
+            node.is_wanted, node.is_told = False, True
+            node.signal(signal.SIGTERM)
+        await asyncio.wait(self._keepers, timeout=STOP_SECONDS)
 
     async def _add(self, part: str, number: int) -> None:
         is_pooled = part == "worker" and number == self._counts["worker"]
@@ -159,19 +163,20 @@ class Cluster:
         """Starts the node's process, and another one whenever it has ended."""
         while node.is_wanted:
             url = f"postgresql://{await self._new_login()}@127.0.0.1:{node.door.port}/foliot?sslmode=disable"
-            node.starts += 1
+            node.is_told = False
             process = FoliotProcess(*node.arguments, environment={**node.environment, "FOLIOT_DATABASE_URL": url})
             async with process:
                 node.process = process
                 try:
                     status = await process.wait(seconds=1 << 30)
-                    if node.is_wanted and status != -signal.SIGKILL:
+                    if not node.is_told and status != -signal.SIGKILL:
                         self.ended.append(f"{node.name} ({process.pid}) ended with {status}: {process.lines[-1:]}")
                 finally:
                     node.process = None
                     with (self._directory / "logs" / f"{node.name}.log").open("a") as log:
                         log.writelines(f"{process.pid} {line}\n" for line in process.lines)
-            await asyncio.sleep(RESTART_SECONDS)
+            if node.is_wanted:
+                await asyncio.sleep(RESTART_SECONDS)
 
     async def _new_login(self) -> str:
         """A name for one process, so that what it writes can be told from what another one writes."""

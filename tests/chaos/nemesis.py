@@ -134,6 +134,7 @@ class Nemesis:
     async def _term(self) -> None:
         node = self._any()
         async with self._noted("term", node, self._aftermath(node)):
+            node.is_told = True
             node.signal(signal.SIGTERM)
             process = node.process
             if process is not None:

@@ -64,6 +64,7 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
         quiet_at = monotonic_us()
         tell(f"quiet: {load.acknowledged} requests acknowledged, {load.unanswered} unanswered, {load.refused} refused")
         await settle(cluster, tell)
+        await cluster.stop()
         journal.close()
         async with cluster.session() as sql:
             settings = Settings(
