@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.chaos.checker.check import breaches, invariants
 from tests.chaos.checker.history import History, load
+from tests.chaos.figures import figures
 from tests.chaos.good import good_history
 from tests.chaos.run import Plan, any_seed, run
 
@@ -21,6 +22,8 @@ def report(history: History) -> int:
     """What is broken, in words; the exit code."""
     print(f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, {len(history.ledger)} effects, "
           f"{len(history.faults)} faults")  # fmt: skip
+    for figure in figures(history):
+        print(f"  {figure}")
     found = breaches(history)
     for breach in found:
         print(f"\nBROKEN {breach.invariant}")

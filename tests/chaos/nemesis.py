@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncpg
 
+from tests.chaos.checker.attempts import FREEZING
 from tests.chaos.checker.history import Fault
 from tests.chaos.cluster import Cluster, Node
 from tests.chaos.recorder import Journal, monotonic_us
@@ -81,11 +82,13 @@ class Nemesis:
         try:
             yield
         finally:
-            until = monotonic_us() if kind in ("stop", "freeze") else monotonic_us() + int(aftermath * 1_000_000)
-            self._journal.write("faults", Fault(kind, node.name if node else "postgres", process, since, until, detail))
-            if kind in ("stop", "freeze"):
-                # What was frozen is what counts for the process; the cluster has something to do afterwards, too.
-                self._journal.write("faults", Fault("aftermath", node.name if node else "", 0, until, until + int(aftermath * 1_000_000)))
+            healed_at, name = monotonic_us(), node.name if node else "postgres"
+            until = healed_at + int(aftermath * 1_000_000)
+            if kind in FREEZING:
+                # For the process it is over; the cluster has something to do afterwards.
+                self._journal.write("faults", Fault("aftermath", name, 0, healed_at, until))
+                until = healed_at
+            self._journal.write("faults", Fault(kind, name, process, since, until, detail, healed_at))
 
     def _any(self, *parts: str) -> Node:
         return self._chance.choice([node for node in self._cluster.nodes if not parts or node.part in parts])

@@ -93,7 +93,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     """The whole history, in the form that the checker reads."""
     journal = [_moved(request, offset, "sent_at", "answered_at") for request in read_lines(directory / "journal.raw", Request)]
     effects: list[Effect] = [effect for file in sorted((directory / "ledger").glob("*.jsonl")) for effect in _whole_lines(file)]
-    faults = [_moved(fault, offset, "since", "until") for fault in read_lines(directory / "faults.raw", Fault)]
+    faults = [_moved(fault, offset, "since", "until", "healed_at") for fault in read_lines(directory / "faults.raw", Fault)]
     workflows = list(read_lines(directory / "workflows.raw", Workflow))
     write_lines(directory / "journal.jsonl", journal)
     for effect in effects:
@@ -118,7 +118,8 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
 
 def _moved(record: Any, offset: int, *names: str) -> Any:
     for name in names:
-        setattr(record, name, getattr(record, name) + offset)
+        if getattr(record, name):
+            setattr(record, name, getattr(record, name) + offset)
     return record
 
 

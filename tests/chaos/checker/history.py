@@ -113,7 +113,9 @@ class Fault(msgspec.Struct, array_like=True):
     """0 where it was not one process's."""
     since: int
     until: int
+    """With what the cluster needs afterwards: a lease, a look for dead workers, a start of a process."""
     detail: str = ""
+    healed_at: int = 0
 
 
 class Run(msgspec.Struct, array_like=True, gc=False):
