@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import psutil
+import pytest
 
 from foliot.clock import SystemClock
 from foliot.config import Config
@@ -20,8 +21,10 @@ from foliot.embedded import EmbeddedPostgres
 from foliot.events import EventBus
 from foliot.store.store import open_store
 from tests.chaos import recorder
+from tests.chaos.disk import SmallDisk
 from tests.chaos.door import Door
 from tests.chaos.tasks import LEDGER
+from tests.support.clocks import SteppingClock
 from tests.support.pgbouncer import pgbouncer_to
 from tests.support.ports import free_port
 from tests.support.processes import FoliotProcess
@@ -31,7 +34,7 @@ SETTINGS = {
     # A process that dies leaves what it wrote to the kernel, and no kernel dies here.
     "fsync": "off",
     "shared_buffers": "64MB",
-    "max_wal_size": "512MB",
+    "max_wal_size": "256MB",
 }
 APP = "tests.chaos.tasks:app"
 LOST_ATTEMPTS_MAX = 20
@@ -75,14 +78,31 @@ class Node:
 
 
 class Cluster:
-    def __init__(self, directory: Path, *, servers: int = 2, schedulers: int = 2, workers: int = 3, slots: int = 24) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        say: Callable[[str], None],
+        disk_bytes: int,
+        servers: int = 2,
+        schedulers: int = 2,
+        workers: int = 3,
+        slots: int = 24,
+    ) -> None:
         self._directory = directory
+        self._say = say
+        self._disk_bytes = disk_bytes
         self._counts = {"server": servers, "scheduler": schedulers, "worker": workers}
         self._slots = slots
         self._stack = AsyncExitStack()
         self._keepers: list[asyncio.Task[None]] = []
         self._logins = 0
+        self._bouncer_port: int | None = None
         self.postgres = EmbeddedPostgres(directory / "postgres", clock=SystemClock(), settings=SETTINGS)
+        self.disk: SmallDisk | None = None
+        """Where PostgreSQL lives, if that may be filled."""
+        self.clock: SteppingClock | None = None
+        """Of the last scheduler node and the first worker, if that may be set."""
         self.url = ""
         self.nodes: list[Node] = []
         self.ended: list[str] = []
@@ -91,14 +111,15 @@ class Cluster:
     async def __aenter__(self) -> Cluster:
         for name in ("ledger", "logs", "pgbouncer"):
             (self._directory / name).mkdir(parents=True)
+        self.disk = SmallDisk.mounted(self.postgres.directory, self._disk_bytes, self._say)
+        self.clock = self._stepping_clock()
         self.url = await self.postgres.start()
         around: dict[str, Any] = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
         async with open_store(self.url, part="chaos", **around) as store:
             await store.migrate()
         async with self.session() as sql:
             await recorder.install(sql)
-        # PgBouncer's file must be readable by its own user.
-        self._bouncer = urlsplit(await self._stack.enter_async_context(pgbouncer_to(self.url, self._directory / "pgbouncer")))
+        await self._start_pgbouncer()
         for part, count in self._counts.items():
             for number in range(1, count + 1):
                 await self._add(part, number)
@@ -113,6 +134,8 @@ class Cluster:
             await node.door.close()
         await self._stack.aclose()
         await self.postgres.stop()
+        if self.disk is not None:
+            self.disk.unmount()
 
     def session(self) -> Session:
         return Session(self.url)
@@ -137,8 +160,26 @@ class Cluster:
             node.signal(signal.SIGTERM)
         await asyncio.wait(self._keepers, timeout=STOP_SECONDS)
 
+    def _stepping_clock(self) -> SteppingClock | None:
+        clock = SteppingClock(self._directory)
+        try:
+            clock.environment()
+        except pytest.skip.Exception as missing:
+            self._say(f"skipped: clock steps, because {missing}")
+            return None
+        return clock
+
+    async def _start_pgbouncer(self) -> None:
+        try:
+            url = await self._stack.enter_async_context(pgbouncer_to(self.url, self._directory / "pgbouncer"))
+        except pytest.skip.Exception as missing:
+            self._say(f"skipped: a worker behind PgBouncer, because {missing}")
+        else:
+            self._bouncer_port = urlsplit(url).port
+
     async def _add(self, part: str, number: int) -> None:
-        is_pooled = part == "worker" and number == self._counts["worker"]
+        is_last = number == self._counts[part]
+        is_pooled = part == "worker" and is_last and self._bouncer_port is not None
         door = Door(self._to_bouncer if is_pooled else self._to_postgres)
         await door.open()
         environment = {
@@ -147,6 +188,8 @@ class Cluster:
             "FOLIOT_LOST_ATTEMPTS_MAX": str(LOST_ATTEMPTS_MAX),
             "FOLIOT_GRACE_SECONDS": str(GRACE_SECONDS),
         }
+        if self.clock is not None and ((part == "scheduler" and is_last) or (part == "worker" and number == 1)):
+            environment |= self.clock.environment()
         arguments: tuple[str, ...] = (part,)
         address = ""
         if part == "server":
@@ -199,7 +242,7 @@ class Cluster:
         return await asyncio.open_unix_connection(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}")
 
     async def _to_bouncer(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self._bouncer.port)
+        return await asyncio.open_connection("127.0.0.1", self._bouncer_port)
 
     def measure_memory(self) -> None:
         for node in self.nodes:

@@ -168,6 +168,13 @@ class Maker:
         self.claim(live, at + MOMENT)
         self.finish(live, at + SECOND)
 
+    def transactional(self) -> None:
+        at = self.instant()
+        live = self.begin(at, guarantee="transactional")
+        self.claim(live, at + MOMENT)
+        self.finish(live, at + SECOND)
+        self.effect(live, at + SECOND, "commit")
+
     def buried(self) -> None:
         """At most once, and its worker died."""
         at = DIES_AT - SECOND
@@ -315,6 +322,7 @@ def good_history(seed: int, *, lives: int = 40) -> History:
         for live in (maker.plain, maker.delayed, maker.retried, maker.released, maker.lost, maker.once_only, maker.failed, maker.keyed):
             live()
         maker.cancelled()
+        maker.transactional()
     for _ in range(max(1, lives // 10)):
         for live in (maker.limited, maker.paused, maker.diamond, maker.buried, maker.recurring):
             live()

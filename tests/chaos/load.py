@@ -16,9 +16,9 @@ from tests.chaos.recorder import Journal, monotonic_us
 from tests.support.workflow_oracle import Given
 
 TURN_SECONDS = 0.1
-AT_ONCE = 48
+AT_ONCE = 96
 """Requests on their way; while the servers are away nothing more is asked for."""
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 5.0
 INSIST_SECONDS = 120.0
 RECURRING = 30
 RULES = ("all_success", "all_success", "all_success", "all_done", "one_failed", "one_success", "none_failed")
@@ -133,7 +133,7 @@ class Load:
         payload = {"seconds": chance.choice((0, 0, 0, 0, 0.01, 0.05))}
         if chance.random() < 0.03:
             payload["fails"] = 1
-        task = chance.choices(("effect", "once", "blocking"), (20, 2, 1))[0]
+        task = chance.choices(("effect", "once", "blocking", "pay"), (40, 4, 2, 1))[0]
         return {"task": task, "payload": payload if task == "effect" else {"seconds": payload["seconds"]}, **fields}
 
     async def _batch(self, number: int) -> None:

@@ -316,6 +316,18 @@ def a_success_did_nothing(history: History, chance: random.Random) -> None:
     history.ledger[:] = [effect for effect in history.ledger if effect.run_id != run.id or effect.kind != "finish"]
 
 
+@breaks(20)
+def a_transaction_takes_effect_twice(history: History, chance: random.Random) -> None:
+    run = a_run(history, chance, guarantee="transactional")
+    history.ledger.append(next(effect for effect in history.ledger if effect.run_id == run.id and effect.kind == "commit"))
+
+
+@breaks(20)
+def a_transaction_takes_no_effect(history: History, chance: random.Random) -> None:
+    run = a_run(history, chance, guarantee="transactional")
+    history.ledger[:] = [effect for effect in history.ledger if effect.run_id != run.id or effect.kind != "commit"]
+
+
 @breaks(21)
 def a_child_starts_before_its_parent_has_ended(history: History, chance: random.Random) -> None:
     run = chance.choice([run for run in history.runs if run.step == "b"])

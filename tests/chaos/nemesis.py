@@ -53,6 +53,10 @@ class Nemesis:
             "hold_snapshot": self._hold_snapshot,
             "read_only": self._read_only,
         }
+        if cluster.clock is not None:
+            self._faults["step_clocks"] = self._step_clocks
+        if cluster.disk is not None:
+            self._faults["full_disk"] = self._full_disk
         if os.access(CGROUPS, os.W_OK):
             self._faults["freeze"] = self._freeze
         else:
@@ -230,6 +234,31 @@ class Nemesis:
             await self._set_read_only("off")
 
     async def _set_read_only(self, value: str) -> None:
-        async with self._cluster.session() as sql:
-            await sql.execute(f"alter system set default_transaction_read_only = {value}")
-            await sql.execute("select pg_reload_conf()")
+        while True:
+            with suppress(OSError, asyncpg.PostgresError, TimeoutError):
+                async with self._cluster.session() as sql:
+                    await sql.execute(f"alter system set default_transaction_read_only = {value}")
+                    await sql.execute("select pg_reload_conf()")
+                    return
+            await asyncio.sleep(0.2)
+
+    async def _step_clocks(self) -> None:
+        """The clocks of some machines are set, an hour ahead or back, and later right again. PostgreSQL's is not one of them."""
+        assert self._cluster.clock is not None
+        shift = self._chance.choice(("-1h", "+1h", "-1", "+400d"))
+        async with self._noted("step_clocks", None, 0.0, shift):
+            self._cluster.clock.set(shift)
+            await self._for(3, 10)
+            self._cluster.clock.set("+0")
+
+    async def _full_disk(self) -> None:
+        """Not a byte is left for PostgreSQL; when it needs one for its log, it ends."""
+        assert self._cluster.disk is not None
+        async with self._noted("full_disk", None, DATABASE_AFTERMATH):
+            self._cluster.disk.fill()
+            await self._for(3, 8)
+            self._cluster.disk.empty()
+            # Without waiting for it to fail where it has only been refused.
+            await asyncio.sleep(0.5)
+            if self._cluster.postgres.exited.is_set():
+                await self._cluster.postgres.start()

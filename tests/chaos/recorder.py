@@ -20,6 +20,7 @@ select seq, at, began_at, transaction, writer, kind, run_id::text, before, after
 from chaos.changes order by seq
 """
 LEASES = "select seq, at, kind, id, writer, owner, owner_before, epoch, expires_at, expired_at from chaos.leases order by seq"
+PAID = "select at, run_id::text, token from chaos.paid"
 RUNS = """
 select id::text, true, state, '', token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at), 0, task, queue,
     coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end, coalesce(parent_id::text, ''),
@@ -98,6 +99,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     write_lines(directory / "journal.jsonl", journal)
     for effect in effects:
         effect.at += offset
+    effects += [Effect(at, "commit", run_id, token, 0) for at, run_id, token in await sql.fetch(PAID)]
     effects.sort(key=_instant)
     write_lines(directory / "ledger.jsonl", effects)
     write_lines(directory / "faults.jsonl", faults)

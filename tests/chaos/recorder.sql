@@ -24,6 +24,9 @@ create table chaos.leases (
     expires_at bigint not null, expired_at bigint not null
 );
 
+-- What transactional jobs did.
+create table chaos.paid (run_id uuid not null, token bigint not null, at bigint not null default chaos.us(clock_timestamp()));
+
 create function chaos.inserted() returns trigger language plpgsql as $$
 begin
     insert into chaos.changes (kind, run_id, before, after, token, attempt, lost, worker_id, due_at, is_cancelled)

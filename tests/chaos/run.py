@@ -43,7 +43,9 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
         say(f"{time.monotonic() - began:7.1f} s  {text}")
 
     journal = Journal(plan.directory)
-    async with Cluster(plan.directory) as cluster:
+    # What a run leaves behind in the database, and room.
+    disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
+    async with Cluster(plan.directory, say=tell, disk_bytes=disk_bytes) as cluster:
         await cluster.started()
         tell("the cluster is up")
         async with cluster.session() as sql:

@@ -71,6 +71,14 @@ def blocking(ctx: foliot.Context, seconds: float = 0) -> None:
     ledger.write("finish", ctx)
 
 
+@app.task(guarantee="transactional", retries=50, backoff=backoff)
+async def pay(ctx: foliot.Context, seconds: float = 0) -> None:
+    """What it does is committed with its end, or not at all."""
+    ledger.write("start", ctx)
+    await ctx.connection.execute("insert into chaos.paid (run_id, token) values ($1, $2)", ctx.run_id, ctx.token)
+    await asyncio.sleep(seconds)
+
+
 @app.task(retries=0, timeout=1)
 async def endless(ctx: foliot.Context) -> None:
     """Always runs out of time."""

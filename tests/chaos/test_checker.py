@@ -11,6 +11,7 @@ from tests.chaos import mutants
 from tests.chaos.checker.check import breaches, invariants
 from tests.chaos.checker.history import History, load, save
 from tests.chaos.good import good_history
+from tests.support.processes import ROOT
 
 SEEDS = (1, 2, 3)
 
@@ -54,3 +55,9 @@ def test_a_saved_history_is_checked_as_it_was(tmp_path: Path) -> None:
     assert [(breach.invariant.number, breach.faults) for breach in breaches(found)] == [
         (breach.invariant.number, breach.faults) for breach in breaches(fresh(history))
     ]
+
+
+def test_the_page_about_reliability_names_every_invariant() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    for one in invariants():
+        assert f"| I{one.number} | {' '.join(one.text.split())} |" in page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from foliot.model.states import TRANSITIONS, RunState
-from tests.chaos.checker.history import SECOND, Change, Fault, History, Run
+from tests.chaos.checker.history import SECOND, Change, Fault, History
 from tests.chaos.checker.invariant import invariant
 
 CLOCKS_AGREE = SECOND // 20
@@ -202,7 +202,7 @@ def at_most_once(history: History) -> Iterator[str]:
 
 @invariant(20)
 def effects_have_claims(history: History) -> Iterator[str]:
-    """Whatever a job did, it did under a claim that was granted; whatever succeeded did its work under the token it succeeded with."""
+    """What a job did, it did under a claim; what succeeded did its work under its last token, and exactly once if transactional."""
     for run_id, effects in history.effects_of.items():
         claims = claims_of(history.changes_of.get(run_id, []))
         for effect in effects:
@@ -212,12 +212,14 @@ def effects_have_claims(history: History) -> Iterator[str]:
             elif effect.at < claim.at - CLOCKS_AGREE:
                 yield f"run {run_id}: {effect.kind} at {effect.at}, before token {effect.token} was granted at {claim.at}"
     for run in history.runs:
-        if run.has_ledger and run.state == "succeeded" and not _has_finished(history, run):
-            yield f"run {run.id} succeeded with token {run.token}, and did nothing under it"
-
-
-def _has_finished(history: History, run: Run) -> bool:
-    return any(effect.kind == "finish" and effect.token == run.token for effect in history.effects_of.get(run.id, ()))
+        if run.has_ledger:
+            done = [(effect.kind, effect.token) for effect in history.effects_of.get(run.id, ())]
+            committed = [token for kind, token in done if kind == "commit"]
+            if run.guarantee == "transactional":
+                if committed != [run.token] * (run.state == "succeeded"):
+                    yield f"run {run.id} is {run.state} with token {run.token}, and its effect was committed under {committed}"
+            elif run.state == "succeeded" and ("finish", run.token) not in done:
+                yield f"run {run.id} succeeded with token {run.token}, and did nothing under it"
 
 
 @invariant(31)

@@ -60,7 +60,8 @@ class Effect(msgspec.Struct, array_like=True, gc=False):
     """Something that a job did to the world."""
 
     at: int
-    kind: Literal["start", "work", "finish"]
+    kind: Literal["start", "work", "finish", "commit"]
+    """commit: in the transaction that ended the run, so that it is read from the database."""
     run_id: str
     token: int
     process: int
