@@ -35,7 +35,7 @@ def figures(history: History) -> list[Figure]:
     return [
         Figure("from a worker's last beat to its runs being given back", list(_noticed(history))),
         Figure("from a worker's death to its runs being given back", list(_given_back(history))),
-        Figure("from a shard's lease ending to its next owner", list(_owned_again(history))),
+        Figure("from a scheduler node's last renewal to its shards' next owner", list(_owned_again(history))),
         Figure("from PostgreSQL being back to the next run that ended", list(_resumed(history))),
         Figure("from a fault's end to half the usual throughput", list(_recovered(history))),
         Figure("from ready to running", list(_lags(history))),
@@ -79,7 +79,7 @@ def _given_back(history: History) -> Iterator[float]:
 def _owned_again(history: History) -> Iterator[float]:
     for lease in history.leases:
         if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
-            yield (lease.at - lease.expired_at) / SECOND
+            yield (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
 
 
 def _ends(history: History) -> list[int]:

@@ -6,8 +6,9 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ class Nemesis:
         self._chance = random.Random(seed)
         self._say = say
         self.counts: dict[str, int] = {}
+        self._on_request: dict[str, Any] = {
+            "kill_worker": partial(self._kill_one, "worker"),
+            "kill_scheduler": partial(self._kill_one, "scheduler"),
+        }
+        """For measuring: they are among the others already."""
         self._faults: dict[str, Any] = {
             "kill": self._kill,
             "stop": self._stop,
@@ -66,8 +72,8 @@ class Nemesis:
     def names(self) -> list[str]:
         return list(self._faults)
 
-    async def run(self, is_over: asyncio.Event, *, only: list[str] | None = None, every_seconds: float = 6.0) -> None:
-        names = only or self.names
+    async def run(self, is_over: asyncio.Event, *, only: Sequence[str], every_seconds: float) -> None:
+        names = list(only) or self.names
         while not is_over.is_set():
             # Each once before any comes again: else a short run would miss some.
             for name in self._chance.sample(names, len(names)):
@@ -77,7 +83,7 @@ class Nemesis:
                 if is_over.is_set():
                     return
                 self.counts[name] = self.counts.get(name, 0) + 1
-                await self._faults[name]()
+                await (self._faults | self._on_request)[name]()
 
     @asynccontextmanager
     async def _noted(self, kind: str, node: Node | None, aftermath: float, detail: str = "") -> AsyncIterator[None]:
@@ -105,6 +111,11 @@ class Nemesis:
 
     async def _kill(self) -> None:
         node = self._any()
+        async with self._noted("kill", node, self._aftermath(node)):
+            node.kill()
+
+    async def _kill_one(self, part: str) -> None:
+        node = self._any(part)
         async with self._noted("kill", node, self._aftermath(node)):
             node.kill()
 

@@ -33,6 +33,10 @@ class Plan:
     rate: float
     only: list[str] = field(default_factory=list)
     """Faults; none named: all."""
+    every_seconds: float = 6.0
+    """Between two faults, on average."""
+    schedulers: int = 2
+    workers: int = 3
 
 
 async def run(plan: Plan, say: Callable[[str], None]) -> None:
@@ -45,7 +49,7 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
     journal = Journal(plan.directory)
     # What a run leaves behind in the database, and room.
     disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
-    async with Cluster(plan.directory, say=tell, disk_bytes=disk_bytes) as cluster:
+    async with Cluster(plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers) as cluster:
         await cluster.started()
         tell("the cluster is up")
         async with cluster.session() as sql:
@@ -54,7 +58,7 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
         nemesis = Nemesis(cluster, journal, seed=plan.seed, say=tell)
         is_over, is_load_over = asyncio.Event(), asyncio.Event()
         loading = asyncio.create_task(load.run(is_load_over), name="load")
-        troubling = asyncio.create_task(nemesis.run(is_over, only=plan.only or None), name="nemesis")
+        troubling = asyncio.create_task(nemesis.run(is_over, only=plan.only, every_seconds=plan.every_seconds), name="nemesis")
         end_at = time.monotonic() + plan.minutes * 60
         while time.monotonic() < end_at and not loading.done() and not troubling.done():
             await asyncio.sleep(1)

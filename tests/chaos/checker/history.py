@@ -29,6 +29,7 @@ class Settings(msgspec.Struct, kw_only=True):
     worker_ttl_seconds: float = 15
     worker_margin_seconds: float = 2
     reaper_seconds: float = 2
+    shard_ttl_seconds: float = 9
     lost_attempts_max: int = 3
     grace_seconds: float = 30
     output_max_bytes: int = 65_536
