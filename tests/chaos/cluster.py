@@ -103,6 +103,8 @@ class Cluster:
         """Where PostgreSQL lives, if that may be filled."""
         self.clock: SteppingClock | None = None
         """Of the last scheduler node and the first worker, if that may be set."""
+        self.changing_postgres = asyncio.Lock()
+        """Held by whoever ends, fills or demotes it: one of these at a time."""
         self.url = ""
         self.nodes: list[Node] = []
         self.ended: list[str] = []

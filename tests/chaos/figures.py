@@ -70,7 +70,7 @@ def _given_back(history: History) -> Iterator[float]:
                 workers.setdefault(effect.process, set()).add(claims[effect.token].worker_id)
     lost = _last_losses(history)
     for fault in history.faults:
-        if fault.kind in FATAL:
+        if fault.kind in FATAL and fault.process:
             yield from (
                 (lost[worker] - fault.since) / SECOND for worker in workers.get(fault.process, ()) if lost.get(worker, 0) > fault.since
             )

@@ -171,7 +171,7 @@ class Nemesis:
 
     async def _crash_postgres(self) -> None:
         number = self._chance.choice((signal.SIGKILL, signal.SIGQUIT))
-        async with self._noted("crash_postgres", None, DATABASE_AFTERMATH, number.name):
+        async with self._cluster.changing_postgres, self._noted("crash_postgres", None, DATABASE_AFTERMATH, number.name):
             pid = int((self._cluster.postgres.data / "postmaster.pid").read_text().split()[0])
             os.kill(pid, number)
             await self._cluster.postgres.exited.wait()
@@ -239,7 +239,7 @@ class Nemesis:
 
     async def _read_only(self) -> None:
         """As after a failover: the connections look healthy, and every write is refused."""
-        async with self._noted("read_only", None, DATABASE_AFTERMATH):
+        async with self._cluster.changing_postgres, self._noted("read_only", None, DATABASE_AFTERMATH):
             await self._set_read_only("on")
             await self._for(1, 5)
             await self._set_read_only("off")
@@ -265,7 +265,7 @@ class Nemesis:
     async def _full_disk(self) -> None:
         """Not a byte is left for PostgreSQL; when it needs one for its log, it ends."""
         assert self._cluster.disk is not None
-        async with self._noted("full_disk", None, DATABASE_AFTERMATH):
+        async with self._cluster.changing_postgres, self._noted("full_disk", None, DATABASE_AFTERMATH):
             self._cluster.disk.fill()
             await self._for(3, 8)
             self._cluster.disk.empty()

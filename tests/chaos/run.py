@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ class Plan:
     """Faults; none named: all."""
     every_seconds: float = 6.0
     """Between two faults, on average."""
+    at_once: int = 1
+    """Faults that go on side by side."""
     schedulers: int = 2
     workers: int = 3
 
@@ -55,10 +58,10 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
         async with cluster.session() as sql:
             offset = await clock_offset(sql)
         load = Load(cluster.servers, journal, seed=plan.seed, rate=plan.rate)
-        nemesis = Nemesis(cluster, journal, seed=plan.seed, say=tell)
+        nemeses = [Nemesis(cluster, journal, seed=plan.seed + number, say=tell) for number in range(plan.at_once)]
         is_over, is_load_over = asyncio.Event(), asyncio.Event()
         loading = asyncio.create_task(load.run(is_load_over), name="load")
-        troubling = asyncio.create_task(nemesis.run(is_over, only=plan.only, every_seconds=plan.every_seconds), name="nemesis")
+        troubling = asyncio.gather(*(one.run(is_over, only=plan.only, every_seconds=plan.every_seconds) for one in nemeses))
         end_at = time.monotonic() + plan.minutes * 60
         while time.monotonic() < end_at and not loading.done() and not troubling.done():
             await asyncio.sleep(1)
@@ -81,7 +84,7 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
         for ended in cluster.ended:
             tell(f"by itself: {ended}")
         peaks = ", ".join(f"{node.name} {node.peak_bytes >> 20}" for node in cluster.nodes)
-        tell(f"faults: {nemesis.counts}; MB at the most: {peaks}")
+        tell(f"faults: {dict(sum((Counter(one.counts) for one in nemeses), Counter()))}; MB at the most: {peaks}")
 
 
 async def settle(cluster: Cluster, tell: Callable[[str], None]) -> None:
