@@ -68,6 +68,10 @@ class Node:
     def pid(self) -> int:
         return self.process.pid if self.process else 0
 
+    @property
+    def is_started(self) -> bool:
+        return self.process is not None and any(event["event"] == "ProcessStarted" for event in self.process.events)
+
     def signal(self, number: signal.Signals) -> None:
         if self.process is not None:
             self.process.signal(number)

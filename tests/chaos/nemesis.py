@@ -115,9 +115,12 @@ class Nemesis:
             node.kill()
 
     async def _kill_one(self, part: str) -> None:
-        node = self._any(part)
-        async with self._noted("kill", node, self._aftermath(node)):
-            node.kill()
+        """Of those that are at work."""
+        started = [node for node in self._cluster.of(part) if node.is_started]
+        if len(started) > 1:
+            node = self._chance.choice(started)
+            async with self._noted("kill", node, self._aftermath(node)):
+                node.kill()
 
     async def _stop(self) -> None:
         """Now and then past its lease."""
