@@ -91,7 +91,7 @@ class Cluster:
         servers: int = 2,
         schedulers: int = 2,
         workers: int = 3,
-        slots: int = 24,
+        slots: int = 100,
     ) -> None:
         self._directory = directory
         self._say = say

@@ -10,7 +10,7 @@ from tests.chaos.checker.attempts import claims_of, is_claim, lease_ends, losses
 from tests.chaos.checker.history import SECOND, Fault, History
 
 DATABASE_FAULTS = ("crash_postgres", "read_only", "full_disk")
-FATAL = ("kill", "trap_and_kill")
+FATAL = ("kill",)
 WINDOW = 5 * SECOND
 
 

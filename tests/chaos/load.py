@@ -159,7 +159,8 @@ class Load:
         if self._chance.random() < 0.2:
             body: dict[str, Any] = {"task": "endless"}
         else:
-            body = {"task": "effect", "payload": {"seconds": self._chance.choice((0.5, 1, 3))}}
+            # The longest is still under way elsewhere when a worker wakes that slept through its lease.
+            body = {"task": "effect", "payload": {"seconds": self._chance.choice((0.5, 1, 3, 12))}}
         status, answer = await self._ask("job", "POST", "/v1/jobs", body)
         if status == 201:
             self._cancellable.append(answer["id"])

@@ -42,8 +42,9 @@ class Nemesis:
         self._on_request: dict[str, Any] = {
             "kill_worker": partial(self._kill_one, "worker"),
             "kill_scheduler": partial(self._kill_one, "scheduler"),
+            "make_zombie": self._make_zombie,
         }
-        """For measuring: they are among the others already."""
+        """More of what is among the others already: for measuring, and for trying one thing."""
         self._faults: dict[str, Any] = {
             "kill": self._kill,
             "stop": self._stop,
@@ -124,20 +125,26 @@ class Nemesis:
 
     async def _stop(self) -> None:
         """Now and then past its lease."""
-        node = self._any()
+        await self._stop_one(self._any(), *self._chance.choice(((0.2, 3), (0.2, 3), (10, 22))))
+
+    async def _make_zombie(self) -> None:
+        """A worker that sleeps through its lease, and wakes while others are at its runs."""
+        await self._stop_one(self._any("worker"), 16.5, 20)
+
+    async def _stop_one(self, node: Node, least: float, most: float) -> None:
         async with self._noted("stop", node, self._aftermath(node)):
             process = node.process
             node.signal(signal.SIGSTOP)
-            await self._for(*self._chance.choice(((0.2, 3), (0.2, 3), (10, 22))))
+            await self._for(least, most)
             if process is not None:
                 process.signal(signal.SIGCONT)
 
     async def _freeze(self) -> None:
         """The whole node: the process and whatever it started."""
         node = self._any("worker", "scheduler")
-        group = CGROUPS / f"foliot-chaos-{os.getpid()}-{node.name}"
+        group = CGROUPS / f"foliot-chaos-{os.getpid()}-{monotonic_us()}"
         async with self._noted("freeze", node, self._aftermath(node)):
-            group.mkdir(exist_ok=True)
+            group.mkdir()
             for process in node.process.tree() if node.process else []:
                 with suppress(OSError):
                     (group / "cgroup.procs").write_text(str(process.pid))
