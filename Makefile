@@ -6,11 +6,15 @@ ARGS ?=
 TEST_PROCESSES ?= 3
 # Tests of real processes and real time on a busy machine: what fails once is run once more, and named in the summary. RERUNS=0 for none.
 RERUNS ?= 1
+# Of `make chaos`. SEED=0: any; it is printed.
+MINUTES ?= 5
+SEED ?= 0
+RATE ?= 300
 RUNTIME_READY := $(VENV)/.runtime-ready
 DEV_READY := $(VENV)/.dev-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check format bench lock schema docs clean
+.PHONY: help up test check format bench chaos lock schema docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -32,6 +36,9 @@ format: $(DEV_READY) ## rewrite the sources in the house format
 
 bench: $(DEV_READY) ## measure this checkout beside raw SQL, in under ten minutes; ARGS="--only drain" or "--full" or "--rivals"
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
+
+chaos: $(DEV_READY) ## a cluster in trouble, and a look whether anything was lost; MINUTES=60 SEED=7 RATE=300
+	@$(VENV)/bin/python -m tests.chaos run --minutes $(MINUTES) --seed $(SEED) --rate $(RATE) $(ARGS)
 
 schema: $(DEV_READY) ## dump the migrated schema into src/foliot/store/schema.sql
 	@$(VENV)/bin/python -m tools.dump_schema

@@ -12,7 +12,7 @@ import pytest
 from foliot.model.ids import made_at
 from foliot.store.store import Store
 from tests.support.api import api_of
-from tests.support.debian import require
+from tests.support.clocks import SteppingClock, faked
 from tests.support.jobs import make_job
 from tests.support.processes import FoliotProcess
 from tests.support.ticks import assert_sound, fired_past
@@ -25,39 +25,8 @@ LATE = timedelta(seconds=30)
 """Far less than the clocks are wrong by, and more than a busy machine needs."""
 
 
-def faked(database_url: str, **shift: str) -> dict[str, str]:
-    """A process whose clock is wrong; its monotonic clock is right, as it would be."""
-    require("faketime", "faketime")
-    (library,) = list(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))[:1]
-    return {
-        "FOLIOT_DATABASE_URL": database_url,
-        "FOLIOT_PORT": "0",
-        "LD_PRELOAD": str(library),
-        "DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        **shift,
-    }
-
-
 def wrong_by(database_url: str, shift: str) -> dict[str, str]:
     return faked(database_url, FAKETIME=shift)
-
-
-class SteppingClock:
-    """A wall clock that several processes share, and that a test sets while they run."""
-
-    def __init__(self, directory: Path) -> None:
-        self._file = directory / "clock"
-        self.set("+0")
-
-    def of(self, database_url: str) -> dict[str, str]:
-        return faked(database_url, FAKETIME_TIMESTAMP_FILE=str(self._file), FAKETIME_NO_CACHE="1")
-
-    def set(self, shift: str) -> None:
-        # Whole or not at all: it is read all the time.
-        fresh = self._file.with_suffix(".new")
-        fresh.write_text(f"{shift}\n")
-        fresh.replace(self._file)
 
 
 async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, store: Store, sql: Any) -> None:

@@ -26,6 +26,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 4
 max_client_conn = 200
+server_login_retry = 1
 logfile = {log}
 pidfile =
 """
@@ -69,12 +70,18 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
 
 async def _open_door(socket_path: str) -> asyncio.Server:
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while chunk := await reader.read(1 << 16):
-            writer.write(chunk)
+        with suppress(OSError):
+            while chunk := await reader.read(1 << 16):
+                writer.write(chunk)
         writer.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(socket_path)
+        try:
+            there, back = await asyncio.open_unix_connection(socket_path)
+        except OSError:
+            # The server is away: PgBouncer is told so, and tries again.
+            writer.close()
+            return
         await asyncio.gather(pump(reader, back), pump(there, writer))
 
     return await asyncio.start_server(serve, "127.0.0.1", 0)

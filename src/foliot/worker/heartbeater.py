@@ -67,6 +67,8 @@ class Heartbeater(Service):
             self._trust_from(asked_at)
         elif is_renewed is False or self.clock.monotonic() >= self._trusted_until:
             await self._on_lease_lost()
+            # The new lease is trusted from before it was asked for; while PostgreSQL was away, that may be nearly all of it.
+            return 0
         else:
             return RETRY_SECONDS
         return self._config.worker_beat_seconds

@@ -1,0 +1,1 @@
+"""Checks what a cluster did, afterwards and without it: pure functions over what was written down."""

@@ -1,0 +1,292 @@
+"""What was written down while a cluster ran, and how it lies in a directory: JSON lines, one file a kind.
+
+    settings.json   the seed, the cluster's settings, and when the faults were over
+    journal.jsonl   what clients asked for and what they were answered, written by the clients
+    ledger.jsonl    what jobs did, written by the jobs, outside of the database
+    changes.jsonl   every change of a run, in the order in which they were made, written by triggers in the transactions that made them
+    leases.jsonl    the same of workers and shards
+    faults.jsonl    what was done to the cluster, and for how long
+    runs.jsonl, jobs.jsonl, workflows.jsonl   the tables as they were at the end
+
+Instants are microseconds since 1970 by the database's clock. Whoever wrote by another clock was converted: see `recorder.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+SECOND = 1_000_000
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Settings(msgspec.Struct, kw_only=True):
+    seed: int = 0
+    worker_ttl_seconds: float = 15
+    worker_margin_seconds: float = 2
+    reaper_seconds: float = 2
+    shard_ttl_seconds: float = 9
+    lost_attempts_max: int = 3
+    grace_seconds: float = 30
+    output_max_bytes: int = 65_536
+    retries: int = 3
+    quiet_at: int
+    """From here on no fault was injected, and nothing was submitted."""
+    ended_at: int
+    """When the tables were read."""
+    lag_seconds: float = 30
+    """Longest time that a run may be ready and not claimed, where no fault is in the way: throughput comes back within so long."""
+
+
+class Request(msgspec.Struct, array_like=True, gc=False):
+    """One thing that a client asked for. A request that was repeated is one, with the answer that came in the end."""
+
+    kind: Literal["job", "keyed", "workflow", "recurring", "cancel", "pause", "resume", "edit"]
+    sent_at: int
+    answered_at: int
+    status: int
+    """Of HTTP; 0: no answer came, and what became of it is not known."""
+    ids: list[str]
+    """What it made, or was about."""
+    key: str = ""
+    """The idempotency key; of a pause, the queue."""
+    was_created: bool = True
+
+
+class Effect(msgspec.Struct, array_like=True, gc=False):
+    """Something that a job did to the world."""
+
+    at: int
+    kind: Literal["start", "work", "finish", "commit"]
+    """commit: in the transaction that ended the run, so that it is read from the database."""
+    run_id: str
+    token: int
+    process: int
+
+
+class Change(msgspec.Struct, array_like=True, gc=False):
+    """One change of one run."""
+
+    seq: int
+    at: int
+    began_at: int
+    """When the transaction began."""
+    transaction: int
+    writer: str
+    """The process that made it, by the name with which it logged in. Empty where a pooler hides it."""
+    kind: Literal["insert", "update", "delete", "finish"]
+    """delete: out of the live runs; finish: into history."""
+    run_id: str
+    before: str
+    after: str
+    token: int
+    attempt: int
+    lost: int
+    worker_id: str
+    due_at: int
+    is_cancelled: bool
+    """Somebody has asked for its end."""
+
+
+class Lease(msgspec.Struct, array_like=True, gc=False):
+    """A change of a worker's or a shard's lease."""
+
+    seq: int
+    at: int
+    kind: Literal["worker", "shard"]
+    id: str
+    writer: str
+    owner: str
+    owner_before: str
+    epoch: int
+    expires_at: int
+    expired_at: int
+    """When the lease before this one ended, or was to end."""
+
+
+class Fault(msgspec.Struct, array_like=True):
+    kind: str
+    target: str
+    process: int
+    """0 where it was not one process's."""
+    since: int
+    until: int
+    """With what the cluster needs afterwards: a lease, a look for dead workers, a start of a process."""
+    detail: str = ""
+    healed_at: int = 0
+
+
+class Run(msgspec.Struct, array_like=True, gc=False):
+    """A row of `runs` or `history`."""
+
+    id: str
+    is_live: bool
+    state: str
+    reason: str
+    token: int
+    attempt: int
+    lost: int
+    created_at: int
+    due_at: int
+    started_at: int
+    """0: never."""
+    finished_at: int
+    """0: not yet."""
+    task: str
+    queue: str
+    job_id: str = ""
+    tick_at: int = 0
+    parent_id: str = ""
+    step: str = ""
+    rerun_of: str = ""
+    upstream: list[str] = []
+    rule: str = ""
+    guarantee: str = ""
+    retries: int = 3
+    timeout_seconds: float = 3600
+    concurrency_key: str = ""
+    concurrency_limit: int = 0
+    output_bytes: int = 0
+    has_ledger: bool = False
+    """Its task writes the ledger."""
+    payload: str | None = None
+    """Of a recurring job's run only."""
+
+
+class JobVersion(msgspec.Struct, array_like=True):
+    made_at: int
+    schedule: str
+    payload: str | None
+
+
+class TickNote(msgspec.Struct, array_like=True):
+    first_at: int
+    last_at: int
+    noted_at: int
+    reason: str
+
+
+class Job(msgspec.Struct, array_like=True):
+    """A recurring job, all its versions, and the ticks that did not become runs."""
+
+    id: str
+    name: str
+    shard: int
+    overlap: str
+    next_at: int
+    versions: list[JobVersion]
+    notes: list[TickNote]
+
+
+class WorkflowStep(msgspec.Struct, array_like=True):
+    key: str
+    after: list[str]
+    rule: str
+    outcome: str
+    """What it comes to if it runs."""
+
+
+class Workflow(msgspec.Struct, array_like=True):
+    """A workflow as it was asked for."""
+
+    id: str
+    steps: list[WorkflowStep]
+    fails_fast: bool = False
+
+
+class History(msgspec.Struct, dict=True):
+    """Everything about one run of a cluster."""
+
+    settings: Settings
+    journal: list[Request] = []
+    ledger: list[Effect] = []
+    changes: list[Change] = []
+    leases: list[Lease] = []
+    faults: list[Fault] = []
+    runs: list[Run] = []
+    jobs: list[Job] = []
+    workflows: list[Workflow] = []
+
+    @cached_property
+    def by_id(self) -> dict[str, Run]:
+        return {run.id: run for run in self.runs}
+
+    @cached_property
+    def runs_of_parent(self) -> dict[str, list[Run]]:
+        found: dict[str, list[Run]] = {}
+        for run in self.runs:
+            if run.parent_id:
+                found.setdefault(run.parent_id, []).append(run)
+        return found
+
+    @cached_property
+    def changes_of(self) -> dict[str, list[Change]]:
+        """A run's own, in order; what ended it stands after what took it out of the live ones."""
+        found: dict[str, list[Change]] = {}
+        for change in self.changes:
+            found.setdefault(change.run_id, []).append(change)
+        for changes in found.values():
+            changes.sort(key=_order)
+            for place in range(len(changes) - 1):
+                first, second = changes[place], changes[place + 1]
+                if first.kind == "finish" and second.kind == "delete" and first.transaction == second.transaction:
+                    changes[place : place + 2] = second, first
+        return found
+
+    @cached_property
+    def effects_of(self) -> dict[str, list[Effect]]:
+        found: dict[str, list[Effect]] = {}
+        for effect in self.ledger:
+            found.setdefault(effect.run_id, []).append(effect)
+        return found
+
+    def disturbed_seconds(self, since: int, until: int) -> float:
+        """How much of a span was disturbed by faults. Two at once count twice: what comes of them adds up."""
+        return sum(max(0, min(until, fault.until) - max(since, fault.since)) for fault in self.faults) / SECOND
+
+
+def _order(change: Change) -> int:
+    return change.seq
+
+
+FILES: dict[str, type[msgspec.Struct]] = {
+    "journal": Request,
+    "ledger": Effect,
+    "changes": Change,
+    "leases": Lease,
+    "faults": Fault,
+    "runs": Run,
+    "jobs": Job,
+    "workflows": Workflow,
+}
+
+
+def save(history: History, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "settings.json").write_bytes(msgspec.json.encode(history.settings))
+    for name in FILES:
+        write_lines(directory / f"{name}.jsonl", getattr(history, name))
+
+
+def load(directory: Path) -> History:
+    settings = msgspec.json.decode((directory / "settings.json").read_bytes(), type=Settings)
+    found: dict[str, list[Any]] = {name: list(read_lines(directory / f"{name}.jsonl", kind)) for name, kind in FILES.items()}
+    return History(settings, **found)
+
+
+def write_lines(path: Path, records: Iterable[msgspec.Struct]) -> None:
+    encoder = msgspec.json.Encoder()
+    with path.open("wb") as file:
+        file.writelines(encoder.encode(record) + b"\n" for record in records)
+
+
+def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
+    decoder = msgspec.json.Decoder(kind)
+    if path.exists():
+        with path.open("rb") as file:
+            for line in file:
+                yield decoder.decode(line)

@@ -1,0 +1,45 @@
+"""That things happen, and soon: looked at when the faults are over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.chaos.checker.history import SECOND, History
+from tests.chaos.checker.invariant import invariant
+
+SETTLED = 60 * SECOND
+
+
+@invariant(7)
+def starts_soon(history: History) -> Iterator[str]:
+    """What is ready is claimed soon, but for the time in which a fault was in the way."""
+    paused = {request.key for request in history.journal if request.kind == "pause"}
+    most = history.settings.lag_seconds
+    for run_id, changes in history.changes_of.items():
+        ready_at = 0
+        for change in changes:
+            if change.after == "ready":
+                ready_at = ready_at or change.at
+                continue
+            if change.after == "running" and ready_at and (seconds := (change.at - ready_at) / SECOND) > most:
+                run = history.by_id.get(run_id)
+                disturbed = history.disturbed_seconds(ready_at, change.at)
+                if run is not None and run.queue not in paused and seconds > most + disturbed:
+                    yield f"run {run_id} was ready at {ready_at} and claimed {seconds:.1f} s later, {disturbed:.1f} s of it in faults"
+            ready_at = 0
+
+
+@invariant(18)
+def nothing_is_stuck(history: History) -> Iterator[str]:
+    """A minute after the faults are over nothing is left that is due, and every job has dealt with its ticks."""
+    settings = history.settings
+    if settings.ended_at < settings.quiet_at:
+        yield "the tables were read before the faults were over"
+    for run in history.runs:
+        # What became due, or began, a moment ago is under way.
+        since = max(run.due_at, run.created_at, settings.quiet_at)
+        if run.is_live and run.state != "running" and since < settings.ended_at - SETTLED:
+            yield f"run {run.id} ({run.task}) is {run.state} and was due at {run.due_at}"
+    for job in history.jobs:
+        if job.next_at and job.next_at < settings.ended_at - SETTLED:
+            yield f"job {job.name} has not dealt with its tick at {job.next_at}"

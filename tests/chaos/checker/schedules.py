@@ -1,0 +1,134 @@
+"""Ticks, and the scheduler nodes that deal with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.ids import tick_run_id
+from foliot.model.schedule import Schedule
+from foliot.triggers.base import to_instant
+from tests.chaos.checker.attempts import is_claim
+from tests.chaos.checker.history import SECOND, History, Job, Lease, Run
+from tests.chaos.checker.invariant import invariant
+from tests.support.ticks import JobStory, TickNote, TickRun, Version, faults_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ONE_AT_A_TIME = ("skip", "buffer_one", "buffer_all")
+SNAPSHOT = SECOND
+"""Between the look at a shard's owner and the beginning of the transaction that looked, and between a change and its commit."""
+
+
+def moment(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def runs_by_job(history: History) -> dict[str, list[Run]]:
+    """Those that ticks became. What was triggered by hand is beside the schedule."""
+    found: dict[str, list[Run]] = {job.id: [] for job in history.jobs}
+    for run in history.runs:
+        if run.job_id in found and UUID(run.id) == tick_run_id(UUID(run.job_id), run.tick_at // SECOND):
+            found[run.job_id].append(run)
+    return found
+
+
+@invariant(4)
+def one_run_a_tick(history: History) -> Iterator[str]:
+    """A tick becomes one run at the most, across edits, restarts and owners."""
+    for job_id, runs in runs_by_job(history).items():
+        for tick_at, number in Counter(run.tick_at for run in runs).items():
+            if number > 1:
+                yield f"job {job_id}: tick {tick_at} became {number} runs"
+
+
+@invariant(5)
+def every_tick_is_accounted_for(history: History) -> Iterator[str]:
+    """The ticks that a job's versions define are exactly those that became runs or were noted with a reason: none silent, none extra."""
+    runs = runs_by_job(history)
+    for job in history.jobs:
+        yield from (f"job {job.name}: {fault}" for fault in faults_of(_story(job, runs[job.id])) if "early" not in fault)
+
+
+def _story(job: Job, runs: list[Run]) -> JobStory:
+    return JobStory(
+        job_id=UUID(job.id),
+        versions=tuple(
+            Version(moment(version.made_at), msgspec.json.decode(version.schedule, type=Schedule), version.payload)
+            for version in job.versions
+        ),
+        runs=tuple(TickRun(run.tick_at // SECOND, moment(run.created_at), run.payload) for run in runs),
+        notes=tuple(
+            TickNote(to_instant(moment(note.first_at)), to_instant(moment(note.last_at)), moment(note.noted_at), note.reason)
+            for note in job.notes
+        ),
+        cursor=job.next_at // SECOND,
+    )
+
+
+@invariant(6)
+def nothing_is_early(history: History) -> Iterator[str]:
+    """Nothing becomes a run before its tick, and nothing starts before it is due, by the database's clock."""
+    for run in history.runs:
+        if run.tick_at > run.created_at:
+            yield f"run {run.id} of tick {run.tick_at} was created at {run.created_at}"
+    for run_id, changes in history.changes_of.items():
+        for change in changes:
+            if (is_claim(change) or (change.before == "scheduled" and change.after in ("ready", "held"))) and change.at < change.due_at:
+                yield f"run {run_id} became {change.after} at {change.at} and is due at {change.due_at}"
+
+
+@invariant(8)
+def epochs_fence(history: History) -> Iterator[str]:
+    """A shard's epoch grows with every owner; nobody takes a shard whose lease is in force; only a shard's owner fires its jobs."""
+    owned: dict[str, list[Lease]] = {}
+    for lease in sorted((lease for lease in history.leases if lease.kind == "shard"), key=lambda lease: lease.seq):
+        before = owned.setdefault(lease.id, [])
+        epoch = before[-1].epoch if before else 0
+        if lease.owner and lease.epoch <= epoch and before:
+            yield f"shard {lease.id} went from epoch {epoch} to {lease.epoch} when {lease.owner} took it at {lease.at}"
+        if not lease.owner and lease.epoch < epoch:
+            yield f"shard {lease.id} went back from epoch {epoch} to {lease.epoch} at {lease.at}"
+        if lease.owner and lease.owner_before and lease.at < lease.expired_at:
+            yield f"shard {lease.id} was taken from {lease.owner_before} at {lease.at}, whose lease ends at {lease.expired_at}"
+        before.append(lease)
+    shards = {job.id: str(job.shard) for job in history.jobs}
+    ticks = {run.id for runs in runs_by_job(history).values() for run in runs}
+    for change in history.changes:
+        if change.kind == "insert" and change.run_id in ticks and change.writer:
+            run = history.by_id[change.run_id]
+            if not _owned_by(change.writer, change.began_at, change.at, owned.get(shards[run.job_id], [])):
+                yield f"run {run.id} of shard {shards[run.job_id]} was fired at {change.at} by {change.writer}, who did not own it"
+
+
+def _owned_by(writer: str, began_at: int, at: int, leases: list[Lease]) -> bool:
+    """Whether a node owned the shard at an instant at which the transaction may have looked. One that knew no owners is believed."""
+    if not leases:
+        return True
+    for place, lease in enumerate(leases):
+        until = leases[place + 1].at if place + 1 < len(leases) else at
+        if lease.owner and lease.writer in ("", writer) and lease.at <= at and until >= began_at - SNAPSHOT:
+            return True
+    return False
+
+
+@invariant(26)
+def overlap_policies(history: History) -> Iterator[str]:
+    """A job that may not overlap has one run under way at the most."""
+    policies = {job.id: job.overlap for job in history.jobs}
+    jobs = {run.id: run.job_id for runs in runs_by_job(history).values() for run in runs if policies[run.job_id] in ONE_AT_A_TIME}
+    under_way: dict[str, set[str]] = {}
+    for change in history.changes:
+        job_id = jobs.get(change.run_id)
+        if job_id is None:
+            continue
+        runs = under_way.setdefault(job_id, set())
+        if change.kind in ("delete", "finish"):
+            runs.discard(change.run_id)
+        elif change.after != "held":
+            runs.add(change.run_id)
+            if len(runs) > 1:
+                yield f"job {job_id} ({policies[job_id]}) has {sorted(runs)} under way at {change.at}"

@@ -1,0 +1,272 @@
+"""A cluster of real processes: PostgreSQL, PgBouncer, API servers, scheduler nodes and workers, each behind a door of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+import psutil
+import pytest
+
+from foliot.clock import SystemClock
+from foliot.config import Config
+from foliot.embedded import EmbeddedPostgres
+from foliot.events import EventBus
+from foliot.store.store import open_store
+from tests.chaos import recorder
+from tests.chaos.disk import SmallDisk
+from tests.chaos.door import Door
+from tests.chaos.tasks import LEDGER
+from tests.support.clocks import SteppingClock
+from tests.support.pgbouncer import pgbouncer_to
+from tests.support.ports import free_port
+from tests.support.processes import FoliotProcess
+
+SETTINGS = {
+    "timezone": "America/Los_Angeles",
+    # A process that dies leaves what it wrote to the kernel, and no kernel dies here.
+    "fsync": "off",
+    "shared_buffers": "64MB",
+    "max_wal_size": "256MB",
+}
+APP = "tests.chaos.tasks:app"
+LOST_ATTEMPTS_MAX = 20
+"""More than faults can hit one run: else what it comes to would depend on them."""
+GRACE_SECONDS = 5
+RESTART_SECONDS = 1.0
+STOP_SECONDS = 60.0
+
+
+@dataclass
+class Node:
+    """A place at which one process runs, and after it died another one."""
+
+    name: str
+    arguments: tuple[str, ...]
+    door: Door
+    environment: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    process: FoliotProcess | None = None
+    is_wanted: bool = True
+    """Whether it is started again when it ends."""
+    is_told: bool = False
+    """Whether the process that runs was told to end."""
+    peak_bytes: int = 0
+
+    @property
+    def part(self) -> str:
+        return self.arguments[0]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid if self.process else 0
+
+    @property
+    def is_started(self) -> bool:
+        return self.process is not None and any(event["event"] == "ProcessStarted" for event in self.process.events)
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.signal(number)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill_tree()
+
+
+class Cluster:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        say: Callable[[str], None],
+        disk_bytes: int,
+        servers: int = 2,
+        schedulers: int = 2,
+        workers: int = 3,
+        slots: int = 100,
+    ) -> None:
+        self._directory = directory
+        self._say = say
+        self._disk_bytes = disk_bytes
+        self._counts = {"server": servers, "scheduler": schedulers, "worker": workers}
+        self._slots = slots
+        self._stack = AsyncExitStack()
+        self._keepers: list[asyncio.Task[None]] = []
+        self._logins = 0
+        self._bouncer_port: int | None = None
+        self.postgres = EmbeddedPostgres(directory / "postgres", clock=SystemClock(), settings=SETTINGS)
+        self.disk: SmallDisk | None = None
+        """Where PostgreSQL lives, if that may be filled."""
+        self.clock: SteppingClock | None = None
+        """Of the last scheduler node and the first worker, if that may be set."""
+        self.changing_postgres = asyncio.Lock()
+        """Held by whoever ends, fills or demotes it: one of these at a time."""
+        self.url = ""
+        self.nodes: list[Node] = []
+        self.ended: list[str] = []
+        """Processes that ended without having been told to."""
+
+    async def __aenter__(self) -> Cluster:
+        for name in ("ledger", "logs", "pgbouncer"):
+            (self._directory / name).mkdir(parents=True)
+        self.disk = SmallDisk.mounted(self.postgres.directory, self._disk_bytes, self._say)
+        self.clock = self._stepping_clock()
+        self.url = await self.postgres.start()
+        around: dict[str, Any] = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
+        async with open_store(self.url, part="chaos", **around) as store:
+            await store.migrate()
+        async with self.session() as sql:
+            await recorder.install(sql)
+        await self._start_pgbouncer()
+        for part, count in self._counts.items():
+            for number in range(1, count + 1):
+                await self._add(part, number)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for keeper in self._keepers:
+            keeper.cancel()
+        if self._keepers:
+            await asyncio.wait(self._keepers)
+        for node in self.nodes:
+            await node.door.close()
+        await self._stack.aclose()
+        await self.postgres.stop()
+        if self.disk is not None:
+            self.disk.unmount()
+
+    def session(self) -> Session:
+        return Session(self.url)
+
+    def of(self, part: str) -> list[Node]:
+        return [node for node in self.nodes if node.part == part]
+
+    @property
+    def servers(self) -> list[str]:
+        return [node.address for node in self.of("server")]
+
+    async def started(self) -> None:
+        for node in self.nodes:
+            while node.process is None:
+                await asyncio.sleep(0.05)
+            await node.process.event("ProcessStarted", part=node.part)
+
+    async def stop(self) -> None:
+        """All of them, with good manners, and for good: from here on nothing changes any more."""
+        for node in self.nodes:
+            node.is_wanted, node.is_told = False, True
+            node.signal(signal.SIGTERM)
+        await asyncio.wait(self._keepers, timeout=STOP_SECONDS)
+
+    def _stepping_clock(self) -> SteppingClock | None:
+        clock = SteppingClock(self._directory)
+        try:
+            clock.environment()
+        except pytest.skip.Exception as missing:
+            self._say(f"skipped: clock steps, because {missing}")
+            return None
+        return clock
+
+    async def _start_pgbouncer(self) -> None:
+        try:
+            url = await self._stack.enter_async_context(pgbouncer_to(self.url, self._directory / "pgbouncer"))
+        except pytest.skip.Exception as missing:
+            self._say(f"skipped: a worker behind PgBouncer, because {missing}")
+        else:
+            self._bouncer_port = urlsplit(url).port
+
+    async def _add(self, part: str, number: int) -> None:
+        is_last = number == self._counts[part]
+        is_pooled = part == "worker" and is_last and self._bouncer_port is not None
+        door = Door(self._to_bouncer if is_pooled else self._to_postgres)
+        await door.open()
+        environment = {
+            LEDGER: str(self._directory / "ledger"),
+            "FOLIOT_LOG_LEVEL": "info",
+            "FOLIOT_LOST_ATTEMPTS_MAX": str(LOST_ATTEMPTS_MAX),
+            "FOLIOT_GRACE_SECONDS": str(GRACE_SECONDS),
+        }
+        if self.clock is not None and ((part == "scheduler" and is_last) or (part == "worker" and number == 1)):
+            environment |= self.clock.environment()
+        arguments: tuple[str, ...] = (part,)
+        address = ""
+        if part == "server":
+            port = free_port()
+            address, environment["FOLIOT_PORT"], arguments = f"http://127.0.0.1:{port}", str(port), ("server", "--open")
+        elif part == "worker":
+            queues = (f"default={self._slots}", "pausable=4", "steps=8")
+            arguments = ("worker", APP, *(word for queue in queues for word in ("--queue", queue)))
+        node = Node(f"{part}-{number}{'-pooled' if is_pooled else ''}", arguments, door, environment, address)
+        self.nodes.append(node)
+        self._keepers.append(asyncio.create_task(self._keep(node), name=f"keep {node.name}"))
+
+    async def _keep(self, node: Node) -> None:
+        """Starts the node's process, and another one whenever it has ended."""
+        while node.is_wanted:
+            url = f"postgresql://{await self._new_login()}@127.0.0.1:{node.door.port}/foliot?sslmode=disable"
+            node.is_told = False
+            process = FoliotProcess(*node.arguments, environment={**node.environment, "FOLIOT_DATABASE_URL": url})
+            async with process:
+                node.process = process
+                try:
+                    status = await process.wait(seconds=1 << 30)
+                    if not node.is_told and status != -signal.SIGKILL:
+                        self.ended.append(f"{node.name} ({process.pid}) ended with {status}: {process.lines[-1:]}")
+                finally:
+                    node.process = None
+                    with (self._directory / "logs" / f"{node.name}.log").open("a") as log:
+                        log.writelines(f"{process.pid} {line}\n" for line in process.lines)
+            if node.is_wanted:
+                await asyncio.sleep(RESTART_SECONDS)
+
+    async def _new_login(self) -> str:
+        """A name for one process, so that what it writes can be told from what another one writes."""
+        self._logins += 1
+        name = f"node_{self._logins}"
+        while True:
+            try:
+                async with self.session() as sql:
+                    await sql.execute(f"create role {name} superuser login")
+            except asyncpg.DuplicateObjectError:
+                # The answer got lost.
+                return name
+            except (OSError, asyncpg.PostgresError, TimeoutError):
+                await asyncio.sleep(0.2)
+            else:
+                return name
+
+    async def _to_postgres(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        asked = parse_qs(urlsplit(self.url).query)
+        return await asyncio.open_unix_connection(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}")
+
+    async def _to_bouncer(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self._bouncer_port)
+
+    def measure_memory(self) -> None:
+        for node in self.nodes:
+            with suppress(psutil.NoSuchProcess):
+                if node.process is not None:
+                    node.peak_bytes = max(node.peak_bytes, psutil.Process(node.pid).memory_info().rss)
+
+
+class Session:
+    """A connection straight to PostgreSQL, past every door; writable even while the rest of the world may only read."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session: Any = None
+
+    async def __aenter__(self) -> Any:
+        self._session = await asyncpg.connect(self._url, timeout=5, server_settings={"default_transaction_read_only": "off"})
+        return self._session
+
+    async def __aexit__(self, *_: object) -> None:
+        self._session.terminate()

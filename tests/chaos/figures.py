@@ -1,0 +1,121 @@
+"""How soon: what a history says about the times between a fault and what was to follow from it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.chaos.checker.attempts import claims_of, is_claim, lease_ends, losses
+from tests.chaos.checker.history import SECOND, Fault, History
+
+DATABASE_FAULTS = ("crash_postgres", "read_only", "full_disk")
+FATAL = ("kill",)
+WINDOW = 5 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    name: str
+    seconds: list[float]
+
+    def __str__(self) -> str:
+        if not self.seconds:
+            return f"{self.name}: never"
+        parts = ", ".join(f"{word} {quantile(self.seconds, share):.2f}" for word, share in (("p50", 0.5), ("p99", 0.99), ("most", 1)))
+        return f"{self.name}: {len(self.seconds)} times, {parts} s"
+
+
+def quantile(seconds: Sequence[float], share: float) -> float:
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def figures(history: History) -> list[Figure]:
+    return [
+        Figure("from a worker's last beat to its runs being given back", list(_noticed(history))),
+        Figure("from a worker's death to its runs being given back", list(_given_back(history))),
+        Figure("from a scheduler node's last renewal to its shards' next owner", list(_owned_again(history))),
+        Figure("from PostgreSQL being back to the next run that ended", list(_resumed(history))),
+        Figure("from a fault's end to half the usual throughput", list(_recovered(history))),
+        Figure("from ready to running", list(_lags(history))),
+    ]
+
+
+def _noticed(history: History) -> Iterator[float]:
+    """Once a worker, by the last of its runs."""
+    ends = lease_ends(history)
+    ttl = history.settings.worker_ttl_seconds
+    for worker_id, at in _last_losses(history).items():
+        if worker_id in ends:
+            yield (at - ends[worker_id]) / SECOND + ttl
+
+
+def _last_losses(history: History) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for changes in history.changes_of.values():
+        for change in losses(changes):
+            holder = next((claim.worker_id for claim in reversed(changes) if is_claim(claim) and claim.seq < change.seq), "")
+            found[holder] = max(found.get(holder, 0), change.at)
+    return found
+
+
+def _given_back(history: History) -> Iterator[float]:
+    """A process is known by what its jobs wrote: under which tokens, and so as which worker."""
+    workers: dict[int, set[str]] = {}
+    for run_id, effects in history.effects_of.items():
+        claims = claims_of(history.changes_of.get(run_id, []))
+        for effect in effects:
+            if effect.token in claims:
+                workers.setdefault(effect.process, set()).add(claims[effect.token].worker_id)
+    lost = _last_losses(history)
+    for fault in history.faults:
+        if fault.kind in FATAL and fault.process:
+            yield from (
+                (lost[worker] - fault.since) / SECOND for worker in workers.get(fault.process, ()) if lost.get(worker, 0) > fault.since
+            )
+
+
+def _owned_again(history: History) -> Iterator[float]:
+    for lease in history.leases:
+        if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
+            yield (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
+
+
+def _ends(history: History) -> list[int]:
+    return [change.at for change in history.changes if change.kind == "finish"]
+
+
+def _resumed(history: History) -> Iterator[float]:
+    ends = sorted(_ends(history))
+    for fault in history.faults:
+        if fault.kind in DATABASE_FAULTS and (place := bisect_left(ends, fault.healed_at)) < len(ends):
+            yield (ends[place] - fault.healed_at) / SECOND
+
+
+def _recovered(history: History) -> Iterator[float]:
+    """Until as many runs end in five seconds as half of what is usual."""
+    ends = sorted(_ends(history))
+    if not ends:
+        return
+    quiet_at = history.settings.quiet_at
+    counts = [bisect_left(ends, at + WINDOW) - bisect_left(ends, at) for at in range(ends[0], max(quiet_at - WINDOW, ends[0] + 1), WINDOW)]
+    usual = sorted(counts)[len(counts) // 2]
+    for fault in _healed(history):
+        for at in range(fault.healed_at, quiet_at - WINDOW, SECOND // 4):
+            if bisect_left(ends, at + WINDOW) - bisect_left(ends, at) >= usual / 2:
+                yield (at - fault.healed_at) / SECOND
+                break
+
+
+def _healed(history: History) -> Iterator[Fault]:
+    return (fault for fault in history.faults if fault.healed_at)
+
+
+def _lags(history: History) -> Iterator[float]:
+    for changes in history.changes_of.values():
+        ready_at = 0
+        for change in changes:
+            if change.after == "running" and ready_at:
+                yield (change.at - ready_at) / SECOND
+            ready_at = (ready_at or change.at) if change.after == "ready" else 0

@@ -1,0 +1,107 @@
+"""A run of chaos: a cluster, a load, a nemesis; then quiet, the history, and the checker's verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+
+from tests.chaos.checker.history import Settings
+from tests.chaos.cluster import GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster
+from tests.chaos.load import Load
+from tests.chaos.nemesis import Nemesis
+from tests.chaos.recorder import Journal, bring_together, clock_offset, monotonic_us
+
+QUIET_SECONDS = 60.0
+"""By then nothing may be left that is due."""
+DUE = """
+select count(*) from foliot.runs where state <> 'scheduled' or due_at < clock_timestamp() - interval '3 seconds'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    directory: Path
+    seed: int
+    minutes: float
+    rate: float
+    only: list[str] = field(default_factory=list)
+    """Faults; none named: all."""
+    every_seconds: float = 6.0
+    """Between two faults, on average."""
+    at_once: int = 1
+    """Faults that go on side by side."""
+    schedulers: int = 2
+    workers: int = 3
+
+
+async def run(plan: Plan, say: Callable[[str], None]) -> None:
+    """Leaves the history in the plan's directory."""
+    began = time.monotonic()
+
+    def tell(text: str) -> None:
+        say(f"{time.monotonic() - began:7.1f} s  {text}")
+
+    journal = Journal(plan.directory)
+    # What a run leaves behind in the database, and room.
+    disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
+    async with Cluster(plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers) as cluster:
+        await cluster.started()
+        tell("the cluster is up")
+        async with cluster.session() as sql:
+            offset = await clock_offset(sql)
+        load = Load(cluster.servers, journal, seed=plan.seed, rate=plan.rate)
+        nemeses = [Nemesis(cluster, journal, seed=plan.seed + number, say=tell) for number in range(plan.at_once)]
+        is_over, is_load_over = asyncio.Event(), asyncio.Event()
+        loading = asyncio.create_task(load.run(is_load_over), name="load")
+        troubling = asyncio.gather(*(one.run(is_over, only=plan.only, every_seconds=plan.every_seconds) for one in nemeses))
+        end_at = time.monotonic() + plan.minutes * 60
+        while time.monotonic() < end_at and not loading.done() and not troubling.done():
+            await asyncio.sleep(1)
+            cluster.measure_memory()
+        is_over.set()
+        await troubling
+        is_load_over.set()
+        await loading
+        quiet_at = monotonic_us()
+        tell(f"quiet: {load.acknowledged} requests acknowledged, {load.unanswered} unanswered, {load.refused} refused")
+        await settle(cluster, tell)
+        await cluster.stop()
+        journal.close()
+        async with cluster.session() as sql:
+            settings = Settings(
+                seed=plan.seed, quiet_at=quiet_at + offset, ended_at=monotonic_us() + offset, lost_attempts_max=LOST_ATTEMPTS_MAX,
+                grace_seconds=GRACE_SECONDS,
+            )  # fmt: skip
+            await bring_together(sql, plan.directory, settings, offset)
+        for ended in cluster.ended:
+            tell(f"by itself: {ended}")
+        peaks = ", ".join(f"{node.name} {node.peak_bytes >> 20}" for node in cluster.nodes)
+        tell(f"faults: {dict(sum((Counter(one.counts) for one in nemeses), Counter()))}; MB at the most: {peaks}")
+
+
+async def settle(cluster: Cluster, tell: Callable[[str], None]) -> None:
+    """Waits until nothing is left that is due, and then for the recurring jobs to be the only ones that do anything."""
+    began = time.monotonic()
+    left = -1
+    while time.monotonic() < began + QUIET_SECONDS + 5:
+        with suppress(OSError, asyncpg.PostgresError, TimeoutError):
+            async with cluster.session() as sql:
+                if left < 0:
+                    await sql.execute("delete from foliot.pauses")
+                left = await sql.fetchval(DUE)
+                if left <= 5:
+                    break
+        await asyncio.sleep(0.5)
+    tell(f"{left} runs are left that are due, {time.monotonic() - began:.1f} s after the last fault")
+
+
+def any_seed() -> int:
+    return random.SystemRandom().randrange(1, 1 << 31)

@@ -1,0 +1,85 @@
+"""Jobs that write down what they do to the world, outside of the database: a line for every effect, before the next one is begun."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from pathlib import Path
+
+import msgspec
+
+import foliot
+from tests.chaos.checker.history import Effect
+
+LEDGER = "CHAOS_LEDGER"
+"""The variable with the directory of the ledger. Not FOLIOT_: those are settings."""
+RETRIES = 3
+BETWEEN_EFFECTS = 0.2
+
+app = foliot.App()
+
+
+class Ledger:
+    """A file of this process alone. One write a line: what was written stays, whatever becomes of the process."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+
+    def write(self, kind: str, ctx: foliot.Context) -> None:
+        if self._file is None:
+            path = Path(os.environ[LEDGER]) / f"{os.getpid()}-{time.monotonic_ns()}.jsonl"
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        effect = Effect(time.monotonic_ns() // 1000, kind, str(ctx.run_id), ctx.token, os.getpid())  # type: ignore[arg-type]
+        os.write(self._file, msgspec.json.encode(effect) + b"\n")
+
+
+ledger = Ledger()
+backoff = foliot.Backoff(kind="fixed", base_seconds=0.3)
+
+
+async def work(ctx: foliot.Context, seconds: float, fails: int, fails_for_good: bool) -> None:
+    ledger.write("start", ctx)
+    while seconds > BETWEEN_EFFECTS:
+        await asyncio.sleep(BETWEEN_EFFECTS)
+        seconds -= BETWEEN_EFFECTS
+        ledger.write("work", ctx)
+    await asyncio.sleep(seconds)
+    if fails_for_good:
+        raise foliot.Fail("as it was told")
+    if random.random() < fails / (fails + 1):
+        raise RuntimeError("as it was told")
+    ledger.write("finish", ctx)
+
+
+@app.task(retries=50, backoff=backoff)
+async def effect(ctx: foliot.Context, seconds: float = 0, fails: int = 0, fails_for_good: bool = False) -> None:
+    await work(ctx, seconds, fails, fails_for_good)
+
+
+@app.task(guarantee="at_most_once", retries=0)
+async def once(ctx: foliot.Context, seconds: float = 0) -> None:
+    await work(ctx, seconds, 0, False)
+
+
+@app.task(retries=50, backoff=backoff)
+def blocking(ctx: foliot.Context, seconds: float = 0) -> None:
+    """A plain function, in a thread."""
+    ledger.write("start", ctx)
+    time.sleep(seconds)
+    ledger.write("finish", ctx)
+
+
+@app.task(guarantee="transactional", retries=50, backoff=backoff)
+async def pay(ctx: foliot.Context, seconds: float = 0) -> None:
+    """What it does is committed with its end, or not at all."""
+    ledger.write("start", ctx)
+    await ctx.connection.execute("insert into chaos.paid (run_id, token) values ($1, $2)", ctx.run_id, ctx.token)
+    await asyncio.sleep(seconds)
+
+
+@app.task(retries=0, timeout=1)
+async def endless(ctx: foliot.Context) -> None:
+    """Always runs out of time."""
+    await work(ctx, 3600, 0, False)

@@ -1,0 +1,63 @@
+"""The checker passes what is good, and notices everything that is wrong."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import mutants
+from tests.chaos.checker.check import breaches, invariants
+from tests.chaos.checker.history import History, load, save
+from tests.chaos.good import good_history
+from tests.support.processes import ROOT
+
+SEEDS = (1, 2, 3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nothing_is_wrong_with_a_good_history(seed: int) -> None:
+    assert breaches(good_history(seed)) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("number", "mutate"), mutants.ALL, ids=[mutate.__name__ for _, mutate in mutants.ALL])
+def test_each_mutant_is_caught_by_the_invariant_that_it_breaks(number: int, mutate: mutants.Mutate, seed: int) -> None:
+    history = good_history(seed, lives=10)
+    mutate(history, random.Random(seed))
+    found = {breach.invariant.number: breach.faults for breach in breaches(fresh(history))}
+    assert number in found, f"I{number} passes; broken are {found}"
+
+
+def fresh(history: History) -> History:
+    """Without what was worked out before the mutation."""
+    return History(*(getattr(history, name) for name in History.__struct_fields__))
+
+
+def test_every_invariant_has_a_mutant() -> None:
+    assert {number for number, _ in mutants.ALL} == {one.number for one in invariants()}
+    assert len(mutants.ALL) >= 20
+
+
+def test_numbers_are_given_once_and_every_invariant_says_what_it_is() -> None:
+    numbers = [one.number for one in invariants()]
+    assert len(set(numbers)) == len(numbers)
+    assert all(one.text.endswith(".") for one in invariants())
+
+
+def test_a_saved_history_is_checked_as_it_was(tmp_path: Path) -> None:
+    history = good_history(5)
+    mutants.a_terminal_state_changes(history, random.Random(5))
+    save(history, tmp_path)
+    found = load(tmp_path)
+    assert found == fresh(history)
+    assert [(breach.invariant.number, breach.faults) for breach in breaches(found)] == [
+        (breach.invariant.number, breach.faults) for breach in breaches(fresh(history))
+    ]
+
+
+def test_the_page_about_reliability_names_every_invariant() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    for one in invariants():
+        assert f"| I{one.number} | {' '.join(one.text.split())} |" in page

@@ -1,0 +1,61 @@
+"""The door knows the statements that go through it, and acts before or after one is carried out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from foliot.clock import SystemClock
+from foliot.config import Config
+from foliot.errors import StoreUnavailable
+from foliot.events import EventBus
+from foliot.model.ids import new_id
+from foliot.store.store import Store, open_store
+from tests.chaos.door import Door
+
+QUEUES = {"default": 1}
+
+
+@pytest.fixture
+async def door(database_url: str) -> AsyncIterator[Door]:
+    asked = parse_qs(urlsplit(database_url).query)
+    door = Door(lambda: asyncio.open_unix_connection(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}"))
+    await door.open()
+    yield door
+    await door.close()
+
+
+@pytest.fixture
+async def behind(door: Door, database_url: str) -> AsyncIterator[Store]:
+    url = f"postgresql://foliot@127.0.0.1:{door.port}{urlsplit(database_url).path}?sslmode=disable"
+    async with open_store(url, config=Config(database_retry_seconds=0.001), clock=SystemClock(), events=EventBus(), part="test") as store:
+        yield store
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+async def test_a_trap_springs_before_or_after_the_statement_it_is_set_for(door: Door, behind: Store, sql: Any, is_after: bool) -> None:
+    sprung = []
+    trap = door.set_trap("register_worker", is_after=is_after, spring=lambda: sprung.append(True))
+    await behind.jobs.database_now()
+    assert not sprung
+    with pytest.raises(StoreUnavailable):
+        await behind.workers.register_worker(new_id(), "worker", QUEUES, [])
+    assert trap.sprung.is_set()
+    assert sprung == [True]
+    assert await sql.fetchval("select count(*) from foliot.workers") == int(is_after)
+    # Once is enough.
+    await behind.workers.register_worker(new_id(), "worker", QUEUES, [])
+
+
+async def test_what_is_jammed_goes_through_once_it_is_healed(door: Door, behind: Store) -> None:
+    await behind.jobs.database_now()
+    door.jam()
+    asking = asyncio.create_task(behind.jobs.database_now())
+    done, _ = await asyncio.wait([asking], timeout=0.3)
+    assert not done
+    door.heal()
+    await asking

@@ -1,0 +1,112 @@
+"""What the triggers write down about a real database is what the checker reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.run import Claim, NewRun
+from foliot.model.states import RunState
+from foliot.store.store import Store
+from tests.chaos import recorder
+from tests.chaos.checker.check import breaches
+from tests.chaos.checker.history import Effect, History, Request, Settings, load
+from tests.chaos.recorder import Journal, monotonic_us
+
+QUEUES = {"default": 10}
+
+
+class Bench:
+    """A store whose every step is written down as a client, a job and the database would."""
+
+    def __init__(self, store: Store, sql: Any, directory: Path) -> None:
+        self._store = store
+        self._sql = sql
+        self._directory = directory
+        self._journal = Journal(directory)
+        self._effects: list[Effect] = []
+
+    async def submit(self, number: int, **fields: Any) -> list[UUID]:
+        sent_at = monotonic_us()
+        runs = [NewRun(id=new_id(), task="effect", queue="default", **fields) for _ in range(number)]
+        await self._store.runs.insert_runs(runs)
+        self._journal.write("journal", Request("job", sent_at, monotonic_us(), 201, [str(run.id) for run in runs]))
+        return [run.id for run in runs]
+
+    async def claim(self, worker: UUID, number: int) -> list[Claim]:
+        claims = await self._store.runs.claim_runs(worker, {"default": number}, ["effect"])
+        for claim in claims:
+            self.effect("start", claim)
+        return claims
+
+    async def succeed(self, worker: UUID, claims: list[Claim]) -> None:
+        for claim in claims:
+            self.effect("finish", claim)
+        await self._store.runs.finish_runs(worker, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims])
+
+    def effect(self, kind: str, claim: Claim) -> None:
+        self._effects.append(Effect(monotonic_us(), kind, str(claim.run_id), claim.token, 1))  # type: ignore[arg-type]
+
+    async def history(self) -> History:
+        self._journal.close()
+        ledger = self._directory / "ledger"
+        ledger.mkdir()
+        (ledger / "1.jsonl").write_bytes(b"".join(msgspec.json.encode(effect) + b"\n" for effect in self._effects) + b'[1,"fin')
+        offset = await recorder.clock_offset(self._sql)
+        now = monotonic_us() + offset
+        await recorder.bring_together(self._sql, self._directory, Settings(quiet_at=now, ended_at=now), offset)
+        return load(self._directory)
+
+
+async def register(store: Store) -> UUID:
+    worker = new_id()
+    await store.workers.register_worker(worker, "worker", QUEUES, ["effect"])
+    return worker
+
+
+async def lived_through(store: Store, sql: Any, directory: Path) -> Bench:
+    """Runs that succeed, are tried again, released, cancelled and lost."""
+    await recorder.install(sql)
+    bench, worker = Bench(store, sql, directory), await register(store)
+    plain = await bench.submit(6)
+    later = await bench.submit(1, delay_seconds=3600.0)
+    claims = await bench.claim(worker, 6)
+    assert {claim.run_id for claim in claims} == set(plain)
+    await store.runs.retry_runs(worker, [Outcome(claims[0].run_id, claims[0].token, RunState.SCHEDULED, "error")])
+    await store.runs.release_runs(worker, [Outcome(claims[1].run_id, claims[1].token, RunState.READY)])
+    await bench.succeed(worker, claims[2:5])
+    await store.runs.mark_cancelled(later, "no more", is_forced=False)
+    await store.end_cancelled()
+    # It dies with one in its hands; another one does the rest.
+    await sql.execute("update foliot.workers set expires_at = clock_timestamp() where id = $1", worker)
+    await store.runs.lose_runs(10, 3)
+    await store.runs.promote_due_runs(10)
+    second = await register(store)
+    rest = await bench.claim(second, 10)
+    assert sorted(claim.token for claim in rest) == [2, 2, 2]
+    await bench.succeed(second, rest)
+    return bench
+
+
+async def test_a_sound_history_is_written_down_whole(store: Store, sql: Any, tmp_path: Path) -> None:
+    history = await (await lived_through(store, sql, tmp_path)).history()
+    assert breaches(history) == []
+    assert [run.state for run in history.runs].count("succeeded") == 6
+    kinds = [change.kind for change in history.changes]
+    assert (kinds.count("insert"), kinds.count("delete"), kinds.count("finish")) == (7, 7, 7)
+    assert sum(change.after == "running" for change in history.changes) == 9
+    assert sum(change.lost for change in history.changes if change.before == "running" and change.kind == "update") == 1
+
+
+async def test_what_was_done_behind_everybodys_back_is_noticed(store: Store, sql: Any, tmp_path: Path) -> None:
+    bench = await lived_through(store, sql, tmp_path)
+    await sql.execute(
+        "update foliot.history set state = 'failed' where id = (select id from foliot.history where state = 'succeeded' limit 1)"
+    )
+    await sql.execute("delete from foliot.history where id = (select id from foliot.history where state = 'succeeded' limit 1)")
+    assert {breach.invariant.number for breach in breaches(await bench.history())} == {1, 11, 35}

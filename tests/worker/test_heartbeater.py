@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from foliot.config import Config
+from foliot.events import EventBus
+from foliot.model.ids import new_id
+from foliot.store.store import open_store
+from foliot.worker.attempts import Attempts
+from foliot.worker.heartbeater import Heartbeater
+from tests.support.fake_clock import FakeClock
+
+
+async def test_a_lease_that_took_long_to_get_is_renewed_at_once(database_url: str, fake_clock: FakeClock, events: EventBus) -> None:
+    """It is trusted from before it was asked for. Where PostgreSQL was away meanwhile, there is next to nothing left of that."""
+    config = Config()
+    registered = []
+    async with open_store(database_url, config=config, clock=fake_clock, events=events, part="test") as store:
+
+        async def begin_anew() -> None:
+            asked_at = fake_clock.monotonic()
+            await fake_clock.advance(config.worker_ttl_seconds - 3)
+            registered.append(new_id())
+            await store.workers.register_worker(registered[-1], "worker", {}, [])
+            heartbeater.took_lease(registered[-1], asked_at)
+
+        heartbeater = Heartbeater(
+            workers=store.workers,
+            attempts=Attempts(tasks={}, slots={}, output_max_bytes=0, on_outcome=lambda _outcome, _claim: None),
+            on_beat=lambda _: None,
+            config=config,
+            on_lease_lost=begin_anew,
+            clock=fake_clock,
+            events=events,
+        )
+        # One that was struck off.
+        heartbeater.took_lease(new_id(), fake_clock.monotonic())
+        for _ in range(5):
+            await fake_clock.advance(await heartbeater.run_once())
+        assert len(registered) == 1, "it gave up a lease that was in force"
