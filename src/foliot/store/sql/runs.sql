@@ -163,12 +163,12 @@ where exists (
 or exists (select from foliot.runs r where r.id = o.id and r.token = o.token and r.state in ('scheduled', 'ready'))
 
 -- name: promote_due_runs
--- scheduled -> ready for what is due, oldest first; -> held for what has a limit to pass.
+-- scheduled -> ready for what is due, oldest first; -> held for what has a limit to pass. By ctid, as claims do.
 update foliot.runs
 set state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
     held_by = case when options ?| '{concurrency,rate}' then 'limit' end
-where id = any (array(
-    select id from foliot.runs
+where ctid = any (array(
+    select ctid from foliot.runs
     where state = 'scheduled' and due_at <= coalesce($2::timestamptz, clock_timestamp())
     order by due_at
     limit $1::bigint
