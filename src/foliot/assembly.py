@@ -28,7 +28,7 @@ from foliot.store.store import Store, open_store
 if TYPE_CHECKING:
     from foliot.worker.node import WorkerNode
 
-# Objects, net of those that are gone, between two looks for garbage: that of some hundred requests.
+# Objects, net of those that are gone, between two looks for garbage: what some hundred requests or jobs leave behind.
 GARBAGE_THRESHOLD = 20_000
 
 
@@ -144,8 +144,8 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
 
 
 def settle() -> None:
-    """Spares a process that serves requests from looking again and again for garbage among what was made when it started, and from
-    looking after every few requests: of what those leave behind, next to nothing is garbage that only a search can find."""
+    """Spares a process that serves requests or runs jobs from looking again and again for garbage among what was made when it started, and
+    from looking after every few of them: of what those leave behind, next to nothing is garbage that only a search can find."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
@@ -183,6 +183,7 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     around = surroundings(config, "scheduler")
     async with counted_store_for(around, "scheduler") as store:
         node = SchedulerNode(store=store, config=config, clock=around.clock, events=around.events, listen_url=listen_url_of(config, store))
+        settle()
         await node.start()
         around.events.emit(ProcessStarted("scheduler"))
         await stop.asked.wait()
@@ -206,6 +207,7 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
             listen_url=listen_url,
             labels=labels,
         )
+        settle()
         await node.start()
         around.events.emit(ProcessStarted("worker"))
         drained = asyncio.create_task(node.drained(), name="drained")
