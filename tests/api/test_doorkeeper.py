@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import asyncpg
 import httpx
@@ -120,6 +122,20 @@ async def test_what_is_known_of_a_token_is_known_for_two_seconds(
     assert await tokens.find(text) is not None
     await fake_clock.advance(REMEMBERED_SECONDS + 0.1)
     assert await tokens.find(text) is None
+
+
+async def test_requests_that_come_together_ask_for_their_token_once(client: httpx.AsyncClient, store: Store) -> None:
+    token, find = await make_token(store), store.access.find_token
+    asked: list[str] = []
+
+    async def counted(token_id: str) -> Any:
+        asked.append(token_id)
+        return await find(token_id)
+
+    with patch.object(type(store.access), "find_token", staticmethod(counted)):
+        answers = await asyncio.gather(*(client.get("/v1/pauses", headers=bearer(token)) for _ in range(20)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert asked == [token_id_of(token)]
 
 
 async def test_a_token_is_made_shown_once_and_stored_as_a_hash(client: httpx.AsyncClient, store: Store, sql: Any) -> None:

@@ -23,8 +23,8 @@ from foliot.events import EventBus
 from foliot.model.access import new_token_text
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
-from foliot.store.access import AuditEntry
 from foliot.store.store import Store
+from tests.support.audit import entry_for
 
 # By their own name each time, or two of them would not be alike.
 CHANGING = {"x-request-id", "location", "content-length"}
@@ -163,10 +163,3 @@ async def test_one_at_fault_is_not_noted_and_takes_no_others_along(store: Store,
     assert [isinstance(one, Exception) for one in found] == [False, True, False]
     assert {row[0] for row in await sql.fetch("select target from foliot.audit")} == {str(runs[0].id), str(runs[2].id)}
     assert await sql.fetchval("select count(*) from foliot.runs") == 2
-
-
-def entry_for(run: NewRun) -> AuditEntry:
-    return AuditEntry(
-        id=new_id(), actor="ci", token_id=None, role=None, namespace="default", address=None, request_id="r", method="POST",
-        path="/v1/jobs", action="create_job", target=str(run.id), status=201, code=None,
-    )  # fmt: skip

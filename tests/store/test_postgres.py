@@ -25,6 +25,7 @@ from foliot.model.states import RunState
 from foliot.store.postgres import Database
 from foliot.store.queries import Query
 from foliot.store.store import Store, open_store
+from tests.support.audit import entry_for
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.server import PostgresServer
 
@@ -185,6 +186,19 @@ class TestAnAnswerThatGotLost:
         assert set(await inserting) == {given.id}
         assert await sql.fetchval("select count(*) from foliot.runs") == 0
         assert await sql.fetchval("select count(*) from foliot.history") == 1
+
+    async def test_runs_that_are_stored_with_what_is_told_of_them_are_stored_once(self, lossy: tuple[Proxy, Store], sql: Any) -> None:
+        proxy, store = lossy
+        given = [run() for _ in range(3)]
+        entries = [entry_for(r) for r in given]
+        proxy.swallow_answer_to("insert into foliot.runs")
+        stored = await store.access.with_audit(entries, lambda within: store.runs.insert_runs(given, within=within))
+        assert proxy.swallowed.is_set()
+        assert set(stored) == {r.id for r in given}
+        assert await sql.fetchval("select count(*) from foliot.runs") == 3
+        # Rather told twice, under the same ids, than not at all.
+        told = [tuple(row) for row in await sql.fetch("select id, target from foliot.audit")]
+        assert sorted(told) == sorted([(entry.id, entry.target) for entry in entries] * 2)
 
     async def test_a_claim_is_in_doubt_and_can_be_recovered(self, lossy: tuple[Proxy, Store]) -> None:
         proxy, store = lossy

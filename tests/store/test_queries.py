@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from foliot.store import queries
+from foliot.store.queries import Query
 from foliot.store.store import Store
 
 FAMILIES = [entry.name.removesuffix(".sql") for entry in (resources.files("foliot.store") / "sql").iterdir()]
@@ -21,6 +22,16 @@ async def test_every_query_prepares_against_the_real_schema(sql: Any, family: st
 def test_every_query_says_why_in_a_comment(family: str) -> None:
     for query in queries.load(family).values():
         assert query.sql.startswith("-- "), query.name
+
+
+async def test_two_statements_become_one(sql: Any) -> None:
+    await sql.execute("create temporary table kept (a int, b text)")
+    asked = Query("asked", "-- Why.\nselect $2::int + $1::int as sum, $1::int as one")
+    beside = Query("beside", "-- Why else.\ninsert into kept select $1::int, $2::text")
+    both = queries.together(asked, beside)
+    assert both.name == "asked and beside"
+    assert [tuple(row) for row in await sql.fetch(both.sql, 1, 2, 3, "b")] == [(3, 1)]
+    assert [tuple(row) for row in await sql.fetch("select a, b from kept")] == [(3, "b")]
 
 
 async def plan(sql: Any, name: str, *arguments: object) -> str:

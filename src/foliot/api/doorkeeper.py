@@ -7,6 +7,7 @@ one is refused everywhere within that time, also by a stream that was open befor
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections import OrderedDict
@@ -142,6 +143,8 @@ class Tokens:
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, Token | None]] = OrderedDict()
         self._used_at: dict[str, float] = {}
+        # Those that are being looked up, once for all requests that wait for it.
+        self._asking: dict[str, asyncio.Task[Token | None]] = {}
 
     async def find(self, text: str, *, is_known_only: bool = False) -> Token | None:
         """None for one that is not valid. `is_known_only`: the database is not asked for others than those known to be valid."""
@@ -154,7 +157,17 @@ class Tokens:
             return known[1]
         if is_known_only and (known is None or known[1] is None):
             return None
-        found = await self._store.access.find_token(token_id)
+        if text not in self._asking:
+            self._asking[text] = asyncio.create_task(self._ask(text, token_id), name="find token")
+        # Not cut off with whoever came first: others may wait for it, too.
+        return await asyncio.shield(self._asking[text])
+
+    async def _ask(self, text: str, token_id: str) -> Token | None:
+        now = self._clock.monotonic()
+        try:
+            found = await self._store.access.find_token(token_id)
+        finally:
+            del self._asking[text]
         token = found[1] if found is not None and is_hash_of(found[0], text) and found[1].is_valid else None
         self._known[text] = (now, token)
         self._known.move_to_end(text)

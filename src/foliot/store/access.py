@@ -71,7 +71,6 @@ class Access:
         self._database = database
         self._partitions = partitions
         self._queries = queries.load("access")
-        self._insert_audit = self._queries["insert_audit"]
 
     async def insert_token(self, new: NewToken) -> Token | None:
         """None when there is a token of that name in force."""
@@ -101,15 +100,16 @@ class Access:
 
     async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
         # Sent again after a lost answer, it is in there twice, under the same id: rather that than not at all.
-        await self._partitions.with_partition(lambda: self._database.execute(self._insert_audit, *self._encoded(entries)))
+        statement = self._inserting(entries)
+        await self._partitions.with_partition(lambda: self._database.execute(*statement))
 
     async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Transaction], Awaitable[T]]) -> T:
         """The same by the first statement that `write` sends, so that what is written and what is told of it are there together."""
-        beside = (self._insert_audit, *self._encoded(entries))
-        return await self._partitions.with_partition(lambda: write(Beside(self._database, *beside)))
+        statement = self._inserting(entries)
+        return await self._partitions.with_partition(lambda: write(Beside(self._database, *statement)))
 
-    def _encoded(self, entries: Sequence[AuditEntry]) -> tuple[datetime | None, str]:
-        return self._database.clock.sql_now(), msgspec.json.encode(entries).decode()
+    def _inserting(self, entries: Sequence[AuditEntry]) -> tuple[queries.Query, datetime | None, str]:
+        return self._queries["insert_audit"], self._database.clock.sql_now(), msgspec.json.encode(entries).decode()
 
     async def list_audit(
         self, wanted: AuditFilter, before: tuple[datetime, UUID], *, limit: int, scan: int

@@ -1,0 +1,14 @@
+"""Entries of the audit record, as a request that creates a job leaves them."""
+
+from __future__ import annotations
+
+from foliot.model.ids import new_id
+from foliot.model.run import NewRun
+from foliot.store.access import AuditEntry
+
+
+def entry_for(run: NewRun) -> AuditEntry:
+    return AuditEntry(
+        id=new_id(), actor="ci", token_id=None, role=None, namespace="default", address=None, request_id="r", method="POST",
+        path="/v1/jobs", action="create_job", target=str(run.id), status=201, code=None,
+    )  # fmt: skip
