@@ -69,7 +69,10 @@ def _scenario(found: Mapping[str, Any]) -> str:
     columns = list(dict.fromkeys(name for row in found["rows"] for name in row if name != "name"))
     rows = [[row["name"], *(shown(row[name]) if name in row else "" for name in columns)] for row in found["rows"]]
     said = [f"{heading(name)} {shown(value)}" for name, value in found["settings"].items()]
-    said += [*found["notes"], f"others on the machine kept {shown(found['cores_of_others'])} cores busy"]
+    said += [
+        *found["notes"],
+        f"{found['size']} size, {found['measured_at'][:10]}; others on the machine kept {shown(found['cores_of_others'])} cores busy",
+    ]
     table = _table(["", *map(heading, columns)], rows)
     return f"### {found['scenario']}\n\n{found['title'][0].upper()}{found['title'][1:]}.\n\n{table}\n{'; '.join(said)}.\n"
 

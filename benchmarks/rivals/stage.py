@@ -54,7 +54,10 @@ class Stage:
     async def say(self, *words: str) -> str:
         """Runs its program to the end; what it printed."""
         program = await asyncio.create_subprocess_exec(*self.command, *words, env=self.environment, stdin=DEVNULL, stdout=PIPE)
-        printed, _ = await program.communicate()
+        try:
+            printed, _ = await program.communicate()
+        finally:
+            await _stop(program)
         if program.returncode != 0:
             raise Unavailable(f"its program ended with exit code {program.returncode}")
         return printed.decode()

@@ -18,7 +18,7 @@ CONNECTIONS = "select count(*) from pg_stat_activity where backend_type = 'clien
 
 
 async def measure(bench: Bench) -> Result:
-    number, seconds = bench.size(10, full=WANTED, tiny=2), bench.size(15, full=60, tiny=1)
+    number, seconds = bench.size(10, full=WANTED, tiny=2), bench.size(10, full=60, tiny=1)
     async with scheduler(bench) as node:
         await asyncio.sleep(2)
         alone = await _spent(bench, seconds, {"scheduler": [node]})

@@ -16,7 +16,7 @@ TITLE = "jobs of a known length on slots that are always full: what is added to 
 
 
 async def measure(bench: Bench) -> Result:
-    rounds = bench.size(10, full=30, tiny=2)
+    rounds = bench.size(6, full=30, tiny=2)
     rows = []
     for task, seconds, slots, times in (("nap", 0.1, 100, 2 * rounds), ("nap", 1.0, 100, rounds), ("spin", 0.1, 1, 2 * rounds)):
         jobs = slots * (times if not bench.is_tiny else 1)

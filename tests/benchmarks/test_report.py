@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.cpu import Meter
@@ -44,13 +45,42 @@ def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> Non
 
 def test_the_page_gets_what_was_measured_and_keeps_what_was_written() -> None:
     page = "before\n<!-- measured: goals -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
-    found = document.filled(page, [report.document("one", "a title", RESULT, cores_of_others=0.1)])
+    found = document.filled(page, [report.document("one", "a title", RESULT)])
     assert "old" not in found
     assert "| `one` | fast | 0.7 | >= 0.7 | met |" in found
     assert found.count("Not measured yet") == 1
     assert found.startswith("before\n<!-- measured: goals -->\n")
     assert found.endswith("<!-- end -->\nafter\n")
     assert document.filled(found, []).count("Not measured yet") == 2
+
+
+def test_every_part_of_the_page_can_be_made() -> None:
+    surroundings = {
+        "scenario": "environment", "measured_at": "2026-01-01T00:00:00+00:00", "commit": "abc", "processor": "one", "cores": 2,
+        "memory_gb": 24, "kernel": "6", "python": "3.11", "fdatasync_per_second": 5000, "postgres": {"server_version": "18", "fsync": "on"},
+        "size": "usual",
+    }  # fmt: skip
+    more = {"cores_of_others": 0.1, "size": "usual", "measured_at": "2026-01-01T00:00:00+00:00"}
+    costly = {
+        "drain": {"async, 1 process": {"postgres_us": 40.0, "worker_us": 30.0}},
+        "http": {"paced": {"api_us": 200.0, "postgres_us": 50.0}},
+        "submit": {"bulk, inside Foliot": {"postgres_us": 15.0}},
+        "every_second": {"all": {"postgres_us": 100.0, "scheduler_us": 60.0}},
+        "latency": {"all": {"postgres_us": 900.0}},
+        "idle": {"alone": {"postgres_%_of_a_core": 1.0, "connections": 10}, "and": {"postgres_%_of_a_core": 2.0, "connections": 40}},
+        "memory": {"worker, idle": {"rss_mb": 50.0}, "a job on disk": {"history_bytes": 500.0, "wal_bytes": 2000.0}},
+    }
+    results: list[dict[str, Any]] = [surroundings]
+    for name, rows in costly.items():
+        result = Result([Row(row, figures) for row, figures in rows.items()], [at_most("it", 1.0, 2)], {"workers": 10})
+        results.append(report.document(name, "what it is", result, **more))
+    found = document.filled(document.PAGE.read_text(), results)
+    assert "Not measured yet" not in found
+    assert "| PostgreSQL: jobs run, in batches | 10,000/s x 40 us | 0.40 cores |" in found
+    # 0.4 to run, 0.5 to submit, and ten thousand that wait at a thousandth of a core each.
+    assert "| **PostgreSQL** in all, at the peak | the first, second and fifth, 60% busy | **19 cores** |" in found
+    assert "| Workers: connections to PostgreSQL | 10,000 processes x 3 | 30,000 |" in found
+    assert "### idle" in found
 
 
 def test_every_mark_of_the_page_is_known() -> None:
@@ -77,5 +107,6 @@ def test_the_time_of_processes_that_have_ended_is_counted() -> None:
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
     meter.stop()
     used = meter.microseconds(1)
-    assert used["tests_us"] >= 300_000
+    # The kernel counts in hundredths, and may round each of several down.
+    assert used["tests_us"] >= 200_000
     assert "nowhere_us" not in used
