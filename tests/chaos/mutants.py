@@ -293,6 +293,12 @@ def a_run_is_stuck(history: History, chance: random.Random) -> None:
 
 
 @breaks(18)
+def a_claim_is_forgotten(history: History, chance: random.Random) -> None:
+    run = a_run(history, chance)
+    run.is_live, run.state, run.finished_at = True, "running", 0
+
+
+@breaks(18)
 def a_schedule_stops(history: History, chance: random.Random) -> None:
     job = chance.choice(history.jobs)
     job.next_at = history.settings.quiet_at - 40 * SECOND
