@@ -406,7 +406,8 @@ def a_cancelled_run_starts(history: History, chance: random.Random) -> None:
 def a_paused_queue_is_claimed_from(history: History, chance: random.Random) -> None:
     request = a_request(history, chance, "pause")
     run = next(run for run in history.runs if run.queue == request.key)
-    the_claim(history, run).began_at = request.answered_at + SECOND
+    claim = the_claim(history, run)
+    claim.began_at = claim.at = request.answered_at + SECOND
 
 
 @breaks(31)
