@@ -156,11 +156,13 @@ class Load:
             self._cancellable.append(answer["id"])
 
     async def _long(self) -> None:
-        if self._chance.random() < 0.2:
-            body: dict[str, Any] = {"task": "endless"}
-        else:
-            # The longest is still under way elsewhere when a worker wakes that slept through its lease.
-            body = {"task": "effect", "payload": {"seconds": self._chance.choice((0.5, 1, 3, 12))}}
+        # The nap is still under way elsewhere when a worker wakes that slept through its lease, and is done with its own.
+        kinds: tuple[dict[str, Any], ...] = (
+            {"task": "endless"},
+            {"task": "nap", "payload": {"seconds": 10}},
+            *({"task": "effect", "payload": {"seconds": seconds}} for seconds in (0.5, 1, 3)),
+        )
+        body = self._chance.choice(kinds)
         status, answer = await self._ask("job", "POST", "/v1/jobs", body)
         if status == 201:
             self._cancellable.append(answer["id"])

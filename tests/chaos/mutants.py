@@ -293,6 +293,12 @@ def a_run_is_stuck(history: History, chance: random.Random) -> None:
 
 
 @breaks(18)
+def a_claim_is_forgotten(history: History, chance: random.Random) -> None:
+    run = a_run(history, chance)
+    run.is_live, run.state, run.finished_at = True, "running", 0
+
+
+@breaks(18)
 def a_schedule_stops(history: History, chance: random.Random) -> None:
     job = chance.choice(history.jobs)
     job.next_at = history.settings.quiet_at - 40 * SECOND
@@ -400,7 +406,8 @@ def a_cancelled_run_starts(history: History, chance: random.Random) -> None:
 def a_paused_queue_is_claimed_from(history: History, chance: random.Random) -> None:
     request = a_request(history, chance, "pause")
     run = next(run for run in history.runs if run.queue == request.key)
-    the_claim(history, run).began_at = request.answered_at + SECOND
+    claim = the_claim(history, run)
+    claim.began_at = claim.at = request.answered_at + SECOND
 
 
 @breaks(31)

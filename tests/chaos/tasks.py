@@ -58,6 +58,14 @@ async def effect(ctx: foliot.Context, seconds: float = 0, fails: int = 0, fails_
     await work(ctx, seconds, fails, fails_for_good)
 
 
+@app.task(retries=50, backoff=backoff)
+async def nap(ctx: foliot.Context, seconds: float) -> None:
+    """In one go, so that it is done the moment its worker wakes that slept for longer."""
+    ledger.write("start", ctx)
+    await asyncio.sleep(seconds)
+    ledger.write("finish", ctx)
+
+
 @app.task(guarantee="at_most_once", retries=0)
 async def once(ctx: foliot.Context, seconds: float = 0) -> None:
     await work(ctx, seconds, 0, False)

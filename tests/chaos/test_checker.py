@@ -13,10 +13,10 @@ from tests.chaos.checker.history import History, load, save
 from tests.chaos.good import good_history
 from tests.support.processes import ROOT
 
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_nothing_is_wrong_with_a_good_history(seed: int) -> None:
     assert breaches(good_history(seed)) == []
 

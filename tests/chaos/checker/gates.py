@@ -59,5 +59,6 @@ def paused_is_paused(history: History) -> Iterator[str]:
     for change in history.changes:
         if is_claim(change) and (queue := queues.get(change.run_id, "")):
             place = bisect_right(pauses[queue], (change.began_at, 1 << 62)) - 1
-            if place >= 0 and pauses[queue][place][0] < change.began_at < pauses[queue][place][1]:
+            # Between its beginning and its claim a transaction may have waited for the end of the pause.
+            if place >= 0 and pauses[queue][place][0] < change.began_at and change.at < pauses[queue][place][1]:
                 yield f"run {change.run_id} was claimed at {change.at} from {queue}, paused at {pauses[queue][place][0]}"

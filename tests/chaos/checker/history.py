@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, kw_only=True):
     """From here on no fault was injected, and nothing was submitted."""
     ended_at: int
     """When the tables were read."""
+    longest_seconds: float = 15
+    """No attempt at any job takes longer."""
     lag_seconds: float = 30
     """Longest time that a run may be ready and not claimed, where no fault is in the way: throughput comes back within so long."""
 

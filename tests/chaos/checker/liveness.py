@@ -33,6 +33,8 @@ def starts_soon(history: History) -> Iterator[str]:
 def nothing_is_stuck(history: History) -> Iterator[str]:
     """A minute after the faults are over nothing is left that is due, and every job has dealt with its ticks."""
     settings = history.settings
+    # A claim whose worker died is given back when its lease is over.
+    longest = int((settings.longest_seconds + settings.worker_ttl_seconds) * SECOND)
     if settings.ended_at < settings.quiet_at:
         yield "the tables were read before the faults were over"
     for run in history.runs:
@@ -40,6 +42,8 @@ def nothing_is_stuck(history: History) -> Iterator[str]:
         since = max(run.due_at, run.created_at, settings.quiet_at)
         if run.is_live and run.state != "running" and since < settings.ended_at - SETTLED:
             yield f"run {run.id} ({run.task}) is {run.state} and was due at {run.due_at}"
+        if run.state == "running" and run.started_at + longest < settings.ended_at - SETTLED:
+            yield f"run {run.id} ({run.task}) is running since {run.started_at}: nobody is at it"
     for job in history.jobs:
         if job.next_at and job.next_at < settings.ended_at - SETTLED:
             yield f"job {job.name} has not dealt with its tick at {job.next_at}"
