@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 from foliot.model.ids import new_id
+from foliot.model.outcome import Outcome
+from foliot.model.states import RunState
 from foliot.store.store import Store
 
 WORKER = new_id()
@@ -43,6 +45,23 @@ async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(clien
     assert (cancel.reason, cancel.message) == ("cancelled", "cancelled by request")
     forced = await client.post(f"/v1/runs/{job['id']}/cancel", json={"force": True})
     assert (forced.json()["status"], forced.json()["worker_id"]) == ("cancelled", str(WORKER))
+
+
+@pytest.mark.parametrize("way", ["lost", "released", "retried"])
+async def test_what_was_asked_to_end_is_not_started_again_when_it_comes_back(client: httpx.AsyncClient, store: Store, way: str) -> None:
+    job = await submit(client)
+    (claim,) = await store.runs.claim_runs(WORKER, {"mail": 1}, ["send_invoice"])
+    await client.post(f"/v1/runs/{job['id']}/cancel")
+    if way == "lost":
+        assert (await store.runs.lose_runs(10, 3)).requeued == 1
+    elif way == "released":
+        assert await store.runs.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)]) == 1
+    else:
+        assert await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")]) == 1
+        assert await store.runs.promote_due_runs(10) == ["mail"]
+    assert await store.runs.claim_runs(WORKER, {"mail": 1}, ["send_invoice"]) == []
+    assert await store.end_cancelled() == 1
+    assert (await client.get(f"/v1/runs/{job['id']}")).json()["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("reference", [str(UUID(int=1)), "nothing", "%00"])

@@ -43,7 +43,7 @@ select id, state, due_at, created_at from foliot.history where id = any($1::uuid
 
 -- name: claim_runs
 -- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over, and so is
--- what has expired and was not swept up yet. Not from what is paused, nor of a task whose circuit is open, but for its probe. A queue with
+-- what has expired, or came back from a worker after it was asked to end, and was not swept up yet. Not from what is paused, nor of a task whose circuit is open, but for its probe. A queue with
 -- a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
 -- By ctid, which saves looking each of them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
 with clock as (
@@ -70,7 +70,7 @@ where ctid = any (array(
     from wanted
     cross join lateral (
         select ctid from foliot.runs
-        where state = 'ready' and queue = wanted.queue and task = any ($3::text[])
+        where state = 'ready' and cancel is null and queue = wanted.queue and task = any ($3::text[])
             and case when task = any (array(select task from closed)) then is_probe else true end
             and case
                 when expires_at is null or started_at is not null then true
