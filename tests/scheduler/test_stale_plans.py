@@ -95,3 +95,22 @@ async def test_a_batch_that_fails_does_not_take_the_ones_after_it_along(
     await loader.run_once()
     await firing.run_once()
     assert await sql.fetchval("select count(*) from foliot.runs") == 6
+
+
+async def test_a_job_that_is_read_between_its_firing_and_the_news_of_it_is_in_the_wheel_once(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus
+) -> None:
+    job = await make_job(store, every="1s", overlap="allow_all")
+    loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
+    await loader.run_once()
+    assert loader.wheel is not None
+    await fake_clock.advance(1)
+    ((_, firing),) = loader.wheel.advance(loader.database_now())
+    fired = await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])
+    assert fired.moved == {job.id}
+    await loader.run_once()
+    loader.follow([firing], fired.moved)
+    assert len(loader.wheel) == 1
+    await fake_clock.advance(1)
+    ((_, following),) = loader.wheel.advance(loader.database_now())
+    assert following.job.tick == firing.next_tick

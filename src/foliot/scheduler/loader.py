@@ -71,8 +71,11 @@ class Loader(Service):
         soon = []
         for firing in firings:
             job = firing.job
-            self._loaded.pop(job.id, None)
             self._moved.add(job.id)
+            if self._loaded.get(job.id) != (job.version, job.tick):
+                # Read since it was carried out, and in the wheel again: twice, and two statements would wait for each other's jobs.
+                continue
+            del self._loaded[job.id]
             tick, fire = firing.next_tick, firing.next_fire
             if tick is not None and fire is not None and fire <= horizon and job.id in going_on:
                 soon.append(replace(job, tick=tick, fire=fire, utc_offset=firing.utc_offset))
