@@ -24,6 +24,7 @@ from foliot.store.postgres import Database, Record, Transaction, columns
 
 decode_json = msgspec.json.Decoder().decode
 LIMITED_SECONDS = 10.0
+NOTHING_SAID = (None, None, None, None)
 BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
 
 
@@ -121,7 +122,8 @@ class Runs:
     def _finishing(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> tuple[object, ...]:
         # Few runs have more to say than that they succeeded: what none of them has is sent as nothing.
         said = [(o.reason, o.result, o.error, o.output) for o in outcomes]
-        reasons, results, errors, outputs = columns(said, 4) if any(map(any, said)) else ([], [], [], [])
+        is_plain = said.count(NOTHING_SAID) == len(said)
+        reasons, results, errors, outputs = ([], [], [], []) if is_plain else columns(said, 4)
         patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes] if errors else []
         ids, tokens, states = [o.run_id for o in outcomes], [o.token for o in outcomes], [o.state for o in outcomes]
         return worker_id, ids, tokens, states, reasons, results, errors, outputs, self._database.clock.sql_now(), patterns
