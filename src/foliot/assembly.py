@@ -74,9 +74,8 @@ def database_url(config: Config) -> str:
 
 @asynccontextmanager
 async def store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
-    async with open_store(
-        database_url(around.config), config=around.config, clock=around.clock, events=around.events, part=f"foliot {part}"
-    ) as store:
+    url, config, clock, events = database_url(around.config), around.config, around.clock, around.events
+    async with open_store(url, config=config, clock=clock, events=events, part=f"foliot {part}", plans_once=part == "worker") as store:
         yield store
 
 

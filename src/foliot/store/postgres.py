@@ -25,6 +25,8 @@ from foliot.store.faults import Fault, is_read_only, judge, leaves_session_unusa
 from foliot.store.queries import Query, together
 
 T = TypeVar("T")
+# A plan that is kept may have been made when tables were empty, so it must not be one that reads all of a table.
+PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 Record = Any  # asyncpg ships no types; its records are read by position in one typed method each
 
 FIRST_PAUSE_SECONDS = 0.02
@@ -81,8 +83,10 @@ class Beside(Transaction):
 class Database:
     """All access to PostgreSQL. Use as `async with Database(...)`."""
 
-    def __init__(self, url: str, *, config: Config, clock: Clock, events: EventBus, part: str = "foliot") -> None:
+    def __init__(self, url: str, *, config: Config, clock: Clock, events: EventBus, part: str = "foliot", plans_once: bool = False) -> None:
+        """`plans_once`: for a process that sends the same few statements again and again, each of which looks rows up by key."""
         self.url = url
+        self._plans_once = plans_once
         self.clock = clock
         self.is_pooled = False
         self._config = config
@@ -120,6 +124,7 @@ class Database:
         settings = {"application_name": self._part}
         if not self.is_pooled:
             settings |= {name: f"{milliseconds}ms" for name, milliseconds in self._limits().items()}
+            settings |= PLANNED_ONCE if self._plans_once else {}
         return {
             "timeout": self._config.database_connect_seconds,
             "server_settings": settings,

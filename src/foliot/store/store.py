@@ -79,8 +79,10 @@ class Store:
 
 
 @asynccontextmanager
-async def open_store(url: str, *, config: Config, clock: Clock, events: EventBus, part: str) -> AsyncIterator[Store]:
-    async with Database(url, config=config, clock=clock, events=events, part=part) as database:
+async def open_store(
+    url: str, *, config: Config, clock: Clock, events: EventBus, part: str, plans_once: bool = False
+) -> AsyncIterator[Store]:
+    async with Database(url, config=config, clock=clock, events=events, part=part, plans_once=plans_once) as database:
         partitions = Partitions(database, retention_days=config.retention_days, audit_retention_days=config.audit_retention_days)
         hints = HintSender(database, clock=clock, events=events)
         runs = Runs(database, partitions=partitions, aging_seconds=config.aging_seconds)
