@@ -1120,6 +1120,8 @@ CREATE INDEX parents_stopping ON foliot.parents USING btree (id) WHERE ((stop IS
 
 CREATE INDEX rate_starts_key ON foliot.rate_starts USING btree (rate_key, started_at);
 
+CREATE INDEX runs_at_limit ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{concurrency,at_limit}'::text[]) = ANY (ARRAY['drop_new'::text, 'cancel_old'::text])));
+
 CREATE INDEX runs_awaiting_signal ON foliot.runs USING btree (due_at) WHERE (held_by = 'signal'::text);
 
 CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT NULL);

@@ -10,3 +10,7 @@ create index runs_waiting_for_key on foliot.runs ((options #>> '{concurrency,key
 create index runs_waiting_for_rate on foliot.runs ((options #>> '{rate,key}'), rank) where held_by = 'limit';
 create index runs_in_turn on foliot.runs (queue, (options ->> 'fairness_key'), rank)
     where (options ->> 'fairness_key') is not null and state = 'ready';
+
+-- Those of a long line that say what is to happen at the limit: there are few, and the rest need not be looked at for them.
+create index runs_at_limit on foliot.runs ((options #>> '{concurrency,key}'), rank)
+    where held_by = 'limit' and (options #>> '{concurrency,at_limit}') in ('drop_new', 'cancel_old');

@@ -67,7 +67,9 @@ with recursive clock as (
             where s.rate_key = r.options #>> '{rate,key}'
                 and s.started_at > clock.at - (r.options #>> '{rate,period_seconds}')::float8 * interval '1 second'
         ) + row_number() over (partition by r.options #>> '{rate,key}' order by r.rank, r.id) <= (r.options #>> '{rate,limit}')::bigint as is_in_time
-    from clock, waiting w join foliot.runs r on r.id = w.id left join open on open.key = r.options #>> '{concurrency,key}'
+    from clock cross join foliot.runs r left join open on open.key = r.options #>> '{concurrency,key}'
+    -- As an array: PostgreSQL can't tell how few they are, and would read the whole table to meet them.
+    where r.id = any (array(select id from waiting))
 ), admitted as (
     update foliot.runs set state = 'ready', held_by = null
     where id = any (array(select id from ranked where has_place and is_in_time)) and state = 'held'
