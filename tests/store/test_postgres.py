@@ -192,7 +192,7 @@ class TestAnAnswerThatGotLost:
         given = [run() for _ in range(3)]
         entries = [entry_for(r) for r in given]
         proxy.swallow_answer_to("insert into foliot.runs")
-        stored = await store.access.with_audit(entries, lambda within: store.runs.insert_runs(given, within=within))
+        stored = await store.access.with_audit(entries, lambda beside: store.runs.insert_runs(given, beside=beside))
         assert proxy.swallowed.is_set()
         assert set(stored) == {r.id for r in given}
         assert await sql.fetchval("select count(*) from foliot.runs") == 3

@@ -171,6 +171,35 @@ class TestOnAClockMovedByHand:
     def clock(self, fake_clock: FakeClock) -> Clock:
         return fake_clock
 
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {},
+            {"name": "n", "priority": -3, "payload": '{"a": 1}', "expires_at": datetime(2026, 3, 2, tzinfo=UTC)},
+            {"delay_seconds": 7.5, "priority": 2},
+            {"due_at": datetime(2026, 3, 1, 11, tzinfo=UTC)},
+            {"due_at": datetime(2026, 3, 1, 13, tzinfo=UTC), "options": '{"concurrency": {"key": "k", "max": 1}}'},
+            {"options": '{"concurrency": {"key": "k", "max": 1}}'},
+            {"options": '{"rate": {"key": "k", "limit": 1, "per_seconds": 1}}', "priority": 9},
+            {"options": '{"signal": {"timeout_seconds": 60}}'},
+            {"options": '{"signal": {}}'},
+            {"options": '{"retries": 1}'},
+        ],
+        ids=lambda fields: " ".join(fields) or "plain",
+    )
+    async def test_runs_that_are_alike_are_stored_as_the_same_runs_one_by_one_would_be(
+        self, store: Store, sql: Any, fields: dict[str, Any]
+    ) -> None:
+        alike = [run(**fields) for _ in range(3)]
+        stored = await store.runs.insert_runs(alike)
+        columns = "state, held_by, due_at, created_at, rank, priority, queue, task, name, payload, options, expires_at"
+        at_once = [tuple(row) for row in await sql.fetch(f"select {columns} from foliot.runs order by id")]
+        await sql.execute("truncate foliot.runs")
+        # A transaction takes the other, careful way.
+        carefully = await store.database.in_transaction("insert", lambda within: store.runs.insert_runs(alike, within=within))
+        assert [tuple(row) for row in await sql.fetch(f"select {columns} from foliot.runs order by id")] == at_once
+        assert stored == carefully
+
     async def test_a_delayed_run_is_ready_exactly_when_it_is_due(self, store: Store, fake_clock: FakeClock) -> None:
         given = run(delay_seconds=10.0)
         stored = await store.runs.insert_runs([given])

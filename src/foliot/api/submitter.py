@@ -75,4 +75,4 @@ class Submitter(Service):
     async def _insert(self, runs: list[NewRun], entries: list[AuditEntry]) -> dict[UUID, StoredRun]:
         if not entries:
             return await self._store.runs.insert_runs(runs)
-        return await self._store.access.with_audit(entries, lambda within: self._store.runs.insert_runs(runs, within=within))
+        return await self._store.access.with_audit(entries, lambda beside: self._store.runs.insert_runs(runs, beside=beside))

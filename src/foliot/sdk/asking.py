@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from foliot.errors import Invalid
-from foliot.model.ids import new_id
+from foliot.model.ids import new_id, new_ids
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.refused import refused
 from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.states import RunState
+from foliot.sdk.jobs import Alike
 from foliot.sdk.transactions import encode_job
 from foliot.store.hints import GATES_TOPIC
 from foliot.store.known_tasks import KnownTasks
@@ -49,6 +50,15 @@ class Asking:
     async def run_of(self, job: JobRequest) -> NewRun:
         queue = await self._known_tasks.queue_of(self._namespace, job.task_name())
         return job.new_run(new_id(), namespace=self._namespace, queue=queue)
+
+    async def runs_of(self, jobs: Sequence[Mapping[str, Any]]) -> list[NewRun]:
+        if not isinstance(jobs, Alike) or "command" in jobs.fields:
+            return [await self.run_of(asked(job)) for job in jobs]
+        one = await self.run_of(asked(jobs.fields))
+        texts = [encode_job(dict(payload)) if payload else None for payload in jobs.payloads]
+        common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds)
+        rest = (one.options, one.unique_key, one.on_conflict, one.expires_at)
+        return [NewRun(run_id, *common, text, *rest) for run_id, text in zip(new_ids(len(texts)), texts, strict=True)]
 
     async def store_all(self, runs: Sequence[NewRun]) -> list[SubmittedRun]:
         """All of them or none. Raises `Conflict` for a unique key that is taken, when its run says to reject that."""

@@ -222,7 +222,7 @@ async def create_jobs(asking: Asking, jobs: Sequence[Mapping[str, Any]], idempot
         raise Invalid(f"idempotency_key: {NEEDS_A_SERVER['idempotency_key']}", field="idempotency_key")
     if len(jobs) > BATCH_MAX:
         raise TooLarge(f"{len(jobs)} jobs at once; {BATCH_MAX} is the most")
-    found = await asking.store_all([await asking.run_of(asked(job)) for job in jobs])
+    found = await asking.store_all(await asking.runs_of(jobs))
     return _answer({"items": [{"id": run.id, "created": run.is_new} for run in found]})
 
 

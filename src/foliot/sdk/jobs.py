@@ -3,9 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
-from foliot.sdk.wire import Answer
+if TYPE_CHECKING:
+    from foliot.sdk.wire import Answer
+
+
+class Alike(Sequence[dict[str, Any]]):
+    """Jobs that differ in their payloads alone. Who can make use of that need look at what they have in common but once."""
+
+    def __init__(self, fields: dict[str, Any], payloads: Sequence[Mapping[str, Any]]) -> None:
+        self.fields = fields
+        self.payloads = payloads
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Alike: ...
+
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | Alike:
+        if isinstance(place, slice):
+            return Alike(self.fields, self.payloads[place])
+        return job_of(self.fields, self.payloads[place])
+
+
+def job_of(fields: dict[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:
+    return fields | ({"payload": dict(payload)} if payload else {})
 
 
 class Jobs(Protocol):

@@ -17,6 +17,7 @@ from typing import Any
 
 from foliot.errors import Invalid
 from foliot.sdk.handle import Handle
+from foliot.sdk.jobs import Alike, job_of
 from foliot.sdk.server import Server
 from foliot.sdk.transactions import submit_in, submit_in_async
 
@@ -73,13 +74,13 @@ class Submitting:
         return Handle(await submit_in_async(connection, self._transactional(payload)), server=self.server())
 
     def _job(self, payload: Payload) -> Job:
-        return self.fields() | ({"payload": dict(payload)} if payload else {})
+        return job_of(self.fields(), payload)
 
-    def _jobs(self, payloads: Sequence[Payload]) -> tuple[list[Job], str | None]:
+    def _jobs(self, payloads: Sequence[Payload]) -> tuple[Alike, str | None]:
         """An idempotency key is that of the whole batch."""
-        jobs = [self._job(payload) for payload in payloads]
-        keys = {job.pop("idempotency_key", None) for job in jobs}
-        return jobs, keys.pop()
+        fields = self.fields()
+        key = fields.pop("idempotency_key", None)
+        return Alike(fields, payloads), key
 
     def _transactional(self, payload: Payload) -> Job:
         job = self._job(payload) | self.server().namespace_field()
@@ -95,7 +96,8 @@ class Submitting:
             return self._handles([(await client.create_job(job)).document])[0]
 
     def _handles(self, made: Sequence[Mapping[str, Any]]) -> list[Handle]:
-        return [Handle(job["id"], server=self.server(), is_new=job["created"]) for job in made]
+        server = self.server()
+        return [Handle(job["id"], server=server, is_new=job["created"]) for job in made]
 
 
 class Prepared(Submitting):

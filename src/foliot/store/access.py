@@ -13,7 +13,7 @@ import msgspec
 from foliot.model.access import Role, Token
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Beside, Database, Transaction
+from foliot.store.postgres import Beside, Database
 from foliot.store.run_lists import Page, page_of
 
 T = TypeVar("T")
@@ -103,8 +103,8 @@ class Access:
         statement = self._inserting(entries)
         await self._partitions.with_partition(lambda: self._database.execute(*statement))
 
-    async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Transaction], Awaitable[T]]) -> T:
-        """The same by the first statement that `write` sends, so that what is written and what is told of it are there together."""
+    async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Beside], Awaitable[T]]) -> T:
+        """The same by the statement that `write` sends, so that what is written and what is told of it are there together."""
         statement = self._inserting(entries)
         return await self._partitions.with_partition(lambda: write(Beside(self._database, *statement)))
 

@@ -65,19 +65,17 @@ class Transaction:
         await self._session.execute(query.sql, *arguments)
 
 
-class Beside(Transaction):
-    """Makes one statement of the first that is fetched, which must be repeatable, and of another that writes. Those after it go alone."""
+class Beside:
+    """Makes one statement of each that is fetched and of another that writes, so that both are carried out, or neither."""
 
     def __init__(self, database: Database, query: Query, *arguments: object) -> None:
-        super().__init__(None)
         self._database = database
-        self._beside: tuple[Query, tuple[object, ...]] | None = (query, arguments)
+        self._query = query
+        self._arguments = arguments
 
-    async def fetch(self, query: Query, *arguments: object) -> list[Record]:
-        if self._beside is None:
-            return await self._database.fetch(query, *arguments)
-        beside, self._beside = self._beside, None
-        return await self._database.fetch(together(query, beside[0]), *arguments, *beside[1])
+    async def fetch(self, query: Query, *arguments: object, is_repeatable: bool = True) -> list[Record]:
+        both = together(query, self._query)
+        return await self._database.fetch(both, *arguments, *self._arguments, is_repeatable=is_repeatable)
 
 
 class Database:

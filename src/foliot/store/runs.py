@@ -20,7 +20,7 @@ from foliot.model.run import Claim, NewRun, RunView, StoredRun
 from foliot.model.states import LIVE, RunState, sources_of
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Database, Record, Transaction, columns
+from foliot.store.postgres import Beside, Database, Record, Transaction, columns
 
 decode_json = msgspec.json.Decoder().decode
 LIMITED_SECONDS = 10.0
@@ -45,15 +45,51 @@ class Runs:
         self._insert_runs = careful = self._queries["insert_runs"]
         self._insert_new_runs = replace(careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", ""))
 
-    async def insert_runs(self, runs: Sequence[NewRun], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
+    async def insert_runs(
+        self, runs: Sequence[NewRun], *, within: Transaction | None = None, beside: Beside | None = None
+    ) -> dict[UUID, StoredRun]:
         """Stores all of them or none. Sending the same ids again changes nothing and answers with what is there.
 
         A run whose unique key is that of another live run is not stored, and is not in the answer.
         """
+        if within is not None:
+            # The transaction may be a repetition of one whose end is unknown.
+            return await self._insert_carefully(within, runs, within)
+        source = beside or self._database
+        try:
+            if _are_alike(runs):
+                return await self._insert_alike(source, runs)
+            if all(run.unique_key is None for run in runs):
+                return self._stored(runs, await source.fetch(self._insert_new_runs, *self._inserting(runs, None), is_repeatable=False))
+        except asyncpg.UniqueViolationError:
+            pass
+        except StoreUnavailable as error:
+            if not error.is_doubtful:
+                raise
+        return await self._insert_carefully(source, runs)
+
+    async def _insert_alike(self, source: Database | Beside, runs: Sequence[NewRun]) -> dict[UUID, StoredRun]:
+        one = runs[0]
+        ids, payloads = [run.id for run in runs], _column([run.payload for run in runs])
+        common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds, one.options, one.expires_at)
+        arguments = (ids, payloads, *common, self._database.clock.sql_now(), self._aging)
+        ((now, state, due_at),) = await source.fetch(self._queries["insert_alike"], *arguments, is_repeatable=False)
+        of_all = RunState(state)
+        return {run_id: StoredRun(run_id, of_all, due_at, now) for run_id in ids}
+
+    async def _insert_carefully(
+        self, source: Database | Beside | Transaction, runs: Sequence[NewRun], within: Transaction | None = None
+    ) -> dict[UUID, StoredRun]:
+        """For runs of which some may be there, or may be over already."""
         ids = [run.id for run in runs]
-        unique_keys, expiries = _column([run.unique_key for run in runs]), _column([run.expires_at for run in runs])
-        before = (
-            ids,
+        rows = await source.fetch(self._insert_runs, *self._inserting(runs, _earliest(ids)))
+        if rows[0][1] < len(ids):
+            return await self.find_runs(ids, within=within)
+        return self._stored(runs, rows)
+
+    def _inserting(self, runs: Sequence[NewRun], finished_from: datetime | None) -> tuple[object, ...]:
+        return (
+            [run.id for run in runs],
             [run.task for run in runs],
             [run.queue for run in runs],
             _column([run.name for run in runs]),
@@ -64,25 +100,15 @@ class Runs:
             _column([run.options for run in runs]),
             self._database.clock.sql_now(),
             self._aging,
+            finished_from,
+            _column([run.unique_key for run in runs]),
+            _column([run.expires_at for run in runs]),
         )
-        after, query = (unique_keys, expiries), self._insert_runs
-        if within is not None:
-            # The transaction may be a repetition of one whose end is unknown.
-            rows = await within.fetch(query, *before, _earliest(ids), *after)
-        else:
-            try:
-                first = query if unique_keys else self._insert_new_runs
-                rows = await self._database.fetch(first, *before, None, *after, is_repeatable=False)
-            except asyncpg.UniqueViolationError:
-                rows = await self._database.fetch(query, *before, _earliest(ids), *after)
-            except StoreUnavailable as error:
-                if not error.is_doubtful:
-                    raise
-                rows = await self._database.fetch(query, *before, _earliest(ids), *after)
-        now, number = rows[0][0], rows[0][1]
-        if number < len(ids):
-            return await self.find_runs(ids, within=within)
-        stored = {run_id: StoredRun(run_id, RunState.READY, now, now) for run_id in ids}
+
+    def _stored(self, runs: Sequence[NewRun], rows: Sequence[Record]) -> dict[UUID, StoredRun]:
+        """The rows tell of those that are not ready at once."""
+        now = rows[0][0]
+        stored = {run.id: StoredRun(run.id, RunState.READY, now, now) for run in runs}
         for _, _, run_id, state, due_at in rows:
             if run_id is not None:
                 stored[run_id] = StoredRun(run_id, RunState(state), due_at, now)
@@ -196,6 +222,16 @@ class Runs:
 def _column(values: list[Any]) -> list[Any]:
     """Nothing at all, where no run has such a value."""
     return values if any(value is not None for value in values) else []
+
+
+def _are_alike(runs: Sequence[NewRun]) -> bool:
+    """But for ids and payloads; and nothing of theirs can be in the way of another run."""
+    if not runs or any(run.unique_key is not None for run in runs):
+        return False
+    seen = {
+        (run.task, run.queue, run.name, run.priority, run.due_at, run.delay_seconds, run.options, run.expires_at) for run in runs
+    }  # fmt: skip
+    return len(seen) == 1
 
 
 def _earliest(run_ids: Sequence[UUID]) -> datetime:

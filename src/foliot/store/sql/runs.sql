@@ -35,6 +35,31 @@ with clock as materialized (
 select clock.at, number, other.id, other.state, other.due_at
 from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
 
+-- name: insert_alike
+-- insert_runs for new runs without a unique key that differ in nothing but their ids and payloads, as those that come together mostly do:
+-- what they have in common is sent once and decided once. It answers with that, and either stores all of them or fails.
+with clock as materialized (
+    select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($11::timestamptz, clock_timestamp()) as at) as now
+), due as materialized (
+    select clock.*, greatest(at, $7::timestamptz, at + $8::float8 * interval '1 second') as due from clock
+), common as materialized (
+    select
+        at, case when $9::jsonb ? 'signal' then at + foliot.signal_wait($9::jsonb) else due end as due_at,
+        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end - $6::bigint * $12::bigint as rank,
+        case when due > at then 'scheduled' when $9::jsonb ?| '{concurrency,rate,signal}' then 'held' else 'ready' end as state,
+        case
+            when due > at then null when $9::jsonb ? 'signal' then 'signal' when $9::jsonb ?| '{concurrency,rate}' then 'limit'
+        end as held_by
+    from due
+), stored as (
+    insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, expires_at)
+    select
+        given.id, at, due_at, rank + ordinal, $6::bigint, state, held_by, $4::text, $3::text, $5::text, given.payload, $9::jsonb,
+        $10::timestamptz
+    from common cross join unnest($1::uuid[], $2::jsonb[]) with ordinality as given (id, payload, ordinal)
+)
+select at, state, due_at from common
+
 -- name: find_runs
 -- Which of these ids exist, live or finished: read after an insert whose answer got lost.
 select id, state, due_at, created_at from foliot.runs where id = any($1::uuid[])
