@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -18,6 +19,14 @@ from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunO
 # Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
 MAX_DELAY_SECONDS = 315_360_000
+
+# Most jobs say nothing of all this, which one look finds out.
+OPTIONS = (
+    "retries", "max_retries", "timeout_seconds", "backoff", "concurrency", "rate", "fairness_key", "guarantee", "retry_on", "never_on",
+    "max_snoozes", "signal", "metadata", "tags", "notify",
+)  # fmt: skip
+options_of = attrgetter(*OPTIONS)
+NO_OPTIONS = (None,) * len(OPTIONS)
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
 Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
@@ -55,6 +64,8 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     metadata: Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None = None
 
     def task_name(self) -> str:
+        if self.task is not None and self.job_type is None and self.command is None:
+            return self.task
         named = [name for name in (self.task, self.job_type, "shell" if self.command is not None else None) if name]
         if not named and self.signal is not None:
             return "wait"
@@ -77,6 +88,8 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         return msgspec.json.encode(payload).decode() if payload else None
 
     def options_text(self, namespace: Namespace) -> str | None:
+        if options_of(self) == NO_OPTIONS:
+            return None
         options = self.run_options(namespace)
         return None if options == RunOptions() else msgspec.json.encode(options).decode()
 

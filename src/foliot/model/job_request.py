@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Annotated
 from uuid import UUID
 
@@ -32,6 +33,7 @@ SCHEDULE_FIELDS = (
     "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
     "overlap", "catchup", "catchup_max",
 )  # fmt: skip
+INSTANTS = ("delay_seconds", "schedule_time", "schedule")
 ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
@@ -160,10 +162,12 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     def new_run(self, run_id: UUID, *, namespace: Namespace, queue: str) -> NewRun:
         """The run this job is, with its names as they are stored. Raises `Invalid` for fields that contradict each other."""
-        given = [name for name in ("delay_seconds", "schedule_time", "schedule") if getattr(self, name) is not None]
+        given = [name for name in INSTANTS if getattr(self, name) is not None] if instants(self) != NO_INSTANT else []
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
-        if misplaced := [name for name in ONLY_RECURRING if getattr(self, name) not in (None, UNSET)]:
+        if only_recurring(self) != NOTHING_RECURRING and (
+            misplaced := [name for name in ONLY_RECURRING if getattr(self, name) not in (None, UNSET)]
+        ):
             raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0])
         if given and self.signal is not None:
             raise Invalid("signal: what waits for a signal has no instant; let a workflow's step before it wait", field="signal")
@@ -210,3 +214,10 @@ def _time_of(text: str) -> datetime:
     if moment.tzinfo is None:
         raise Invalid(f"schedule: {text!r} has no offset; write it like 2026-12-31T23:59:59Z", field="schedule")
     return moment
+
+
+# What a plain job says of none of these: one look, where asking for each of them would take a third of making a run.
+only_recurring = attrgetter(*ONLY_RECURRING)
+NOTHING_RECURRING = only_recurring(JobRequest())
+instants = attrgetter(*INSTANTS)
+NO_INSTANT = instants(JobRequest())
