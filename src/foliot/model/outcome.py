@@ -62,6 +62,10 @@ class Attempted:
     """What the task itself says about another attempt. None: the options decide."""
 
 
+# By far the most end so, and looking a member up in an enumeration takes as long as making an outcome.
+_SUCCEEDED = RunState.SUCCEEDED
+
+
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What is to be written about one attempt: `state` is where the run goes."""
 
@@ -79,7 +83,7 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
     """From how the attempt ended to what becomes of the run. `options` must be complete but for the back-off."""
     match attempted.ending:
         case Ending.SUCCEEDED:
-            return Outcome(run_id, token, RunState.SUCCEEDED, result=attempted.result, output=attempted.output)
+            return Outcome(run_id, token, _SUCCEEDED, result=attempted.result, output=attempted.output)
         case Ending.RELEASED:
             if options.guarantee == "at_most_once":
                 # It had begun, and may not begin again.

@@ -20,11 +20,12 @@ from foliot.model.run import Claim, NewRun, RunView, StoredRun
 from foliot.model.states import LIVE, RunState, sources_of
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Beside, Database, Record, Transaction, columns
+from foliot.store.postgres import Beside, Database, Record, Transaction, array_text, columns
 
 decode_json = msgspec.json.Decoder().decode
 LIMITED_SECONDS = 10.0
-NOTHING_SAID = (None, None, None, None)
+# The state, and no reason, error or output.
+SUCCEEDED_QUIETLY = (RunState.SUCCEEDED, None, None, None)
 BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
 
 
@@ -41,6 +42,7 @@ class Runs:
         self._partitions = partitions
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("runs")
+        self._finish_runs, self._succeed_runs = self._queries["finish_runs"], self._queries["succeed_runs"]
         # Ids are new but for repetitions, and to be ready for a conflict costs a look and a WAL record for each run.
         self._insert_runs = careful = self._queries["insert_runs"]
         self._insert_new_runs = replace(careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", ""))
@@ -137,22 +139,23 @@ class Runs:
 
     async def finish_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         """The number written; the others were no longer this worker's."""
-        arguments = self._finishing(worker_id, outcomes)
-        return await self._partitions.with_partition(lambda: self._database.execute(self._queries["finish_runs"], *arguments))
+        query, arguments = self._finishing(worker_id, outcomes)
+        return await self._partitions.with_partition(lambda: self._database.execute(query, *arguments))
 
     async def finish_in(self, session: Any, worker_id: UUID, outcome: Outcome) -> bool:
         """Finishes one run inside a transaction that the caller commits. False: the run is no longer this worker's."""
-        arguments = self._finishing(worker_id, [outcome])
-        return str(await session.execute(self._queries["finish_runs"].sql, *arguments)).endswith(" 1")
+        query, arguments = self._finishing(worker_id, [outcome])
+        return str(await session.execute(query.sql, *arguments)).endswith(" 1")
 
-    def _finishing(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> tuple[object, ...]:
-        # Few runs have more to say than that they succeeded: what none of them has is sent as nothing.
-        said = [(o.reason, o.result, o.error, o.output) for o in outcomes]
-        is_plain = said.count(NOTHING_SAID) == len(said)
-        reasons, results, errors, outputs = ([], [], [], []) if is_plain else columns(said, 4)
-        patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes] if errors else []
-        ids, tokens, states = [o.run_id for o in outcomes], [o.token for o in outcomes], [o.state for o in outcomes]
-        return worker_id, ids, tokens, states, reasons, results, errors, outputs, self._database.clock.sql_now(), patterns
+    def _finishing(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> tuple[queries.Query, tuple[object, ...]]:
+        ids, tokens, now = [o.run_id for o in outcomes], array_text(o.token for o in outcomes), self._database.clock.sql_now()
+        said = [(o.state, o.reason, o.error, o.output) for o in outcomes]
+        if said.count(SUCCEEDED_QUIETLY) == len(said):
+            return self._succeed_runs, (worker_id, ids, tokens, _column([o.result for o in outcomes]), now)
+        states, reasons, errors, outputs = columns(said, 4)
+        patterns = [error_pattern(o.error) if o.state is RunState.FAILED else None for o in outcomes]
+        told = [_column(values) for values in (reasons, [o.result for o in outcomes], errors, outputs)]
+        return self._finish_runs, (worker_id, ids, tokens, states, *told, now, _column(patterns))
 
     async def retry_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token, o.reason, o.delay_seconds, o.error, o.output) for o in outcomes], 6)

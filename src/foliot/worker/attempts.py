@@ -36,6 +36,7 @@ decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.
 writing = threading.Lock()
 LEFT_RUNNING = "; it does not stop: a plain function can't be ended, and goes on in a slot of its worker until it returns"
+DEALT_WITH = (Ending.COMMITTED, Ending.EXPANDED)
 NO_LONGER_OURS = Cancel("lost", "the run is no longer this worker's")
 
 
@@ -233,7 +234,8 @@ class Attempts:
         self._end(running, await self._execute(running, executor))
 
     def _ended_in_lane(self, claim: Claim, options: RunOptions, attempted: Attempted, seconds: float) -> None:
-        running = self._running.get((claim.run_id, claim.token))
+        # Most often there is nothing at all that had to wait.
+        running = self._running.get((claim.run_id, claim.token)) if self._running else None
         if running is not None:
             self._end(running, attempted)
         else:
@@ -259,7 +261,7 @@ class Attempts:
         self._conclude(claim, running.options, attempted)
 
     def _conclude(self, claim: Claim, options: RunOptions, attempted: Attempted) -> None:
-        if attempted.ending in (Ending.COMMITTED, Ending.EXPANDED):
+        if attempted.ending in DEALT_WITH:
             self._count_out(claim)
             self._on_committed(claim, attempted.ending)
             return

@@ -37,6 +37,8 @@ from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.store import Store
 
 BATCH = 1000
+# Looked up once: an enumeration takes its time to find a member, and here that would be for every run.
+SUCCEEDED, FAILED, SCHEDULED, READY = RunState.SUCCEEDED, RunState.FAILED, RunState.SCHEDULED, RunState.READY
 
 
 class Completer(Service):
@@ -67,7 +69,7 @@ class Completer(Service):
             self._lets_go = True
         if claim.task in self._circuits:
             self._task_of[outcome.run_id, outcome.token] = claim.task
-        if outcome.state is RunState.FAILED:
+        if outcome.state is FAILED:
             self.events.emit(RunFailed(outcome.run_id, claim.task, outcome.reason or "", outcome.error or ""))
         if self._flushed.is_set():
             self._flushed.clear()
@@ -127,7 +129,7 @@ class Completer(Service):
             task = self._task_of.pop((outcome.run_id, outcome.token), None)
             if task is None:
                 continue
-            if outcome.state is RunState.SUCCEEDED:
+            if outcome.state is SUCCEEDED:
                 succeeded.setdefault(task, []).append(outcome.run_id)
                 del failures[task]
             elif outcome.reason in ("error", "timeout"):
@@ -142,19 +144,18 @@ class Completer(Service):
                     self.events.emit(CircuitOpened(task))
 
     async def _write_outcomes(self, batch: list[Outcome]) -> None:
-        runs = self._store.runs
-        finished = [o for o in batch if o.state is not RunState.SCHEDULED and o.state is not RunState.READY]
+        runs, states = self._store.runs, [o.state for o in batch]
+        retried = [o for o in batch if o.state is SCHEDULED] if SCHEDULED in states else []
+        released = [o for o in batch if o.state is READY] if READY in states else []
+        finished = [o for o in batch if o.state is not SCHEDULED and o.state is not READY] if retried or released else batch
         if finished:
             await self._send(runs.finish_runs, finished)
-            succeeded = sum(o.state is RunState.SUCCEEDED for o in finished)
-            failed = sum(o.state is RunState.FAILED for o in finished)
+            succeeded, failed = states.count(SUCCEEDED), states.count(FAILED)
             self.events.emit(RunsFinished(succeeded, failed, len(finished) - succeeded - failed))
-        if len(finished) == len(batch):
-            return
-        if retried := [o for o in batch if o.state is RunState.SCHEDULED]:
+        if retried:
             await self._send(runs.retry_runs, retried)
             self.events.emit(RunsRetried(len(retried), sum(o.reason == "snoozed" for o in retried)))
-        if released := [o for o in batch if o.state is RunState.READY]:
+        if released:
             await self._send(runs.release_runs, released)
             self.events.emit(RunsReleased(len(released)))
 
@@ -178,5 +179,5 @@ class Completer(Service):
                 await self._send(write, [outcome])
             return
         reason = msgspec.json.encode(error_of("OutcomeNotStorable", f"{type(error).__name__}: {error}")).decode()
-        bare = Outcome(outcomes[0].run_id, outcomes[0].token, RunState.FAILED, "error", error=reason)
+        bare = Outcome(outcomes[0].run_id, outcomes[0].token, FAILED, "error", error=reason)
         await self._store.runs.finish_runs(self.worker_id, [bare])

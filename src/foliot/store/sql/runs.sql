@@ -126,7 +126,7 @@ where state = 'running' and worker_id = $1::uuid
 -- in common with others of its kind. Only what runs has a worker, as the table's constraint says; to name the state as well would lead the
 -- planner to read all that the worker runs.
 with outcome as (
-    select * from unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[], $10::text[])
+    select * from unnest($2::uuid[], $3::text::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[], $10::text[])
     as o (id, token, state, reason, result, error, output, pattern)
 ), finished as (
     delete from foliot.runs r using outcome o
@@ -144,6 +144,25 @@ select
     id, created_at, due_at, started_at, coalesce($9::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, state,
     queue, task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, parent_id, step, upstream,
     has_dependents, fingerprint
+from finished
+
+-- name: succeed_runs
+-- finish_runs for what most batches are: runs that succeeded, and of which nothing is to be kept but what they returned.
+with outcome as (
+    select * from unnest($2::uuid[], $3::text::bigint[], $4::json[]) as o (id, token, result)
+), finished as (
+    delete from foliot.runs r using outcome o
+    where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid
+    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, r.queue, r.task, r.name,
+        r.payload, r.options, o.result, r.job_id, r.tick_at, r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents
+)
+insert into foliot.history (
+    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
+    task, name, payload, options, result, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+)
+select
+    id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, 'succeeded',
+    queue, task, name, payload, options, result, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
 from finished
 
 -- name: retry_runs
