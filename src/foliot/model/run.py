@@ -80,7 +80,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 NO_OPTIONS = RunOptions()
 
 
-class NewRun(msgspec.Struct, frozen=True):
+class NewRun(msgspec.Struct, frozen=True, gc=False):
     """A run to be stored. `due_at` and `delay_seconds` exclude each other; neither: due now."""
 
     id: UUID
