@@ -21,7 +21,7 @@ from (
 
 
 async def measure(bench: Bench) -> Result:
-    jobs, seconds = bench.size(1000, full=1000, tiny=20), bench.size(20, full=60, tiny=2)
+    jobs, seconds = bench.size(1000, full=1000, tiny=20), bench.size(60, full=60, tiny=2)
     await insert_jobs(bench, "every", EVERY_SECOND, jobs, 2.0)
     await bench.session.execute("vacuum analyze foliot.jobs")
     async with scheduler(bench) as node:

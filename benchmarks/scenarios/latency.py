@@ -24,7 +24,7 @@ EVERY_SECONDS = 0.05
 
 
 async def measure(bench: Bench) -> Result:
-    jobs = bench.size(200, full=1200, tiny=10)
+    jobs = bench.size(400, full=1200, tiny=10)
     before = await raw_starts(bench, jobs // 2)
     async with scheduler(bench):
         found, cpu = await starts(bench, jobs)
