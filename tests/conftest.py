@@ -17,6 +17,7 @@ from foliot.config import Config
 from foliot.events import Event, EventBus
 from foliot.store.store import Store, open_store
 from tests.support.fake_clock import FakeClock
+from tests.support.memory import directory_in_memory
 from tests.support.server import PostgresServer
 
 # How long an example takes says more about the machine than about the code.
@@ -43,12 +44,13 @@ def no_settings_from_outside() -> None:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
-    server.start()
-    test_servers.append(server)
-    yield server
-    test_servers.remove(server)
-    server.stop()
+    with directory_in_memory(otherwise=tmp_path_factory.mktemp("postgres")) as directory:
+        server = PostgresServer(directory)
+        server.start()
+        test_servers.append(server)
+        yield server
+        test_servers.remove(server)
+        server.stop()
 
 
 @pytest.fixture
