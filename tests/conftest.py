@@ -18,11 +18,13 @@ from foliot.events import Event, EventBus
 from foliot.store.store import Store, open_store
 from tests.support.fake_clock import FakeClock
 from tests.support.memory import directory_in_memory
+from tests.support.schemas import work_out_schemas_once
 from tests.support.server import PostgresServer
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("foliot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("foliot")
+work_out_schemas_once()
 test_servers: list[PostgresServer] = []
 DYING_SECONDS = 20.0
 
