@@ -1,4 +1,4 @@
-"""A directory in memory: a clone of a database is a thousand small files, and on a disk making and removing them is most of what it costs."""
+"""A directory in memory: a clone of a database is a thousand small files, and to make and remove them on a disk is most of its cost."""
 
 from __future__ import annotations
 
