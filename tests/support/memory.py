@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
-# A run needs about half a gigabyte for each of its processes. Containers often have no more than 64 MB here.
-ROOM_BYTES = 4_000_000_000
+# Each process of a run uses about 100 MB, and 400 at the most. Containers often have no more than 64 MB here.
+ROOM_BYTES = 2_000_000_000
 PREFIX = "foliot-tests-"
 
 
