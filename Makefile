@@ -22,6 +22,8 @@ help: ## list the commands
 up: $(RUNTIME_READY) ## run everything on http://127.0.0.1:8000 with an embedded PostgreSQL; ARGS="--port 8123 --data DIR"
 	@exec $(VENV)/bin/foliot up --data .foliot $(ARGS)
 
+# Where the environment forbids to keep bytecode, each of the hundreds of processes that tests start would compile all of Foliot again.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(DEV_READY) ## run all the tests on real PostgreSQL
 	@$(VENV)/bin/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --reruns $(RERUNS) $(ARGS)
 

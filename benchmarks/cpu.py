@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from time import perf_counter
 
 import psutil
@@ -12,14 +11,16 @@ import psutil
 
 def tree_seconds(pid: int) -> float:
     """What this process and all below it have used, living and ended. Of the ended, the parent knows when it has waited for them."""
-    total = 0.0
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for one in (process, *process.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                used = one.cpu_times()
-                total += used.user + used.system + used.children_user + used.children_system
-    return total
+    while True:
+        try:
+            process = psutil.Process(pid)
+            used = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+        except psutil.NoSuchProcess as gone:
+            if gone.pid == pid:
+                return 0.0
+            # It ended after its parent was read and before it was: neither has told of its time.
+            continue
+        return sum(one.user + one.system + one.children_user + one.children_system for one in used)
 
 
 def machine_seconds() -> float:

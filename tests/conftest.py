@@ -17,11 +17,14 @@ from foliot.config import Config
 from foliot.events import Event, EventBus
 from foliot.store.store import Store, open_store
 from tests.support.fake_clock import FakeClock
+from tests.support.memory import directory_in_memory
+from tests.support.schemas import work_out_schemas_once
 from tests.support.server import PostgresServer
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("foliot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("foliot")
+work_out_schemas_once()
 test_servers: list[PostgresServer] = []
 DYING_SECONDS = 20.0
 
@@ -43,12 +46,13 @@ def no_settings_from_outside() -> None:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
-    server.start()
-    test_servers.append(server)
-    yield server
-    test_servers.remove(server)
-    server.stop()
+    with directory_in_memory(otherwise=tmp_path_factory.mktemp("postgres")) as directory:
+        server = PostgresServer(directory)
+        server.start()
+        test_servers.append(server)
+        yield server
+        test_servers.remove(server)
+        server.stop()
 
 
 @pytest.fixture

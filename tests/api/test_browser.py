@@ -119,6 +119,7 @@ async def relay_to(address: str) -> AsyncIterator[int]:
     """What a name that is rebound to 127.0.0.1 looks like to both sides: first it leads to a page, and then to Foliot. Its port."""
     port = httpx.URL(address).port
     handling: set[asyncio.Task[Any]] = set()
+    ends: list[asyncio.StreamWriter] = []
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while chunk := await reader.read(65_536):
@@ -130,12 +131,14 @@ async def relay_to(address: str) -> AsyncIterator[int]:
         assert task is not None
         handling.add(task)
         task.add_done_callback(handling.discard)
+        ends.append(writer)
         head = await reader.readuntil(b"\r\n\r\n")
         if head.startswith(b"GET /page "):
             writer.write(PAGE)
             writer.close()
             return
         there, back = await asyncio.open_connection("127.0.0.1", port)
+        ends.append(back)
         back.write(head)
         await asyncio.gather(pump(reader, back), pump(there, writer))
 
@@ -147,6 +150,10 @@ async def relay_to(address: str) -> AsyncIterator[int]:
         for task in handling:
             task.cancel()
         await asyncio.gather(*handling, return_exceptions=True)
+        # What is left open would be complained of when it is collected: in whatever test comes next.
+        for end in ends:
+            end.transport.abort()
+        await asyncio.sleep(0)
 
 
 async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(foliot: str, store: Store, sql: Any, tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from benchmarks.cpu import Meter
+from benchmarks.cpu import Meter, tree_seconds
 from benchmarks.effects import Effects
 from benchmarks.report import Result, Row, at_least, at_most
 
@@ -101,12 +103,59 @@ def test_effects_count_what_is_lost_and_what_is_done_twice(tmp_path: Path) -> No
     assert effects.started() == 4
 
 
-def test_the_time_of_processes_that_have_ended_is_counted() -> None:
-    meter = Meter({"tests": [os.getpid()], "nowhere": [None]})
+BURN = "import time\ninput()\nwhile time.process_time() < 0.3: pass\nprint('burnt', flush=True)\ninput()"
+# A tree of its own: in the one below the tests, servers of theirs come and go.
+PARENT = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}], check=True)\nprint('buried', flush=True)\ninput()"
+# The kernel counts in hundredths, and may round each of several down.
+BURNT_SECONDS = 0.2
+
+
+@pytest.fixture
+def parent() -> Iterator[subprocess.Popen[str]]:
+    """Of a process that uses 0.3 s for the first line it gets, and ends at the second."""
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as parent:
+        yield parent
+        parent.communicate("\n")
+
+
+def burn(parent: subprocess.Popen[str]) -> None:
+    tell(parent, "burnt")
+
+
+def bury(parent: subprocess.Popen[str]) -> None:
+    tell(parent, "buried")
+
+
+def tell(parent: subprocess.Popen[str], answer: str) -> None:
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write("\n")
+    assert parent.stdout.readline() == f"{answer}\n"
+
+
+def test_the_time_of_processes_that_have_ended_is_counted(parent: subprocess.Popen[str]) -> None:
+    meter = Meter({"tree": [parent.pid], "nowhere": [None]})
     meter.start()
-    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    burn(parent)
+    bury(parent)
     meter.stop()
     used = meter.microseconds(1)
-    # The kernel counts in hundredths, and may round each of several down.
-    assert used["tests_us"] >= 200_000
+    assert used["tree_us"] >= BURNT_SECONDS * 1e6
     assert "nowhere_us" not in used
+
+
+def test_the_time_of_one_that_ends_while_it_is_read_is_counted_too(parent: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    burn(parent)
+    read = psutil.Process.cpu_times
+    processes_read: list[int] = []
+
+    def reading(process: psutil.Process) -> Any:
+        found = read(process)
+        processes_read.append(process.pid)
+        if processes_read == [parent.pid]:
+            # The parent was read before it knew of this.
+            bury(parent)
+        return found
+
+    monkeypatch.setattr(psutil.Process, "cpu_times", reading)
+    assert tree_seconds(parent.pid) >= BURNT_SECONDS

@@ -97,8 +97,10 @@ class Claimer(Service):
         return 0 if self._more_is_ready else self._config.poll_seconds * random.uniform(0.75, 1.0)  # noqa: S311
 
     def _next_courtesy(self, is_hinted: bool, has_found: bool) -> float:
-        if has_found or not is_hinted:
-            return 0.0 if has_found else self._courtesy_seconds
+        if has_found:
+            return 0.0
+        if not is_hinted:
+            return self._courtesy_seconds
         return min(max(2 * self._courtesy_seconds, FIRST_COURTESY_SECONDS), LAST_COURTESY_SECONDS)
 
     def _slots(self) -> dict[str, int]:

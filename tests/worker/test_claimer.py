@@ -1,0 +1,138 @@
+"""When a worker asks for runs, and when it lets others go first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from foliot.clock import Clock
+from foliot.config import Config
+from foliot.events import EventBus, RunsClaimed
+from foliot.model.ids import new_id
+from foliot.model.outcome import Attempted
+from foliot.model.run import NewRun, RunOptions
+from foliot.sdk.context import Context
+from foliot.store.store import Store
+from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.claimer import FIRST_COURTESY_SECONDS, LAST_COURTESY_SECONDS, Claimer
+from foliot.worker.completer import Completer
+from tests.support.waiting import PATIENCE_SECONDS
+
+# A poll that no test lives to see: what comes sooner was woken.
+POLL_SECONDS = 3600.0
+SLOTS = 3
+
+
+async def go_on_for_ever(payload: dict[str, Any], context: Context) -> Attempted:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@pytest.fixture
+async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator[Claimer]:
+    """Of a worker whose runs do not end by themselves."""
+    completer = Completer(store=store, clock=clock, events=events)
+    attempts = Attempts(
+        tasks={"endless": KnownTask(go_on_for_ever, RunOptions(retries=0, timeout_seconds=POLL_SECONDS))},
+        slots={"default": SLOTS},
+        output_max_bytes=1000,
+        on_outcome=completer.add,
+    )
+    config = Config(poll_seconds=POLL_SECONDS)
+    claimer = Claimer(store=store, attempts=attempts, completer=completer, tasks=["endless"], config=config, clock=clock, events=events)
+    claimer.worker_id = new_id()
+    await store.workers.register_worker(claimer.worker_id, "worker", {"default": SLOTS}, ["endless"])
+    yield claimer
+    await claimer.stop()
+    attempts.release_all()
+    await attempts.ended()
+
+
+async def insert(store: Store, number: int) -> None:
+    """Without a word to anybody."""
+    await store.runs.insert_runs([NewRun(id=new_id(), task="endless", queue="default") for _ in range(number)])
+
+
+def is_woken(claimer: Claimer) -> bool:
+    return claimer._woken.is_set()
+
+
+async def test_it_asks_again_at_once_while_it_gets_all_that_it_asked_for(claimer: Claimer, store: Store) -> None:
+    await insert(store, SLOTS + 1)
+    assert await claimer.run_once() == 0
+    # Nothing is free now. There is one more, so the first slot that frees is a reason to ask.
+    assert await claimer.run_once() == POLL_SECONDS
+    claimer.slot_freed()
+    assert is_woken(claimer)
+
+
+async def test_it_waits_when_it_gets_less_than_it_asked_for(claimer: Claimer, store: Store) -> None:
+    await insert(store, SLOTS - 1)
+    assert 0.75 * POLL_SECONDS <= (await claimer.run_once() or 0) <= POLL_SECONDS
+    # The queue was empty then, and a slot that frees says nothing else.
+    claimer.slot_freed()
+    assert not is_woken(claimer)
+    claimer.hinted()
+    assert is_woken(claimer)
+
+
+async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: EventBus) -> None:
+    await insert(store, 1)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with events.expect(RunsClaimed) as claimed:
+            await claimer.start()
+            await claimed
+        for _ in range(2):
+            await insert(store, 1)
+            with events.expect(RunsClaimed) as claimed:
+                claimer.hinted()
+                await claimed
+
+
+async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_oftener(claimer: Claimer, store: Store) -> None:
+    found = []
+    for _ in range(6):
+        claimer.hinted()
+        await claimer.run_once()
+        found.append(claimer._courtesy_seconds)
+    assert found == [FIRST_COURTESY_SECONDS * factor for factor in (1, 2, 4, 8)] + [LAST_COURTESY_SECONDS] * 2
+    # A poll that finds nothing says nothing about the others.
+    await claimer.run_once()
+    assert claimer._courtesy_seconds == LAST_COURTESY_SECONDS
+    await insert(store, 1)
+    await claimer.run_once()
+    assert claimer._courtesy_seconds == 0
+
+
+async def test_a_poll_that_finds_nothing_is_no_reason_for_courtesy(claimer: Claimer) -> None:
+    await claimer.run_once()
+    assert claimer._courtesy_seconds == 0
+    claimer.hinted()
+    assert is_woken(claimer)
+
+
+async def test_courtesy_is_a_moment_s_wait_once_for_all_hints_that_come_meanwhile(
+    claimer: Claimer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimer.hinted()
+    await claimer.run_once()
+    claimer._woken.clear()
+    loop, delays = asyncio.get_running_loop(), []
+    call_later = loop.call_later
+
+    def noting(delay: float, callback: Callable[..., object], *arguments: Any, **how: Any) -> asyncio.TimerHandle:
+        if callback == claimer.wake:
+            delays.append(delay)
+        return call_later(delay, callback, *arguments, **how)
+
+    monkeypatch.setattr(loop, "call_later", noting)
+    for _ in range(3):
+        claimer.hinted()
+        assert not is_woken(claimer)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await claimer._woken.wait()
+    (delay,) = delays
+    assert 0 <= delay <= FIRST_COURTESY_SECONDS
