@@ -19,7 +19,7 @@ from foliot.worker.executors.contained import Command, Contained
 from foliot.worker.executors.containment import LIMIT_FILES, Containment, Means, choose
 from foliot.worker.executors.sandbox import Asked, sandbox_for
 from foliot.worker.executors.shell import shell
-from tests.support.containment import gone, require_means
+from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
 
 # Nobody may not be allowed into the directory of our own interpreter.
@@ -29,7 +29,8 @@ NO_BUBBLEWRAP = Containment(Means.LAUNCHER)
 
 async def run(config: Config | None = None, /, *, containment: Containment | None = None, **payload: Any) -> tuple[Attempted, str]:
     config, context = config or Config(), KeptContext()
-    attempted = await shell(config, containment or choose(config), [Path(config.data)])(payload, context)
+    async with launchers_in(containment or choose(config)) as launchers:
+        attempted = await shell(config, launchers, [Path(config.data)])(payload, context)
     return attempted, context.output.decode(errors="replace")
 
 
@@ -124,7 +125,7 @@ async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(bubblewra
     containment = replace(choose(config), controllers=frozenset({"depth"}))
     sandbox = sandbox_for(Asked(sandbox="bubblewrap"), config, containment)
     command = Command(("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree={"depth": 3})
-    async with Contained(command, containment, context.write) as contained:
+    async with launchers_in(containment) as launchers, Contained(command, launchers, context.write) as contained:
         assert (await contained.verdict()).code == 0
         await contained.drained()
         made = contained._cgroup

@@ -1,20 +1,30 @@
-"""The small program between a worker and a command: starts it, passes on the request to end, tells how it ended, and takes its tree along.
+"""The small program between a worker and its commands: starts one, passes on the request to end, tells how it ended, takes its tree along.
 
-Run as `python -I -S launcher.py CONTROL STATUS OUTPUT PLAN`, four descriptors. It exists because a worker must not fork: a worker has
-threads, and code between fork and exec can hang on a lock that one of them holds. This program has no thread, so it may, and sets the
-limits there. It imports next to nothing, since every command waits for it.
+It exists because a worker must not fork: a worker has threads, and code between fork and exec can hang on a lock that one of them holds.
+This program has no thread, so it may, and sets the limits there. It serves one command at a time, and the next one when nothing is left of
+that: a command waits for a fork, not for an interpreter. In a sandbox it serves one command only, which waits for it to start; so it imports
+next to nothing (`_signal` without the names that `signal` gives to numbers, say).
 
-- PLAN holds what to do, as `key=value` texts with a NUL after each (`argv` and `environment` come once for each word).
-- STATUS gets one line each: `started PID`, then `exit CODE`, `signal NUMBER` or `refused WHY`.
-- CONTROL: any byte asks the command to end. Its end means that the attempt is over, or that the worker died: everything is killed.
+It is given one descriptor, a socket that keeps messages apart. For a command the worker sends `run`, with descriptors: PLAN, OUTPUT, and
+those that PLAN names, in its order. PLAN holds what to do, as `key=value` texts with a NUL after each (`argv`, `environment` and
+`descriptor` come once for each); its first bytes get the number of the process, for a worker whose launcher was killed. Then `ask` asks
+the command to end, and `kill` means that the attempt is over. The socket's end does too, also by the worker's death. The worker is told
+`exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left of the command.
 """
 
 from __future__ import annotations
 
+import _signal
+import _socket
+import gc
 import os
 import select
-import signal
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Slow to load.
+    from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -25,19 +35,25 @@ WATCH_MILLISECONDS = 20
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MEMORY_MILLISECONDS = 100
 """How often the memory of all processes is added up, where no cgroup does it."""
+KILL_SECONDS = 0.002
+"""How long to wait for what was killed before looking for more."""
+DESCRIPTORS_MAX = 64
+LEADER_BYTES = 20
 
 
 class Plan:
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, descriptors: list[int]) -> None:
+        self.file, self.output, *self.received = descriptors
         self.argv: list[bytes] = []
         self.environment: dict[bytes, bytes] = {}
         self.limits: dict[str, int] = {}
-        self.descriptors: list[int] = []
+        self.passed: list[int] = []
+        """The numbers under which the command is to find what was received."""
         self.directory = self.cgroup = b""
-        self.adopts = False
-        self.entrance = -1
+        self.stdin = self.entrance = -1
         self.memory = 0
         self.user: int | None = None
+        text = os.pread(self.file, os.fstat(self.file).st_size, LEADER_BYTES)
         for entry in text.split(b"\0")[:-1]:
             key, _, value = entry.partition(b"=")
             self._take(key.decode(), value)
@@ -51,76 +67,188 @@ class Plan:
         elif key.startswith("RLIMIT_"):
             self.limits[key] = int(value)
         elif key == "descriptor":
-            self.descriptors.append(int(value))
-        elif key == "directory":
-            self.directory = value
-        elif key == "cgroup":
-            self.cgroup = value
-        elif key == "adopts":
-            self.adopts = True
-        elif key in ("entrance", "memory", "user"):
+            self.passed.append(int(value))
+        elif key in ("stdin", "entrance"):
+            # For the start only, not passed on: they come after those that are.
+            setattr(self, key, self.received.pop())
+        elif key in ("memory", "user"):
             setattr(self, key, int(value))
+        elif key in ("directory", "cgroup"):
+            setattr(self, key, value)
+
+    def close(self) -> None:
+        for descriptor in (self.file, self.output, *self.received, self.stdin, self.entrance):
+            if descriptor >= 0:
+                os.close(descriptor)
 
 
-def main() -> None:
-    control, status, output, planned = (int(word) for word in sys.argv[1:5])
-    plan = Plan(read_all(planned))
-    keep_from_the_command(plan.descriptors)
-    if plan.adopts:
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
-    launcher, child = os.getpid(), os.fork()
-    if child == 0:
-        become(plan, status, output, launcher)
-    tell(status, b"started %d\n" % child)
-    # Whoever reads the output sees its end when the command and its children have closed it.
-    os.close(output)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)
-    watch(child, control, status, plan)
-    end(plan, child)
+class Launcher:
+    def __init__(self, worker: _socket.socket, prctl: Callable[..., int] | None) -> None:
+        self._worker = worker
+        self._prctl = prctl
+        """None in a process namespace, where orphans come to its first process and all die with that."""
+
+    def serve(self) -> None:
+        if self._prctl is not None:
+            self._prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # What is never looked at again is not copied after a fork.
+        gc.disable()
+        gc.freeze()
+        is_wanted = True
+        while is_wanted:
+            message, descriptors = receive(self._worker)
+            if descriptors:
+                is_wanted = self._run(Plan(descriptors))
+            else:
+                # A word for the command before, which had ended by itself.
+                is_wanted = bool(message)
+
+    def _run(self, plan: Plan) -> bool:
+        """Whether there is to be another one."""
+        launcher, child = os.getpid(), os.fork()
+        if child == 0:
+            self._become(plan, launcher)
+        # Whoever reads the output sees its end when the command and its children have closed it.
+        plan.close()
+        is_wanted = self._watch(child, plan)
+        if self._processes() or not is_wanted:
+            # A cgroup that has emptied by itself is the worker's, who asks it what happened.
+            self._end(plan, child)
+        tell(self._worker, b"cleared")
+        return is_wanted
+
+    def _become(self, plan: Plan, launcher: int) -> None:
+        """Turns this process into the command."""
+        doing = "can't start it"
+        try:
+            os.setsid()
+            if self._prctl is not None:
+                self._prctl(PR_SET_PDEATHSIG, _signal.SIGKILL, 0, 0, 0)
+                if os.getppid() != launcher:
+                    # It died before that took effect.
+                    os._exit(127)
+            os.pwrite(plan.file, b"%d" % os.getpid(), 0)
+            if plan.entrance >= 0:
+                doing = "can't enter its cgroup"
+                os.write(plan.entrance, b"0")
+            if plan.stdin >= 0:
+                os.dup2(plan.stdin, 0)
+            os.dup2(plan.output, 1)
+            os.dup2(plan.output, 2)
+            self._worker = pass_on(plan, self._worker)
+            if plan.directory:
+                doing = f"can't enter the directory {plan.directory.decode(errors='replace')!r}"
+                os.chdir(plan.directory)
+            doing = "can't set its limits"
+            set_limits(plan)
+            doing = f"can't execute {plan.argv[0].decode(errors='replace')!r}"
+            for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+                # Python ignores these two, and what is ignored stays so in a command.
+                _signal.signal(number, _signal.SIG_DFL)
+            os.execvpe(plan.argv[0], plan.argv, plan.environment)  # noqa: S606
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            tell(self._worker, f"refused {doing}: {reason}".encode(errors="replace"))
+        os._exit(127)
+
+    def _watch(self, child: int, plan: Plan) -> bool:
+        """Returns when nothing is left, the attempt is over, or more memory was used than may be. False at the end of the socket."""
+        poll = select.poll()
+        poll.register(self._worker, select.POLLIN)
+        try:
+            ended = os.pidfd_open(child)
+            poll.register(ended, select.POLLIN)
+            wait = REAP_MILLISECONDS
+        except (OSError, AttributeError):
+            ended, wait = -1, WATCH_MILLISECONDS
+        if plan.memory:
+            wait = min(wait, MEMORY_MILLISECONDS)
+        is_over = False
+        try:
+            while True:
+                ready = [descriptor for descriptor, _ in poll.poll(wait)]
+                if not is_over and (verdict := reap(child)) is not None:
+                    is_over = True
+                    tell(self._worker, verdict)
+                    if not self._processes():
+                        return True
+                    wait = MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS
+                    if ended >= 0:
+                        poll.unregister(ended)
+                if plan.memory and uses_more_than(plan.memory, self._processes()):
+                    tell(self._worker, b"exceeded memory")
+                    return True
+                if self._worker.fileno() in ready:
+                    message = receive(self._worker)[0]
+                    if message != b"ask":
+                        return message == b"kill"
+                    if not is_over:
+                        signal_group(child, _signal.SIGTERM)
+                elif is_over:
+                    reap(child)
+        finally:
+            if ended >= 0:
+                os.close(ended)
+
+    def _end(self, plan: Plan, child: int) -> None:
+        """Everything that came from the command dies."""
+        if plan.cgroup:
+            kill_cgroup(plan.cgroup, child)
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])
+        while found := self._processes():
+            # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so none gets away.
+            for pid in found:
+                signal_process(pid, _signal.SIGKILL)
+            _signal.sigtimedwait([_signal.SIGCHLD], KILL_SECONDS)
+            reap(child)
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
+
+    def _processes(self) -> list[int]:
+        """All that came from the command. In a namespace of our own that is all there is, but for the first and ourselves."""
+        if self._prctl is not None:
+            return descendants_of(os.getpid())
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
 
 
-def keep_from_the_command(passed: list[int]) -> None:
-    """All descriptors but the three and those passed on: ours, and what the worker's event loop left open by mistake (uvloop does)."""
+def main(descriptor: int, *, adopts: bool) -> None:
+    close_all_but(descriptor)
+    Launcher(_socket.socket(fileno=descriptor), load_prctl() if adopts else None).serve()
+
+
+def load_prctl() -> Callable[..., int]:
+    import ctypes  # slow to load
+
+    return ctypes.CDLL(None, use_errno=True).prctl
+
+
+def close_all_but(ours: int) -> None:
+    """What the worker's event loop left open by mistake (uvloop does), or we would hold it for as long as we live."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        if (descriptor := int(name)) > 2 and descriptor not in passed:
+        if (descriptor := int(name)) > 2 and descriptor != ours:
             try:
-                os.set_inheritable(descriptor, False)
+                os.close(descriptor)
             except OSError:
                 # The one that the directory was read with.
                 continue
+    os.set_inheritable(ours, False)
 
 
-def become(plan: Plan, status: int, output: int, launcher: int) -> None:
-    """Turns this process into the command."""
-    doing = "can't start it"
-    try:
-        os.setsid()
-        if plan.adopts:
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != launcher:
-                # It died before that took effect.
-                os._exit(127)
-        if plan.entrance >= 0:
-            doing = "can't enter its cgroup"
-            os.write(plan.entrance, b"0")
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        if plan.directory:
-            doing = f"can't enter the directory {plan.directory.decode(errors='replace')!r}"
-            os.chdir(plan.directory)
-        doing = "can't set its limits"
-        set_limits(plan)
-        doing = f"can't execute {plan.argv[0].decode(errors='replace')!r}"
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            # Python ignores these two, and what is ignored stays so in a command.
-            signal.signal(number, signal.SIG_DFL)
-        os.execvpe(plan.argv[0], plan.argv, plan.environment)  # noqa: S606
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        os.write(status, f"refused {doing}: {reason}\n".encode(errors="replace"))
-    os._exit(127)
+def receive(worker: _socket.socket) -> tuple[bytes, list[int]]:
+    message, attached, _, _ = worker.recvmsg(64, _socket.CMSG_SPACE(4 * DESCRIPTORS_MAX), _socket.MSG_CMSG_CLOEXEC)
+    content = b"".join(data for level, kind, data in attached if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS))
+    return message, [int.from_bytes(content[at : at + 4], sys.byteorder) for at in range(0, len(content), 4)]
+
+
+def pass_on(plan: Plan, worker: _socket.socket) -> _socket.socket:
+    """Gives what was received the numbers that it is to have. Whatever is in the way, the socket also, moves first."""
+    places = [*plan.received, worker.detach()]
+    for index, number in enumerate(plan.passed):
+        places = [os.dup(place) if place == number and at != index else place for at, place in enumerate(places)]
+        if places[index] == number:
+            os.set_inheritable(number, True)
+        else:
+            os.dup2(places[index], number)
+    return _socket.socket(fileno=places[-1])
 
 
 def set_limits(plan: Plan) -> None:
@@ -135,44 +263,6 @@ def set_limits(plan: Plan) -> None:
         os.setgroups([])
         os.setresgid(plan.user, plan.user, plan.user)
         os.setresuid(plan.user, plan.user, plan.user)
-
-
-def watch(child: int, control: int, status: int, plan: Plan) -> None:
-    """Returns when the control pipe has ended, or more memory was used than may be."""
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    try:
-        ended = os.pidfd_open(child)
-        poll.register(ended, select.POLLIN)
-        wait = REAP_MILLISECONDS
-    except (OSError, AttributeError):
-        ended, wait = -1, WATCH_MILLISECONDS
-    if plan.memory:
-        wait = min(wait, MEMORY_MILLISECONDS)
-    is_over = False
-    while True:
-        ready = [descriptor for descriptor, _ in poll.poll(wait)]
-        if not is_over and (verdict := reap(child)) is not None:
-            is_over = True
-            wait = MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS
-            if ended >= 0:
-                poll.unregister(ended)
-            tell(status, verdict)
-        if plan.memory and uses_more_than(plan.memory, processes(plan)):
-            tell(status, b"exceeded memory\n")
-            return
-        if control in ready:
-            if not os.read(control, 64):
-                return
-            if not is_over:
-                signal_group(child, signal.SIGTERM)
-
-
-def processes(plan: Plan) -> list[int]:
-    """All that came from the command. In a namespace of our own that is all there is, but for the first and ourselves."""
-    if plan.adopts:
-        return descendants_of(os.getpid())
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
 
 
 def uses_more_than(limit: int, pids: list[int]) -> bool:
@@ -206,11 +296,11 @@ def share_of_memory(pid: int) -> int:
     return found or unshared_memory(pid)
 
 
-def tell(status: int, line: bytes) -> None:
+def tell(worker: _socket.socket, message: bytes) -> None:
     try:
-        os.write(status, line)
+        worker.send(message)
     except OSError:
-        # The worker died. That ends the control pipe too, and we are still needed for what comes then.
+        # The worker died. That ends the socket too, and we are still needed for what comes then.
         return
 
 
@@ -225,20 +315,7 @@ def reap(child: int) -> bytes | None:
         if pid == 0:
             return found
         if pid == child:
-            found = b"signal %d\n" % os.WTERMSIG(code) if os.WIFSIGNALED(code) else b"exit %d\n" % os.WEXITSTATUS(code)
-
-
-def end(plan: Plan, child: int) -> None:
-    """Everything that came from the command dies. In a process namespace it does so with the end of this process."""
-    if plan.cgroup:
-        kill_cgroup(plan.cgroup, child)
-    elif plan.adopts:
-        while descendants := descendants_of(os.getpid()):
-            # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so none gets away.
-            for pid in descendants:
-                signal_process(pid, signal.SIGKILL)
-            reap(child)
-            select.select([], [], [], 0.002)
+            found = b"signal %d" % os.WTERMSIG(code) if os.WIFSIGNALED(code) else b"exit %d" % os.WEXITSTATUS(code)
 
 
 def kill_cgroup(cgroup: bytes, child: int) -> None:
@@ -289,24 +366,9 @@ def signal_process(pid: int, number: int) -> None:
         return
 
 
-def prctl(option: int, value: int) -> None:
-    import ctypes  # slow to load, and needed where there is no process namespace only
-
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def read_all(descriptor: int) -> bytes:
-    with open(descriptor, "rb", closefd=True) as file:
-        return file.read()
-
-
 def write_to(path: bytes, text: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     try:
         os.write(descriptor, text)
     finally:
         os.close(descriptor)
-
-
-if __name__ == "__main__":
-    main()
