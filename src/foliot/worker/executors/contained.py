@@ -18,6 +18,7 @@ from pathlib import Path
 from foliot.clock import SystemClock
 from foliot.model.ids import new_id
 from foliot.worker.executors.containment import LIMIT_FILES, Means
+from foliot.worker.executors.launcher import is_removed
 from foliot.worker.executors.launchers import LAUNCHER_SECONDS, Launchers, Place, memory_file, written
 
 CHUNK = 65_536
@@ -84,6 +85,7 @@ class Contained:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # To the end, also when it is cancelled meanwhile.
         ending = asyncio.ensure_future(self.end())
         try:
             await asyncio.shield(ending)
@@ -273,13 +275,10 @@ class Contained:
         with suppress(OSError):
             (cgroup / "cgroup.kill").write_text("1")
         for _ in range(CGROUP_TRIES):
-            try:
-                cgroup.rmdir()
-            except FileNotFoundError:
+            if is_removed(bytes(cgroup)):
                 return
-            except OSError:
-                # Not empty yet: what was killed takes its moment.
-                await self._clock.sleep(0.01)
+            # Not empty yet: what was killed takes its moment.
+            await self._clock.sleep(0.01)
 
 
 def _verdict(told: bytes) -> Verdict:

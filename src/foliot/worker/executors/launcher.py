@@ -2,19 +2,18 @@
 
 It exists because a worker must not fork: a worker has threads, and code between fork and exec can hang on a lock that one of them holds.
 This program has no thread, so it may, and sets the limits there. It serves one command at a time, and the next one when nothing is left of
-that: a command waits for a fork, not for an interpreter. In a sandbox it serves one command only, which waits for it to start; so it imports
-next to nothing (`_signal` without the names that `signal` gives to numbers, say).
+that: a command waits for a fork, not for an interpreter. In a sandbox it serves one command only, which waits for it to start; so it
+imports next to nothing (`_signal` without the names that `signal` gives to numbers, say).
 
 It is given one descriptor, a socket that keeps messages apart. For a command the worker sends `run`, with descriptors: PLAN, OUTPUT, and
 those that PLAN names, in its order. PLAN holds what to do, as `key=value` texts with a NUL after each (`argv`, `environment` and
 `descriptor` come once for each); its first bytes get the number of the process, for a worker whose launcher was killed. Then `ask` asks
 the command to end, and `kill` means that the attempt is over. The socket's end does too, also by the worker's death. The worker is told
-`exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left of the command.
+`exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left of the command: a line each.
 """
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import gc
 import os
@@ -24,7 +23,10 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Slow to load.
+    import signal as _signal
     from collections.abc import Callable
+else:
+    import _signal
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -83,8 +85,9 @@ class Plan:
 
 
 class Launcher:
-    def __init__(self, worker: _socket.socket, prctl: Callable[..., int] | None) -> None:
+    def __init__(self, worker: int, prctl: Callable[..., int] | None) -> None:
         self._worker = worker
+        self._socket = _socket.socket(fileno=worker)
         self._prctl = prctl
         """None in a process namespace, where orphans come to its first process and all die with that."""
 
@@ -94,28 +97,37 @@ class Launcher:
         # What is never looked at again is not copied after a fork.
         gc.disable()
         gc.freeze()
-        is_wanted = True
-        while is_wanted:
-            message, descriptors = receive(self._worker)
-            if descriptors:
-                is_wanted = self._run(Plan(descriptors))
-            else:
-                # A word for the command before, which had ended by itself.
-                is_wanted = bool(message)
+        while (received := receive(self._socket))[0]:
+            # Without descriptors it is a word for the command before, which had ended by itself.
+            if received[1]:
+                self._run(Plan(received[1]))
 
-    def _run(self, plan: Plan) -> bool:
-        """Whether there is to be another one."""
+    def _run(self, plan: Plan) -> None:
         launcher, child = os.getpid(), os.fork()
         if child == 0:
             self._become(plan, launcher)
         # Whoever reads the output sees its end when the command and its children have closed it.
         plan.close()
-        is_wanted = self._watch(child, plan)
-        if self._processes() or not is_wanted:
-            # A cgroup that has emptied by itself is the worker's, who asks it what happened.
-            self._end(plan, child)
-        tell(self._worker, b"cleared")
-        return is_wanted
+        poll = select.poll()
+        poll.register(self._worker, select.POLLIN)
+        try:
+            ended = os.pidfd_open(child)
+            poll.register(ended, select.POLLIN)
+        except (OSError, AttributeError):
+            ended = -1
+        verdict = self._watch_command(child, plan, poll, REAP_MILLISECONDS if ended >= 0 else WATCH_MILLISECONDS)
+        if ended >= 0:
+            poll.unregister(ended)
+            os.close(ended)
+        if verdict and not self._is_anything_left():
+            # A cgroup that has emptied by itself is left to the worker, who asks it what happened.
+            tell(self._worker, verdict + b"cleared\n")
+            return
+        if verdict:
+            tell(self._worker, verdict)
+            self._watch_the_rest(plan, poll)
+        self._end(plan)
+        tell(self._worker, b"cleared\n")
 
     def _become(self, plan: Plan, launcher: int) -> None:
         """Turns this process into the command."""
@@ -148,59 +160,53 @@ class Launcher:
             os.execvpe(plan.argv[0], plan.argv, plan.environment)  # noqa: S606
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            tell(self._worker, f"refused {doing}: {reason}".encode(errors="replace"))
+            tell(self._worker, f"refused {doing}: {reason}\n".encode(errors="replace"))
         os._exit(127)
 
-    def _watch(self, child: int, plan: Plan) -> bool:
-        """Returns when nothing is left, the attempt is over, or more memory was used than may be. False at the end of the socket."""
-        poll = select.poll()
-        poll.register(self._worker, select.POLLIN)
-        try:
-            ended = os.pidfd_open(child)
-            poll.register(ended, select.POLLIN)
-            wait = REAP_MILLISECONDS
-        except (OSError, AttributeError):
-            ended, wait = -1, WATCH_MILLISECONDS
-        if plan.memory:
-            wait = min(wait, MEMORY_MILLISECONDS)
-        is_over = False
-        try:
-            while True:
-                ready = [descriptor for descriptor, _ in poll.poll(wait)]
-                if not is_over and (verdict := reap(child)) is not None:
-                    is_over = True
-                    tell(self._worker, verdict)
-                    if not self._processes():
-                        return True
-                    wait = MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS
-                    if ended >= 0:
-                        poll.unregister(ended)
-                if plan.memory and uses_more_than(plan.memory, self._processes()):
-                    tell(self._worker, b"exceeded memory")
-                    return True
-                if self._worker.fileno() in ready:
-                    message = receive(self._worker)[0]
-                    if message != b"ask":
-                        return message == b"kill"
-                    if not is_over:
-                        signal_group(child, _signal.SIGTERM)
-                elif is_over:
-                    reap(child)
-        finally:
-            if ended >= 0:
-                os.close(ended)
+    def _watch_command(self, child: int, plan: Plan, poll: select.poll, wait: int) -> bytes:
+        """How it ended; nothing if its attempt did."""
+        while True:
+            ready = [descriptor for descriptor, _ in poll.poll(min(wait, MEMORY_MILLISECONDS) if plan.memory else wait)]
+            if verdict := bury(child):
+                return verdict
+            if plan.memory and uses_more_than(plan.memory, self._processes()):
+                return b"exceeded memory\n"
+            if self._worker in ready:
+                if receive(self._socket)[0] != b"ask":
+                    return b""
+                signal_group(child, _signal.SIGTERM)
 
-    def _end(self, plan: Plan, child: int) -> None:
+    def _watch_the_rest(self, plan: Plan, poll: select.poll) -> None:
+        """What the command left behind may be there until the worker has read its output."""
+        while True:
+            is_spoken_to = bool(poll.poll(MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS))
+            bury()
+            if plan.memory and uses_more_than(plan.memory, self._processes()):
+                return
+            if is_spoken_to and receive(self._socket)[0] != b"ask":
+                return
+
+    def _is_anything_left(self) -> bool:
+        """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first process."""
+        if self._prctl is None:
+            return bool(self._processes())
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return True
+
+    def _end(self, plan: Plan) -> None:
         """Everything that came from the command dies."""
         if plan.cgroup:
-            kill_cgroup(plan.cgroup, child)
+            kill_cgroup(plan.cgroup)
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])
         while found := self._processes():
             # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so none gets away.
             for pid in found:
                 signal_process(pid, _signal.SIGKILL)
             _signal.sigtimedwait([_signal.SIGCHLD], KILL_SECONDS)
-            reap(child)
+            bury()
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
 
     def _processes(self) -> list[int]:
@@ -212,7 +218,7 @@ class Launcher:
 
 def main(descriptor: int, *, adopts: bool) -> None:
     close_all_but(descriptor)
-    Launcher(_socket.socket(fileno=descriptor), load_prctl() if adopts else None).serve()
+    Launcher(descriptor, load_prctl() if adopts else None).serve()
 
 
 def load_prctl() -> Callable[..., int]:
@@ -239,16 +245,16 @@ def receive(worker: _socket.socket) -> tuple[bytes, list[int]]:
     return message, [int.from_bytes(content[at : at + 4], sys.byteorder) for at in range(0, len(content), 4)]
 
 
-def pass_on(plan: Plan, worker: _socket.socket) -> _socket.socket:
+def pass_on(plan: Plan, worker: int) -> int:
     """Gives what was received the numbers that it is to have. Whatever is in the way, the socket also, moves first."""
-    places = [*plan.received, worker.detach()]
+    places = [*plan.received, worker]
     for index, number in enumerate(plan.passed):
         places = [os.dup(place) if place == number and at != index else place for at, place in enumerate(places)]
         if places[index] == number:
             os.set_inheritable(number, True)
         else:
             os.dup2(places[index], number)
-    return _socket.socket(fileno=places[-1])
+    return places[-1]
 
 
 def set_limits(plan: Plan) -> None:
@@ -296,17 +302,17 @@ def share_of_memory(pid: int) -> int:
     return found or unshared_memory(pid)
 
 
-def tell(worker: _socket.socket, message: bytes) -> None:
+def tell(worker: int, message: bytes) -> None:
     try:
-        worker.send(message)
+        os.write(worker, message)
     except OSError:
         # The worker died. That ends the socket too, and we are still needed for what comes then.
         return
 
 
-def reap(child: int) -> bytes | None:
-    """Buries whatever has ended; how the command did, if that is among it."""
-    found = None
+def bury(child: int = 0) -> bytes:
+    """Whatever has ended; says how the command did, if that is among it."""
+    found = b""
     while True:
         try:
             pid, code = os.waitpid(-1, os.WNOHANG)
@@ -315,16 +321,16 @@ def reap(child: int) -> bytes | None:
         if pid == 0:
             return found
         if pid == child:
-            found = b"signal %d" % os.WTERMSIG(code) if os.WIFSIGNALED(code) else b"exit %d" % os.WEXITSTATUS(code)
+            found = b"signal %d\n" % os.WTERMSIG(code) if os.WIFSIGNALED(code) else b"exit %d\n" % os.WEXITSTATUS(code)
 
 
-def kill_cgroup(cgroup: bytes, child: int) -> None:
+def kill_cgroup(cgroup: bytes) -> None:
     try:
         write_to(cgroup + b"/cgroup.kill", b"1")
     except OSError:
         return
     for _ in range(1000):
-        reap(child)
+        bury()
         if is_removed(cgroup):
             return
         select.select([], [], [], 0.005)
@@ -334,6 +340,8 @@ def is_removed(cgroup: bytes) -> bool:
     """A cgroup can be removed when nothing is in it any more."""
     try:
         os.rmdir(cgroup)  # noqa: PTH106
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     return True

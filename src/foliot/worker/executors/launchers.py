@@ -105,11 +105,12 @@ class Launcher:
         self._lose()
 
     def _hear(self, message: bytes) -> None:
-        if message == b"cleared":
-            if not self.cleared.done():
-                self.cleared.set_result(None)
-        elif not self.told.done():
-            self.told.set_result(message)
+        for line in message.splitlines():
+            if line == b"cleared":
+                if not self.cleared.done():
+                    self.cleared.set_result(None)
+            elif not self.told.done():
+                self.told.set_result(line)
 
     def _lose(self) -> None:
         if not self.is_free:
