@@ -83,9 +83,7 @@ async def test_sandboxes_are_used_once_and_leave_nothing(launchers: Launchers) -
     assert not [process for process in family_of(started) if process.name() == "bwrap"]
 
 
-async def test_none_is_started_before_it_is_needed_and_the_idle_end(
-    launchers: Launchers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_none_is_started_before_it_is_needed_and_the_idle_end(launchers: Launchers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.1)
     before = children()
     await run(launchers, "true")

@@ -186,6 +186,17 @@ async def test_there_is_no_network_unless_it_is_asked_for_and_allowed(bubblewrap
     assert (error_of(refused)[0], output) == ("Invalid", "")
 
 
+async def test_a_sandboxed_command_is_asked_to_end_before_it_is_killed(bubblewrap: None) -> None:
+    context, command = KeptContext(), "trap 'echo bye; exit' TERM; echo started; while :; do sleep 0.01; done"
+    async with launchers_in(choose(Config())) as launchers:
+        running = asyncio.ensure_future(shell(Config(), launchers)({"command": command, "sandbox": "bubblewrap"}, context))
+        await context.prints(b"started")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert context.output == b"started\nbye\n"
+
+
 async def test_root_becomes_nobody(bubblewrap: None) -> None:
     _, output = await run(command="id -u; id -G; grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status", sandbox="bubblewrap")
     user, groups, capabilities, no_new_rights = output.splitlines()

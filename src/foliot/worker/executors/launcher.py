@@ -29,6 +29,7 @@ else:
     import _signal
 
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 REAP_MILLISECONDS = 500
 """How often orphans that ended are buried."""
@@ -216,9 +217,15 @@ class Launcher:
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
 
 
-def main(descriptor: int, *, adopts: bool) -> None:
+def main(descriptor: int, role: str) -> None:
+    """`outside` of all namespaces, in a `namespace` that is used again, or in a `sandbox`, for one command."""
     close_all_but(descriptor)
-    Launcher(descriptor, load_prctl() if adopts else None).serve()
+    prctl = None
+    if role != "sandbox":
+        prctl = load_prctl()
+        # A command of the same user can't attach to it, and so not make it serve the next one otherwise than it should.
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    Launcher(descriptor, prctl if role == "outside" else None).serve()
 
 
 def load_prctl() -> Callable[..., int]:

@@ -23,7 +23,7 @@ from foliot.clock import SystemClock
 from foliot.worker.executors.containment import Containment
 from foliot.worker.executors.launcher import LEADER_BYTES
 
-PROGRAM = "import sys; sys.path.append(sys.argv[1]); import launcher; launcher.main(int(sys.argv[2]), adopts=len(sys.argv) > 3)"
+PROGRAM = "import sys; sys.path.append(sys.argv[1]); import launcher; launcher.main(int(sys.argv[2]), sys.argv[3])"
 """Imported, because Python compiles what it is given as a program anew each time."""
 IDLE_SECONDS = 30.0
 LAUNCHER_SECONDS = 2.0
@@ -128,7 +128,7 @@ class Outside(Launcher):
         with theirs:
             # Without asyncio: its own way of starting a process copies the worker's page tables, and costs milliseconds.
             self._process = subprocess.Popen(
-                [*program(theirs.fileno()), "adopts"],
+                program(theirs.fileno(), "outside"),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={}, start_new_session=True,
                 pass_fds=[theirs.fileno()],
             )  # fmt: skip
@@ -154,7 +154,7 @@ class Outside(Launcher):
 class Place:
     """Where a command can be started: by a launcher outside, or by one in a namespace, which another one outside has started."""
 
-    def __init__(self, outside: Outside, wrapper: tuple[str, ...], mark: Mapping[str, str]) -> None:
+    def __init__(self, outside: Outside, wrapper: tuple[str, ...] = (), mark: Mapping[str, str] | None = None, role: str = "") -> None:
         self.outside = outside
         self.wrapper = wrapper
         self.launcher: Launcher = outside
@@ -162,7 +162,7 @@ class Place:
         """On the loop's clock."""
         self._said = -1
         if wrapper:
-            self._enter(mark)
+            self._enter(mark or {}, role)
 
     @property
     def is_usable(self) -> bool:
@@ -181,12 +181,12 @@ class Place:
             os.close(self._said)
             self._said = -1
 
-    def _enter(self, mark: Mapping[str, str]) -> None:
+    def _enter(self, mark: Mapping[str, str], role: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._said = memory_file(b"")
         self.launcher = Launcher(ours)
         with theirs:
-            argv = (*self.wrapper, "--", *program(theirs.fileno()))
+            argv = (*self.wrapper, "--", *program(theirs.fileno(), role))
             self.outside.run(written(argv, mark, [theirs.fileno()]), [self._said, theirs.fileno()])
 
 
@@ -206,8 +206,9 @@ class Launchers:
         place = self._idle_one(wanted)
         if place is None and wanted:
             outside = self._idle_one(())
-            place = Place(Outside() if outside is None else outside.outside, wanted, self.containment.mark)
-        return place or Place(Outside(), (), {})
+            role = "namespace" if wanted == self.containment.namespace() else "sandbox"
+            place = Place(Outside() if outside is None else outside.outside, wanted, self.containment.mark, role)
+        return place or Place(Outside())
 
     async def give_back(self, place: Place, *, is_clean: bool) -> None:
         """`is_clean` says that it may be used again as it is. Returns when nothing is left in it."""
@@ -220,7 +221,7 @@ class Launchers:
             await asyncio.wait([place.outside.cleared], timeout=LAUNCHER_SECONDS)
             is_clear = place.outside.cleared.done()
             place.outside.forget()
-            place = Place(place.outside, (), {})
+            place = Place(place.outside)
             if is_clear and place.is_usable:
                 self._keep(place)
                 return
@@ -275,8 +276,8 @@ class Launchers:
         await outside.ended(self._clock)
 
 
-def program(descriptor: int) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", "-c", PROGRAM, str(Path(__file__).parent), str(descriptor))
+def program(descriptor: int, role: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-c", PROGRAM, str(Path(__file__).parent), str(descriptor), role)
 
 
 def written(argv: Sequence[str], environment: Mapping[str, str], passed: Sequence[int], more: Sequence[str] = ()) -> bytes:
