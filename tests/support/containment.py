@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import psutil
 import pytest
 
 from foliot.config import Config
 from foliot.errors import ConfigurationError
-from foliot.worker.executors.containment import choose
+from foliot.worker.executors.containment import Containment, choose
+from foliot.worker.executors.launchers import Launchers
 from tests.support.debian import require
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -22,6 +25,16 @@ def require_means(means: str) -> None:
         choose(Config(containment=means))  # type: ignore[arg-type]
     except ConfigurationError as error:
         pytest.skip(str(error))
+
+
+@asynccontextmanager
+async def launchers_in(containment: Containment) -> AsyncIterator[Launchers]:
+    """A worker's launchers, without the worker."""
+    launchers = Launchers(containment)
+    try:
+        yield launchers
+    finally:
+        await launchers.close()
 
 
 def sleepers(mark: str) -> list[psutil.Process]:

@@ -12,23 +12,25 @@ import uvloop
 
 from foliot.config import Config
 from foliot.worker.executors.contained import Command, Contained
-from foliot.worker.executors.containment import Containment, choose
+from foliot.worker.executors.containment import choose
 from foliot.worker.executors.guard import Guard
+from foliot.worker.executors.launchers import Launchers
 
 
 async def start_commands(means: str, mark: str) -> None:
     guard = Guard(mark)
     await guard.start()
     containment = replace(choose(msgspec.convert({"containment": means}, Config)), mark=guard.environment)
+    launchers = Launchers(containment)
     os.write(sys.stdout.fileno(), b"ready\n")
     while True:
-        await asyncio.gather(*(start_one(containment, mark) for _ in range(3)))
+        await asyncio.gather(*(start_one(launchers, mark) for _ in range(3)))
 
 
-async def start_one(containment: Containment, mark: str) -> None:
+async def start_one(launchers: Launchers, mark: str) -> None:
     """For a moment only, so that there is always one about to start."""
     command = Command(("/bin/sh", "-c", f"sleep 60; : {mark}"), {"PATH": "/usr/bin:/bin"})
-    async with Contained(command, containment, lambda _: None):
+    async with Contained(command, launchers, lambda _: None):
         await asyncio.sleep(0.03)
 
 

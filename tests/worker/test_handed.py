@@ -13,7 +13,7 @@ from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
 from foliot.worker.executors.containment import choose
 from foliot.worker.executors.shell import shell
-from tests.support.containment import require_means
+from tests.support.containment import launchers_in, require_means
 from tests.support.contexts import KeptContext
 
 PLACES = [("bubblewrap", "none"), ("cgroup", "none"), ("launcher", "none"), ("launcher", "process"), ("launcher", "bubblewrap")]
@@ -29,7 +29,8 @@ def config(request: pytest.FixtureRequest) -> Config:
 
 
 async def run(config: Config, context: KeptContext, command: str, **payload: Any) -> Attempted:
-    return await shell(config, choose(config))({"command": command, **payload}, context)
+    async with launchers_in(choose(config)) as launchers:
+        return await shell(config, launchers)({"command": command, **payload}, context)
 
 
 async def test_upstream_results_and_the_signal_reach_a_command_and_its_result_comes_back(config: Config) -> None:
@@ -98,7 +99,8 @@ async def test_a_program_of_another_kind_reads_and_writes_them_as_files() -> Non
     script = (
         "import json, os; a = json.load(open(os.environ['FOLIOT_UPSTREAM']))['a']; json.dump(a + 1, open(os.environ['FOLIOT_RESULT'], 'w'))"
     )
-    attempted = await shell(Config(), choose(Config()))({"argv": [sys.executable, "-I", "-S", "-c", script]}, context)
+    async with launchers_in(choose(Config())) as launchers:
+        attempted = await shell(Config(), launchers)({"argv": [sys.executable, "-I", "-S", "-c", script]}, context)
     assert attempted == Attempted(Ending.SUCCEEDED, result="21")
 
 

@@ -88,6 +88,12 @@ async def test_a_worker_killed_by_sigkill_takes_its_commands_along(store: Store,
         return sum("sleep" in process.name() for process in sleepers(mark)) >= 4
 
     await until(all_started)
+    family = psutil.Process(worker.pid).children(recursive=True)
     worker.signal(signal.SIGKILL)
     await worker.wait()
     assert gone(mark)
+
+    async def launchers_are_gone() -> bool:
+        return not psutil.wait_procs(family, timeout=0)[1]
+
+    await until(launchers_are_gone)

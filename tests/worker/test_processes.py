@@ -24,7 +24,7 @@ from foliot.worker.executors import processes as module
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.containment import choose
 from foliot.worker.executors.processes import ProcessPool, in_a_process
-from tests.support.containment import gone, require_means
+from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
 from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
@@ -47,9 +47,10 @@ class Pool:
 @pytest.fixture(params=["bubblewrap", "cgroup", "launcher"])
 async def pool(request: pytest.FixtureRequest) -> AsyncIterator[Pool]:
     require_means(request.param)
-    found = ProcessPool(choose(Config(containment=request.param)))
-    yield Pool(found)
-    await found.close()
+    async with launchers_in(choose(Config(containment=request.param))) as launchers:
+        found = ProcessPool(launchers)
+        yield Pool(found)
+        await found.close()
 
 
 async def test_a_function_gets_its_arguments_and_context_and_tells_all_it_has_to(pool: Pool) -> None:

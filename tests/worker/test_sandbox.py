@@ -19,7 +19,7 @@ from foliot.worker.executors.contained import Command, Contained
 from foliot.worker.executors.containment import LIMIT_FILES, Containment, Means, choose
 from foliot.worker.executors.sandbox import Asked, sandbox_for
 from foliot.worker.executors.shell import shell
-from tests.support.containment import gone, require_means
+from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
 
 # Nobody may not be allowed into the directory of our own interpreter.
@@ -29,7 +29,8 @@ NO_BUBBLEWRAP = Containment(Means.LAUNCHER)
 
 async def run(config: Config | None = None, /, *, containment: Containment | None = None, **payload: Any) -> tuple[Attempted, str]:
     config, context = config or Config(), KeptContext()
-    attempted = await shell(config, containment or choose(config), [Path(config.data)])(payload, context)
+    async with launchers_in(containment or choose(config)) as launchers:
+        attempted = await shell(config, launchers, [Path(config.data)])(payload, context)
     return attempted, context.output.decode(errors="replace")
 
 
@@ -124,7 +125,7 @@ async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(bubblewra
     containment = replace(choose(config), controllers=frozenset({"depth"}))
     sandbox = sandbox_for(Asked(sandbox="bubblewrap"), config, containment)
     command = Command(("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree={"depth": 3})
-    async with Contained(command, containment, context.write) as contained:
+    async with launchers_in(containment) as launchers, Contained(command, launchers, context.write) as contained:
         assert (await contained.verdict()).code == 0
         await contained.drained()
         made = contained._cgroup
@@ -183,6 +184,17 @@ async def test_there_is_no_network_unless_it_is_asked_for_and_allowed(bubblewrap
         assert (await run(command=connect, sandbox="bubblewrap", network=True))[0].ending is Ending.SUCCEEDED
         refused, output = await run(Config(sandbox_network=False), command=connect, sandbox="bubblewrap", network=True)
     assert (error_of(refused)[0], output) == ("Invalid", "")
+
+
+async def test_a_sandboxed_command_is_asked_to_end_before_it_is_killed(bubblewrap: None) -> None:
+    context, command = KeptContext(), "trap 'echo bye; exit' TERM; echo started; while :; do sleep 0.01; done"
+    async with launchers_in(choose(Config())) as launchers:
+        running = asyncio.ensure_future(shell(Config(), launchers)({"command": command, "sandbox": "bubblewrap"}, context))
+        await context.prints(b"started")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert context.output == b"started\nbye\n"
 
 
 async def test_root_becomes_nobody(bubblewrap: None) -> None:

@@ -23,7 +23,8 @@ from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
 from foliot.worker.executors import contained as module
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.containment import Containment, Means, choose
+from foliot.worker.executors.containment import choose
+from foliot.worker.executors.launchers import Launchers
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, require_means, sleepers
 from tests.support.contexts import LIMIT, KeptContext
@@ -43,10 +44,11 @@ class Loop:
         self._runner = runner
         self.means = means
         self._config = Config(containment=means)  # type: ignore[arg-type]
+        self.launchers = Launchers(choose(self._config))
 
     @property
     def execute(self) -> Executor:
-        return shell(self._config, choose(self._config))
+        return shell(self._config, self.launchers)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
@@ -82,7 +84,9 @@ def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
     kind, means = request.param
     require_means(means)
     with asyncio.Runner(loop_factory=LOOPS[kind]) as runner:
-        yield Loop(runner, means)
+        made = Loop(runner, means)
+        yield made
+        runner.run(made.launchers.close())
     gc.collect()
 
 
@@ -310,31 +314,6 @@ def test_a_command_that_stops_the_launcher_is_ended_all_the_same(loop: Loop, mon
     mark = next(unique)
     loop.stop(f"kill -STOP $PPID; echo started; sleep {mark}", when_prints=b"started")
     assert gone(mark)
-
-
-SLOW_BUBBLEWRAP = """#!{python}
-import os, subprocess, sys, time
-at = sys.argv.index("--")
-status = int(sys.argv[at - 1])
-numbers = [int(name) for name in os.listdir("/proc/self/fd") if int(name) > 2 and os.path.exists("/proc/self/fd/" + name)]
-launcher = subprocess.Popen(sys.argv[at + 1 :], pass_fds=numbers)
-for number in numbers:
-    if number != status:
-        os.close(number)
-time.sleep(0.3)
-os.write(status, b'{{ "child-pid": %d }}\\n' % launcher.pid)
-sys.exit(launcher.wait())
-"""
-
-
-async def test_a_descriptor_whose_number_comes_back_is_not_mistaken(tmp_path: Path) -> None:
-    """The namespace is told of after the output has ended, so that its descriptor gets the number that the output's had."""
-    fake = tmp_path / "bwrap"
-    fake.write_text(SLOW_BUBBLEWRAP.format(python=sys.executable))
-    fake.chmod(0o755)
-    context = KeptContext()
-    attempted = await shell(Config(), Containment(Means.BUBBLEWRAP, str(fake)))({"command": "echo out; exec >&- 2>&-; sleep 0.6"}, context)
-    assert (attempted.ending, attempted.error, context.output) == (Ending.SUCCEEDED, None, b"out\n")
 
 
 def test_a_stop_while_the_last_output_is_waited_for_changes_nothing(loop: Loop) -> None:

@@ -44,6 +44,7 @@ from foliot.worker.executors.containment import choose
 from foliot.worker.executors.expanding import map_items, wait, workflow
 from foliot.worker.executors.guard import Guard
 from foliot.worker.executors.http import http
+from foliot.worker.executors.launchers import Launchers
 from foliot.worker.executors.processes import ProcessPool, in_a_process
 from foliot.worker.executors.python import asks_for_context, in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
@@ -88,7 +89,8 @@ class WorkerNode:
         """Set when an operator asks this worker to finish what it has and stop."""
         self._guard = Guard(str(new_id()))
         self._containment = replace(choose(config), mark=self._guard.environment)
-        self._processes = ProcessPool(self._containment)
+        self._launchers = Launchers(self._containment)
+        self._processes = ProcessPool(self._launchers)
         known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items()}
         self.completer = Completer(store=store, clock=clock, events=events)
         self.completer.watch({namespace.qualified(task.name): task.circuit for task in app.tasks.values() if task.circuit is not None})
@@ -149,6 +151,7 @@ class WorkerNode:
         with suppress(StoreUnavailable):
             await self._store.workers.remove_worker(self._worker_id)
         await self._processes.close()
+        await self._launchers.close()
         await self._guard.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -170,7 +173,7 @@ class WorkerNode:
         limit = self._config.result_max_bytes
         known = {
             "http": KnownTask(http(self._config, self._clock), defaults),
-            "shell": KnownTask(shell(self._config, self._containment, hidden_paths(self._config)), defaults),
+            "shell": KnownTask(shell(self._config, self._launchers, hidden_paths(self._config)), defaults),
             "map": KnownTask(
                 map_items(self._store, self._namespace, lambda: self._worker_id, aging_seconds=self._config.aging_seconds), defaults
             ),

@@ -7,6 +7,9 @@ who may write to others; the launcher by a process that gets out of the command'
 Limits of memory and of the number of processes hold for the whole tree where a cgroup with these controllers can be made. Elsewhere the
 launcher watches the memory of the tree, ten times a second, and the number of processes is one of the user's, as setrlimit has it.
 
+A launcher, and the namespace that it is in, serve one command after the other: the next one begins when nothing is left of the one before.
+What a command of root mounted in its namespace is there for the next one, as it would be without a namespace. Sandboxes are never shared.
+
 bubblewrap forbids gaining rights (`sudo` does nothing in there); a worker whose commands need that is told `containment = "cgroup"`.
 """
 

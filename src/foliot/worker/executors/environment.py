@@ -8,18 +8,16 @@ from collections.abc import Mapping
 from foliot.config import PREFIX, Config
 
 PASSED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"})
-PASSED_PREFIX = "LC_"
+PASSED_PREFIX = b"LC_"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def clean_environment(config: Config, added: Mapping[str, str]) -> dict[str, str]:
     """What passes, what `shell_environment` names, and what the command adds. Foliot's own settings never do."""
     named = {name.strip() for name in config.shell_environment.split(",")} | PASSED
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if (name in named or name.startswith(PASSED_PREFIX)) and not name.startswith(PREFIX)
-    }
+    # As bytes, since that is how they are kept: a worker may have hundreds, and decoding all of them is much of what a command costs it.
+    named.update(os.fsdecode(name) for name in os.environb if name.startswith(PASSED_PREFIX))
+    kept = {name: os.environ[name] for name in named if name in os.environ and not name.startswith(PREFIX)}
     return {"PATH": DEFAULT_PATH} | kept | dict(added)
 
 

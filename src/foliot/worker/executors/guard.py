@@ -1,9 +1,9 @@
-"""Clears up after a worker that was killed in the very moment in which it started a command.
+"""Clears up after a worker that was killed, with its launchers, in the very moment in which they started a command.
 
-bubblewrap binds its two processes to their parents, each some time after it came to be. A worker that dies in between takes the outer one
-along and leaves the inner one waiting for a word from it, for ever: nothing runs in there, but it stays. So whatever is started under
-bubblewrap carries the worker's mark in its environment (commands get another one), and a process that sleeps on a pipe until the worker is
-gone then kills what bears it. It is a shell while it sleeps, which takes a megabyte, and becomes `sweeper.py` when it is needed.
+bubblewrap binds its two processes to their parents, each some time after it came to be. A launcher that is killed in between takes the
+outer one along and leaves the inner one waiting for a word from it, for ever: nothing runs in there, but it stays. So whatever is started
+under bubblewrap carries the worker's mark in its environment (commands get another one), and a process that sleeps on a pipe until the
+worker is gone then kills what bears it. It is a shell while it sleeps, which takes a megabyte, and becomes `sweeper.py` when it is needed.
 """
 
 from __future__ import annotations

@@ -1,22 +1,35 @@
-"""The small program between a worker and a command: starts it, passes on the request to end, tells how it ended, and takes its tree along.
+"""The small program between a worker and its commands: starts one, passes on the request to end, tells how it ended, takes its tree along.
 
-Run as `python -I -S launcher.py CONTROL STATUS OUTPUT PLAN`, four descriptors. It exists because a worker must not fork: a worker has
-threads, and code between fork and exec can hang on a lock that one of them holds. This program has no thread, so it may, and sets the
-limits there. It imports next to nothing, since every command waits for it.
+It exists because a worker must not fork: a worker has threads, and code between fork and exec can hang on a lock that one of them holds.
+This program has no thread, so it may, and sets the limits there. It serves one command at a time, and the next one when nothing is left of
+that: a command waits for a fork, not for an interpreter. In a sandbox it serves one command only, which waits for it to start; so it
+imports next to nothing (`_signal` without the names that `signal` gives to numbers, say).
 
-- PLAN holds what to do, as `key=value` texts with a NUL after each (`argv` and `environment` come once for each word).
-- STATUS gets one line each: `started PID`, then `exit CODE`, `signal NUMBER` or `refused WHY`.
-- CONTROL: any byte asks the command to end. Its end means that the attempt is over, or that the worker died: everything is killed.
+It is given one descriptor, a socket that keeps messages apart. For a command the worker sends `run`, with descriptors: PLAN, OUTPUT, and
+those that PLAN names, in its order. PLAN holds what to do, as `key=value` texts with a NUL after each (`argv`, `environment` and
+`descriptor` come once for each); its first bytes get the number of the process, for a worker whose launcher was killed. Then `ask` asks
+the command to end, and `kill` means that the attempt is over. The socket's end does too, also by the worker's death. The worker is told
+`exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left of the command: a line each.
 """
 
 from __future__ import annotations
 
+import _socket
+import gc
 import os
 import select
-import signal
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Slow to load.
+    import signal as _signal
+    from collections.abc import Callable
+else:
+    import _signal
+
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 REAP_MILLISECONDS = 500
 """How often orphans that ended are buried."""
@@ -25,19 +38,25 @@ WATCH_MILLISECONDS = 20
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MEMORY_MILLISECONDS = 100
 """How often the memory of all processes is added up, where no cgroup does it."""
+KILL_SECONDS = 0.002
+"""How long to wait for what was killed before looking for more."""
+DESCRIPTORS_MAX = 64
+LEADER_BYTES = 20
 
 
 class Plan:
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, descriptors: list[int]) -> None:
+        self.file, self.output, *self.received = descriptors
         self.argv: list[bytes] = []
         self.environment: dict[bytes, bytes] = {}
         self.limits: dict[str, int] = {}
-        self.descriptors: list[int] = []
+        self.passed: list[int] = []
+        """The numbers under which the command is to find what was received."""
         self.directory = self.cgroup = b""
-        self.adopts = False
-        self.entrance = -1
+        self.stdin = self.entrance = -1
         self.memory = 0
         self.user: int | None = None
+        text = os.pread(self.file, os.fstat(self.file).st_size, LEADER_BYTES)
         for entry in text.split(b"\0")[:-1]:
             key, _, value = entry.partition(b"=")
             self._take(key.decode(), value)
@@ -51,76 +70,198 @@ class Plan:
         elif key.startswith("RLIMIT_"):
             self.limits[key] = int(value)
         elif key == "descriptor":
-            self.descriptors.append(int(value))
-        elif key == "directory":
-            self.directory = value
-        elif key == "cgroup":
-            self.cgroup = value
-        elif key == "adopts":
-            self.adopts = True
-        elif key in ("entrance", "memory", "user"):
+            self.passed.append(int(value))
+        elif key in ("stdin", "entrance"):
+            # For the start only, not passed on: they come after those that are.
+            setattr(self, key, self.received.pop())
+        elif key in ("memory", "user"):
             setattr(self, key, int(value))
+        elif key in ("directory", "cgroup"):
+            setattr(self, key, value)
+
+    def close(self) -> None:
+        for descriptor in (self.file, self.output, *self.received, self.stdin, self.entrance):
+            if descriptor >= 0:
+                os.close(descriptor)
 
 
-def main() -> None:
-    control, status, output, planned = (int(word) for word in sys.argv[1:5])
-    plan = Plan(read_all(planned))
-    keep_from_the_command(plan.descriptors)
-    if plan.adopts:
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
-    launcher, child = os.getpid(), os.fork()
-    if child == 0:
-        become(plan, status, output, launcher)
-    tell(status, b"started %d\n" % child)
-    # Whoever reads the output sees its end when the command and its children have closed it.
-    os.close(output)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)
-    watch(child, control, status, plan)
-    end(plan, child)
+class Launcher:
+    def __init__(self, worker: int, prctl: Callable[..., int] | None) -> None:
+        self._worker = worker
+        self._socket = _socket.socket(fileno=worker)
+        self._prctl = prctl
+        """None in a process namespace, where orphans come to its first process and all die with that."""
+
+    def serve(self) -> None:
+        if self._prctl is not None:
+            self._prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # What is never looked at again is not copied after a fork.
+        gc.disable()
+        gc.freeze()
+        while (received := receive(self._socket))[0]:
+            # Without descriptors it is a word for the command before, which had ended by itself.
+            if received[1]:
+                self._run(Plan(received[1]))
+
+    def _run(self, plan: Plan) -> None:
+        launcher, child = os.getpid(), os.fork()
+        if child == 0:
+            self._become(plan, launcher)
+        # Whoever reads the output sees its end when the command and its children have closed it.
+        plan.close()
+        poll = select.poll()
+        poll.register(self._worker, select.POLLIN)
+        try:
+            ended = os.pidfd_open(child)
+            poll.register(ended, select.POLLIN)
+        except (OSError, AttributeError):
+            ended = -1
+        verdict = self._watch_command(child, plan, poll, REAP_MILLISECONDS if ended >= 0 else WATCH_MILLISECONDS)
+        if ended >= 0:
+            poll.unregister(ended)
+            os.close(ended)
+        if verdict and not self._is_anything_left():
+            # A cgroup that has emptied by itself is left to the worker, who asks it what happened.
+            tell(self._worker, verdict + b"cleared\n")
+            return
+        if verdict:
+            tell(self._worker, verdict)
+            self._watch_the_rest(plan, poll)
+        self._end(plan)
+        tell(self._worker, b"cleared\n")
+
+    def _become(self, plan: Plan, launcher: int) -> None:
+        """Turns this process into the command."""
+        doing = "can't start it"
+        try:
+            os.setsid()
+            if self._prctl is not None:
+                self._prctl(PR_SET_PDEATHSIG, _signal.SIGKILL, 0, 0, 0)
+                if os.getppid() != launcher:
+                    # It died before that took effect.
+                    os._exit(127)
+            os.pwrite(plan.file, b"%d" % os.getpid(), 0)
+            if plan.entrance >= 0:
+                doing = "can't enter its cgroup"
+                os.write(plan.entrance, b"0")
+            if plan.stdin >= 0:
+                os.dup2(plan.stdin, 0)
+            os.dup2(plan.output, 1)
+            os.dup2(plan.output, 2)
+            self._worker = pass_on(plan, self._worker)
+            if plan.directory:
+                doing = f"can't enter the directory {plan.directory.decode(errors='replace')!r}"
+                os.chdir(plan.directory)
+            doing = "can't set its limits"
+            set_limits(plan)
+            doing = f"can't execute {plan.argv[0].decode(errors='replace')!r}"
+            for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+                # Python ignores these two, and what is ignored stays so in a command.
+                _signal.signal(number, _signal.SIG_DFL)
+            os.execvpe(plan.argv[0], plan.argv, plan.environment)  # noqa: S606
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            tell(self._worker, f"refused {doing}: {reason}\n".encode(errors="replace"))
+        os._exit(127)
+
+    def _watch_command(self, child: int, plan: Plan, poll: select.poll, wait: int) -> bytes:
+        """How it ended; nothing if its attempt did."""
+        while True:
+            ready = [descriptor for descriptor, _ in poll.poll(min(wait, MEMORY_MILLISECONDS) if plan.memory else wait)]
+            if verdict := bury(child):
+                return verdict
+            if plan.memory and uses_more_than(plan.memory, self._processes()):
+                return b"exceeded memory\n"
+            if self._worker in ready:
+                if receive(self._socket)[0] != b"ask":
+                    return b""
+                signal_group(child, _signal.SIGTERM)
+
+    def _watch_the_rest(self, plan: Plan, poll: select.poll) -> None:
+        """What the command left behind may be there until the worker has read its output."""
+        while True:
+            is_spoken_to = bool(poll.poll(MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS))
+            bury()
+            if plan.memory and uses_more_than(plan.memory, self._processes()):
+                return
+            if is_spoken_to and receive(self._socket)[0] != b"ask":
+                return
+
+    def _is_anything_left(self) -> bool:
+        """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first process."""
+        if self._prctl is None:
+            return bool(self._processes())
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return True
+
+    def _end(self, plan: Plan) -> None:
+        """Everything that came from the command dies."""
+        if plan.cgroup:
+            kill_cgroup(plan.cgroup)
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])
+        while found := self._processes():
+            # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so none gets away.
+            for pid in found:
+                signal_process(pid, _signal.SIGKILL)
+            _signal.sigtimedwait([_signal.SIGCHLD], KILL_SECONDS)
+            bury()
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
+
+    def _processes(self) -> list[int]:
+        """All that came from the command. In a namespace of our own that is all there is, but for the first and ourselves."""
+        if self._prctl is not None:
+            return descendants_of(os.getpid())
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
 
 
-def keep_from_the_command(passed: list[int]) -> None:
-    """All descriptors but the three and those passed on: ours, and what the worker's event loop left open by mistake (uvloop does)."""
+def main(descriptor: int, role: str) -> None:
+    """`outside` of all namespaces, in a `namespace` that is used again, or in a `sandbox`, for one command."""
+    close_all_but(descriptor)
+    prctl = None
+    if role != "sandbox":
+        prctl = load_prctl()
+        # A command of the same user can't attach to it, and so not make it serve the next one otherwise than it should.
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    Launcher(descriptor, prctl if role == "outside" else None).serve()
+
+
+def load_prctl() -> Callable[..., int]:
+    import ctypes  # slow to load
+
+    return ctypes.CDLL(None, use_errno=True).prctl
+
+
+def close_all_but(ours: int) -> None:
+    """What the worker's event loop left open by mistake (uvloop does), or we would hold it for as long as we live."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        if (descriptor := int(name)) > 2 and descriptor not in passed:
+        if (descriptor := int(name)) > 2 and descriptor != ours:
             try:
-                os.set_inheritable(descriptor, False)
+                os.close(descriptor)
             except OSError:
                 # The one that the directory was read with.
                 continue
+    os.set_inheritable(ours, False)
 
 
-def become(plan: Plan, status: int, output: int, launcher: int) -> None:
-    """Turns this process into the command."""
-    doing = "can't start it"
-    try:
-        os.setsid()
-        if plan.adopts:
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != launcher:
-                # It died before that took effect.
-                os._exit(127)
-        if plan.entrance >= 0:
-            doing = "can't enter its cgroup"
-            os.write(plan.entrance, b"0")
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        if plan.directory:
-            doing = f"can't enter the directory {plan.directory.decode(errors='replace')!r}"
-            os.chdir(plan.directory)
-        doing = "can't set its limits"
-        set_limits(plan)
-        doing = f"can't execute {plan.argv[0].decode(errors='replace')!r}"
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            # Python ignores these two, and what is ignored stays so in a command.
-            signal.signal(number, signal.SIG_DFL)
-        os.execvpe(plan.argv[0], plan.argv, plan.environment)  # noqa: S606
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        os.write(status, f"refused {doing}: {reason}\n".encode(errors="replace"))
-    os._exit(127)
+def receive(worker: _socket.socket) -> tuple[bytes, list[int]]:
+    message, attached, _, _ = worker.recvmsg(64, _socket.CMSG_SPACE(4 * DESCRIPTORS_MAX), _socket.MSG_CMSG_CLOEXEC)
+    content = b"".join(data for level, kind, data in attached if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS))
+    return message, [int.from_bytes(content[at : at + 4], sys.byteorder) for at in range(0, len(content), 4)]
+
+
+def pass_on(plan: Plan, worker: int) -> int:
+    """Gives what was received the numbers that it is to have. Whatever is in the way, the socket also, moves first."""
+    places = [*plan.received, worker]
+    for index, number in enumerate(plan.passed):
+        places = [os.dup(place) if place == number and at != index else place for at, place in enumerate(places)]
+        if places[index] == number:
+            os.set_inheritable(number, True)
+        else:
+            os.dup2(places[index], number)
+    return places[-1]
 
 
 def set_limits(plan: Plan) -> None:
@@ -135,44 +276,6 @@ def set_limits(plan: Plan) -> None:
         os.setgroups([])
         os.setresgid(plan.user, plan.user, plan.user)
         os.setresuid(plan.user, plan.user, plan.user)
-
-
-def watch(child: int, control: int, status: int, plan: Plan) -> None:
-    """Returns when the control pipe has ended, or more memory was used than may be."""
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    try:
-        ended = os.pidfd_open(child)
-        poll.register(ended, select.POLLIN)
-        wait = REAP_MILLISECONDS
-    except (OSError, AttributeError):
-        ended, wait = -1, WATCH_MILLISECONDS
-    if plan.memory:
-        wait = min(wait, MEMORY_MILLISECONDS)
-    is_over = False
-    while True:
-        ready = [descriptor for descriptor, _ in poll.poll(wait)]
-        if not is_over and (verdict := reap(child)) is not None:
-            is_over = True
-            wait = MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS
-            if ended >= 0:
-                poll.unregister(ended)
-            tell(status, verdict)
-        if plan.memory and uses_more_than(plan.memory, processes(plan)):
-            tell(status, b"exceeded memory\n")
-            return
-        if control in ready:
-            if not os.read(control, 64):
-                return
-            if not is_over:
-                signal_group(child, signal.SIGTERM)
-
-
-def processes(plan: Plan) -> list[int]:
-    """All that came from the command. In a namespace of our own that is all there is, but for the first and ourselves."""
-    if plan.adopts:
-        return descendants_of(os.getpid())
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
 
 
 def uses_more_than(limit: int, pids: list[int]) -> bool:
@@ -206,17 +309,17 @@ def share_of_memory(pid: int) -> int:
     return found or unshared_memory(pid)
 
 
-def tell(status: int, line: bytes) -> None:
+def tell(worker: int, message: bytes) -> None:
     try:
-        os.write(status, line)
+        os.write(worker, message)
     except OSError:
-        # The worker died. That ends the control pipe too, and we are still needed for what comes then.
+        # The worker died. That ends the socket too, and we are still needed for what comes then.
         return
 
 
-def reap(child: int) -> bytes | None:
-    """Buries whatever has ended; how the command did, if that is among it."""
-    found = None
+def bury(child: int = 0) -> bytes:
+    """Whatever has ended; says how the command did, if that is among it."""
+    found = b""
     while True:
         try:
             pid, code = os.waitpid(-1, os.WNOHANG)
@@ -228,26 +331,13 @@ def reap(child: int) -> bytes | None:
             found = b"signal %d\n" % os.WTERMSIG(code) if os.WIFSIGNALED(code) else b"exit %d\n" % os.WEXITSTATUS(code)
 
 
-def end(plan: Plan, child: int) -> None:
-    """Everything that came from the command dies. In a process namespace it does so with the end of this process."""
-    if plan.cgroup:
-        kill_cgroup(plan.cgroup, child)
-    elif plan.adopts:
-        while descendants := descendants_of(os.getpid()):
-            # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so none gets away.
-            for pid in descendants:
-                signal_process(pid, signal.SIGKILL)
-            reap(child)
-            select.select([], [], [], 0.002)
-
-
-def kill_cgroup(cgroup: bytes, child: int) -> None:
+def kill_cgroup(cgroup: bytes) -> None:
     try:
         write_to(cgroup + b"/cgroup.kill", b"1")
     except OSError:
         return
     for _ in range(1000):
-        reap(child)
+        bury()
         if is_removed(cgroup):
             return
         select.select([], [], [], 0.005)
@@ -257,6 +347,8 @@ def is_removed(cgroup: bytes) -> bool:
     """A cgroup can be removed when nothing is in it any more."""
     try:
         os.rmdir(cgroup)  # noqa: PTH106
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     return True
@@ -289,24 +381,9 @@ def signal_process(pid: int, number: int) -> None:
         return
 
 
-def prctl(option: int, value: int) -> None:
-    import ctypes  # slow to load, and needed where there is no process namespace only
-
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def read_all(descriptor: int) -> bytes:
-    with open(descriptor, "rb", closefd=True) as file:
-        return file.read()
-
-
 def write_to(path: bytes, text: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     try:
         os.write(descriptor, text)
     finally:
         os.close(descriptor)
-
-
-if __name__ == "__main__":
-    main()

@@ -20,8 +20,8 @@ from foliot.sdk.app import Function
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.contained import CHUNK, END_SECONDS, Command, Contained, Verdict
-from foliot.worker.executors.containment import Containment
 from foliot.worker.executors.environment import without_settings
+from foliot.worker.executors.launchers import Launchers
 from foliot.worker.executors.messages import Begin, Call, Ended, Ready, Stop, decode_answer, encode
 from foliot.worker.executors.python import asks_for_context
 from foliot.worker.executors.shell import signal_name
@@ -60,8 +60,8 @@ class ProcessPool:
     Of the processes that are idle, it keeps as many as there are cores, and the others until they have had nothing to do for a while.
     """
 
-    def __init__(self, containment: Containment) -> None:
-        self._containment = containment
+    def __init__(self, launchers: Launchers) -> None:
+        self._launchers = launchers
         self._cores = os.cpu_count() or 2
         self._idle: list[PythonProcess] = []
         """The one that was used last at the end: it is the warmest."""
@@ -110,7 +110,7 @@ class ProcessPool:
             task.add_done_callback(self._started)
 
     async def _start(self) -> None:
-        process = PythonProcess(self._containment)
+        process = PythonProcess(self._launchers)
         try:
             await process.start()
         except Exception as error:
@@ -153,8 +153,8 @@ class ProcessPool:
 
 
 class PythonProcess:
-    def __init__(self, containment: Containment) -> None:
-        self._containment = containment
+    def __init__(self, launchers: Launchers) -> None:
+        self._launchers = launchers
         self._context: Context | None = None
         self._contained: Contained
         self._commands = self._answers = -1
@@ -180,7 +180,7 @@ class PythonProcess:
         words = (sys.executable, "-m", "foliot.worker.executors.child", str(commands), str(answers))
         environment = without_settings() | {"PYTHONUNBUFFERED": "1"}
         command = Command(words, environment, descriptors=(commands, answers))
-        self._contained = Contained(command, self._containment, self._printed)
+        self._contained = Contained(command, self._launchers, self._printed)
         try:
             await self._contained.__aenter__()
         except BaseException:

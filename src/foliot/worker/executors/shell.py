@@ -24,9 +24,9 @@ from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.contained import Command, Contained, Verdict
-from foliot.worker.executors.containment import Containment
 from foliot.worker.executors.environment import clean_environment
 from foliot.worker.executors.handed import Handed
+from foliot.worker.executors.launchers import Launchers
 from foliot.worker.executors.sandbox import Asked, Sandbox, SandboxUnavailable, sandbox_for
 
 Word = Annotated[str, Meta(max_length=100_000)]
@@ -51,17 +51,17 @@ class ShellPayload(Asked, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return self.argv if self.argv is not None else ("/bin/sh", "-c", self.command or "")
 
 
-def shell(config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Executor:
+def shell(config: Config, launchers: Launchers, hidden: Sequence[Path] = ()) -> Executor:
     """`hidden` are paths that a sandboxed command must not see."""
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         asked = msgspec.convert(payload, ShellPayload)
         try:
-            sandbox = sandbox_for(asked, config, containment, hidden)
+            sandbox = sandbox_for(asked, config, launchers.containment, hidden)
         except (Invalid, SandboxUnavailable) as error:
             return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)))
         with Handed(context) as handed:
-            async with Contained(command_for(asked, config, sandbox, handed), containment, context.write) as contained:
+            async with Contained(command_for(asked, config, sandbox, handed), launchers, context.write) as contained:
                 try:
                     verdict = await contained.verdict()
                 except asyncio.CancelledError:
