@@ -94,11 +94,11 @@ async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: Even
 
 async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_oftener(claimer: Claimer, store: Store) -> None:
     found = []
-    for _ in range(6):
+    for _ in range(8):
         claimer.hinted()
         await claimer.run_once()
         found.append(claimer._courtesy_seconds)
-    assert found == [FIRST_COURTESY_SECONDS * factor for factor in (1, 2, 4, 8)] + [LAST_COURTESY_SECONDS] * 2
+    assert found == [FIRST_COURTESY_SECONDS * factor for factor in (1, 2, 4, 8, 16, 32)] + [LAST_COURTESY_SECONDS] * 2
     # A poll that finds nothing says nothing about the others.
     await claimer.run_once()
     assert claimer._courtesy_seconds == LAST_COURTESY_SECONDS
