@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.chaos.checker.attempts import claims_of, is_claim, lease_ends, losses
+from tests.chaos.checker.attempts import LOOKING, claims_of, lease_ends, lost_claims
 from tests.chaos.checker.history import SECOND, Fault, History
 
 DATABASE_FAULTS = ("crash_postgres", "read_only", "full_disk")
@@ -32,8 +32,11 @@ def quantile(seconds: Sequence[float], share: float) -> float:
 
 
 def figures(history: History) -> list[Figure]:
+    noticed, twice = _noticed(history)
     return [
-        Figure("from a worker's last beat to its runs being given back", list(_noticed(history))),
+        Figure("from a worker's last beat to its runs being given back", noticed),
+        Figure("the same, with a fault of PostgreSQL or of a scheduler node in between", twice),
+        Figure("from a claim of a worker whose lease is over to its being given back", list(_late_claims(history))),
         Figure("from a worker's death to its runs being given back", list(_given_back(history))),
         Figure("from a scheduler node's last renewal to its shards' next owner", list(_owned_again(history))),
         Figure("from PostgreSQL being back to the next run that ended", list(_resumed(history))),
@@ -42,22 +45,31 @@ def figures(history: History) -> list[Figure]:
     ]
 
 
-def _noticed(history: History) -> Iterator[float]:
-    """Once a worker, by the last of its runs."""
+def _noticed(history: History) -> tuple[list[float], list[float]]:
+    """Once a worker, by the last of its runs; apart those in which those who look for dead workers had trouble of their own."""
     ends = lease_ends(history)
-    ttl = history.settings.worker_ttl_seconds
+    found: tuple[list[float], list[float]] = ([], [])
     for worker_id, at in _last_losses(history).items():
-        if worker_id in ends:
-            yield (at - ends[worker_id]) / SECOND + ttl
+        if (end := ends.get(worker_id)) is not None:
+            seconds = (at - end) / SECOND + history.settings.worker_ttl_seconds
+            found[history.disturbed_seconds(end, at, LOOKING) > 0].append(seconds)
+    return found
 
 
 def _last_losses(history: History) -> dict[str, int]:
+    """Of what each worker had claimed while it had a lease."""
+    ends = lease_ends(history)
     found: dict[str, int] = {}
-    for changes in history.changes_of.values():
-        for change in losses(changes):
-            holder = next((claim.worker_id for claim in reversed(changes) if is_claim(claim) and claim.seq < change.seq), "")
-            found[holder] = max(found.get(holder, 0), change.at)
+    for claim, loss in lost_claims(history):
+        if claim.at <= ends.get(claim.worker_id, 0):
+            found[claim.worker_id] = max(found.get(claim.worker_id, 0), loss.at)
     return found
+
+
+def _late_claims(history: History) -> Iterator[float]:
+    """On their way when the lease ended: the worker was frozen, or PostgreSQL away."""
+    ends = lease_ends(history)
+    return ((loss.at - claim.at) / SECOND for claim, loss in lost_claims(history) if claim.at > ends.get(claim.worker_id, claim.at))
 
 
 def _given_back(history: History) -> Iterator[float]:

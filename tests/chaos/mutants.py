@@ -273,6 +273,13 @@ def a_living_workers_runs_are_taken(history: History, chance: random.Random) -> 
 
 @breaks(16)
 def a_dead_worker_is_noticed_late(history: History, chance: random.Random) -> None:
+    for change in history.changes:
+        if change.lost and change.before == "running":
+            change.at += 3 * SECOND
+
+
+@breaks(16)
+def a_claim_of_a_dead_worker_is_noticed_late(history: History, chance: random.Random) -> None:
     for lease in history.leases:
         if lease.id == DYING[0]:
             lease.at -= 40 * SECOND

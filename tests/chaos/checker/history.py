@@ -246,9 +246,10 @@ class History(msgspec.Struct, dict=True):
             found.setdefault(effect.run_id, []).append(effect)
         return found
 
-    def disturbed_seconds(self, since: int, until: int) -> float:
-        """How much of a span was disturbed by faults. Two at once count twice: what comes of them adds up."""
-        return sum(max(0, min(until, fault.until) - max(since, fault.since)) for fault in self.faults) / SECOND
+    def disturbed_seconds(self, since: int, until: int, by: str | tuple[str, ...] = "") -> float:
+        """How much of a span was disturbed by faults. Two at once count twice: what they do adds up. `by`: how their targets begin."""
+        overlaps = (min(until, fault.until) - max(since, fault.since) for fault in self.faults if fault.target.startswith(by))
+        return sum(max(0, overlap) for overlap in overlaps) / SECOND
 
 
 def _order(change: Change) -> int:
