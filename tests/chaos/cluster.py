@@ -35,6 +35,7 @@ SETTINGS = {
     "fsync": "off",
     "shared_buffers": "64MB",
     "max_wal_size": "256MB",
+    "max_connections": "400",
 }
 APP = "tests.chaos.tasks:app"
 LOST_ATTEMPTS_MAX = 20
@@ -87,7 +88,8 @@ class Cluster:
         directory: Path,
         *,
         say: Callable[[str], None],
-        disk_bytes: int,
+        disk_bytes: int = 0,
+        is_plain: bool = False,
         servers: int = 2,
         schedulers: int = 2,
         workers: int = 3,
@@ -96,6 +98,8 @@ class Cluster:
         self._directory = directory
         self._say = say
         self._disk_bytes = disk_bytes
+        self._is_plain = is_plain
+        """No small disk, no clocks to set, no PgBouncer: only processes to be killed."""
         self._counts = {"server": servers, "scheduler": schedulers, "worker": workers}
         self._slots = slots
         self._stack = AsyncExitStack()
@@ -117,15 +121,17 @@ class Cluster:
     async def __aenter__(self) -> Cluster:
         for name in ("ledger", "logs", "pgbouncer"):
             (self._directory / name).mkdir(parents=True)
-        self.disk = SmallDisk.mounted(self.postgres.directory, self._disk_bytes, self._say)
-        self.clock = self._stepping_clock()
+        if not self._is_plain:
+            self.disk = SmallDisk.mounted(self.postgres.directory, self._disk_bytes, self._say)
+            self.clock = self._stepping_clock()
         self.url = await self.postgres.start()
         around: dict[str, Any] = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
         async with open_store(self.url, part="chaos", **around) as store:
             await store.migrate()
         async with self.session() as sql:
             await recorder.install(sql)
-        await self._start_pgbouncer()
+        if not self._is_plain:
+            await self._start_pgbouncer()
         for part, count in self._counts.items():
             for number in range(1, count + 1):
                 await self._add(part, number)

@@ -32,12 +32,12 @@ def quantile(seconds: Sequence[float], share: float) -> float:
 
 
 def figures(history: History) -> list[Figure]:
-    noticed, twice = _noticed(history)
+    once, twice = noticed(history)
     return [
-        Figure("from a worker's last beat to its runs being given back", noticed),
+        Figure("from a worker's last beat to its runs being given back", once),
         Figure("the same, with a fault of PostgreSQL or of a scheduler node in between", twice),
         Figure("from a claim of a worker whose lease is over to its being given back", list(_late_claims(history))),
-        Figure("from a worker's death to its runs being given back", list(_given_back(history))),
+        Figure("from a worker's death to its runs being given back", list(given_back(history))),
         Figure("from a scheduler node's last renewal to its shards' next owner", list(_owned_again(history))),
         Figure("from PostgreSQL being back to the next run that ended", list(_resumed(history))),
         Figure("from a fault's end to half the usual throughput", list(_recovered(history))),
@@ -45,7 +45,7 @@ def figures(history: History) -> list[Figure]:
     ]
 
 
-def _noticed(history: History) -> tuple[list[float], list[float]]:
+def noticed(history: History) -> tuple[list[float], list[float]]:
     """Once a worker, by the last of its runs; apart those in which those who look for dead workers had trouble of their own."""
     ends = lease_ends(history)
     found: tuple[list[float], list[float]] = ([], [])
@@ -72,7 +72,7 @@ def _late_claims(history: History) -> Iterator[float]:
     return ((loss.at - claim.at) / SECOND for claim, loss in lost_claims(history) if claim.at > ends.get(claim.worker_id, claim.at))
 
 
-def _given_back(history: History) -> Iterator[float]:
+def given_back(history: History) -> Iterator[float]:
     """A process is known by what its jobs wrote: under which tokens, and so as which worker."""
     workers: dict[int, set[str]] = {}
     for run_id, effects in history.effects_of.items():
@@ -92,6 +92,16 @@ def _owned_again(history: History) -> Iterator[float]:
     for lease in history.leases:
         if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
             yield (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
+
+
+def owned_again_by_node(history: History) -> list[float]:
+    """Once a node, by the last of its shards."""
+    found: dict[str, float] = {}
+    for lease in history.leases:
+        if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
+            seconds = (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
+            found[lease.owner_before] = max(found.get(lease.owner_before, 0), seconds)
+    return list(found.values())
 
 
 def _ends(history: History) -> list[int]:

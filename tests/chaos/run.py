@@ -44,13 +44,8 @@ class Plan:
     workers: int = 3
 
 
-async def run(plan: Plan, say: Callable[[str], None]) -> None:
+async def run(plan: Plan, tell: Callable[[str], None]) -> None:
     """Leaves the history in the plan's directory."""
-    began = time.monotonic()
-
-    def tell(text: str) -> None:
-        say(f"{time.monotonic() - began:7.1f} s  {text}")
-
     journal = Journal(plan.directory)
     # What a run leaves behind in the database, and room.
     disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
