@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from foliot.embedded import EmbeddedPostgres
 from foliot.events import EventBus
 from foliot.store.store import open_store
 from tests.chaos import recorder
+from tests.chaos.checker.history import Memory
 from tests.chaos.disk import SmallDisk
 from tests.chaos.door import Door
 from tests.chaos.tasks import LEDGER
@@ -59,7 +60,6 @@ class Node:
     """Whether it is started again when it ends."""
     is_told: bool = False
     """Whether the process that runs was told to end."""
-    peak_bytes: int = 0
 
     @property
     def part(self) -> str:
@@ -256,11 +256,11 @@ class Cluster:
     async def _to_bouncer(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self._bouncer_port)
 
-    def measure_memory(self) -> None:
+    def measure_memory(self) -> Iterator[Memory]:
         for node in self.nodes:
             with suppress(psutil.NoSuchProcess):
-                if node.process is not None:
-                    node.peak_bytes = max(node.peak_bytes, psutil.Process(node.pid).memory_info().rss)
+                if node.is_started:
+                    yield Memory(recorder.monotonic_us(), node.name, node.pid, psutil.Process(node.pid).memory_info().rss)
 
 
 class Session:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.checker.attempts import LOOKING, claims_of, lease_ends, lost_claims
-from tests.chaos.checker.history import SECOND, Fault, History
+from tests.chaos.checker.history import SECOND, History
+from tests.chaos.checker.recovery import DATABASE_FAULTS, Throughput, healed
 
-DATABASE_FAULTS = ("crash_postgres", "read_only", "full_disk")
 FATAL = ("kill",)
-WINDOW = 5 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +102,19 @@ def owned_again_by_node(history: History) -> list[float]:
     return list(found.values())
 
 
-def _ends(history: History) -> list[int]:
-    return [change.at for change in history.changes if change.kind == "finish"]
-
-
 def _resumed(history: History) -> Iterator[float]:
-    ends = sorted(_ends(history))
-    for fault in history.faults:
-        if fault.kind in DATABASE_FAULTS and (place := bisect_left(ends, fault.healed_at)) < len(ends):
-            yield (ends[place] - fault.healed_at) / SECOND
+    throughput = Throughput(history)
+    for fault in healed(history):
+        if fault.kind in DATABASE_FAULTS and (at := throughput.next_end(fault.healed_at)) is not None:
+            yield (at - fault.healed_at) / SECOND
 
 
 def _recovered(history: History) -> Iterator[float]:
     """Until as many runs end in five seconds as half of what is usual."""
-    ends = sorted(_ends(history))
-    if not ends:
-        return
-    quiet_at = history.settings.quiet_at
-    counts = [bisect_left(ends, at + WINDOW) - bisect_left(ends, at) for at in range(ends[0], max(quiet_at - WINDOW, ends[0] + 1), WINDOW)]
-    usual = sorted(counts)[len(counts) // 2]
-    for fault in _healed(history):
-        for at in range(fault.healed_at, quiet_at - WINDOW, SECOND // 4):
-            if bisect_left(ends, at + WINDOW) - bisect_left(ends, at) >= usual / 2:
-                yield (at - fault.healed_at) / SECOND
-                break
-
-
-def _healed(history: History) -> Iterator[Fault]:
-    return (fault for fault in history.faults if fault.healed_at)
+    throughput = Throughput(history)
+    for fault in healed(history):
+        if (at := throughput.recovered_at(fault.healed_at)) is not None:
+            yield (at - fault.healed_at) / SECOND
 
 
 def _lags(history: History) -> Iterator[float]:

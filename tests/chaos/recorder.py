@@ -11,7 +11,7 @@ import msgspec
 
 from foliot.model.run import RunOptions
 from tests.chaos import tasks
-from tests.chaos.checker.history import FILES, Effect, Fault, Request, Run, Settings, Workflow, read_lines, write_lines
+from tests.chaos.checker.history import FILES, Effect, Fault, Memory, Request, Run, Settings, Workflow, read_lines, write_lines
 
 TRIGGERS = Path(__file__).with_name("recorder.sql")
 CHANGES = """
@@ -96,6 +96,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     effects: list[Effect] = [effect for file in sorted((directory / "ledger").glob("*.jsonl")) for effect in _whole_lines(file)]
     faults = [_moved(fault, offset, "since", "until", "healed_at") for fault in read_lines(directory / "faults.raw", Fault)]
     workflows = list(read_lines(directory / "workflows.raw", Workflow))
+    memory = [_moved(sample, offset, "at") for sample in read_lines(directory / "memory.raw", Memory)]
     write_lines(directory / "journal.jsonl", journal)
     for effect in effects:
         effect.at += offset
@@ -104,6 +105,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     write_lines(directory / "ledger.jsonl", effects)
     write_lines(directory / "faults.jsonl", faults)
     write_lines(directory / "workflows.jsonl", workflows)
+    write_lines(directory / "memory.jsonl", memory)
     async with sql.transaction(isolation="repeatable_read", readonly=True):
         for name, query in (("changes", CHANGES), ("leases", LEASES)):
             _write_rows(directory / f"{name}.jsonl", [tuple(row) async for row in sql.cursor(query, prefetch=10_000)])

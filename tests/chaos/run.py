@@ -21,6 +21,7 @@ from tests.chaos.recorder import Journal, bring_together, clock_offset, monotoni
 
 QUIET_SECONDS = 60.0
 """By then nothing may be left that is due."""
+MEMORY_SECONDS = 2.0
 # What came later is the recurring jobs' and has its own time.
 DUE = """
 select count(*) from foliot.runs
@@ -59,10 +60,13 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
         is_over, is_load_over = asyncio.Event(), asyncio.Event()
         loading = asyncio.create_task(load.run(is_load_over), name="load")
         troubling = asyncio.gather(*(one.run(is_over, only=plan.only, every_seconds=plan.every_seconds) for one in nemeses))
+        peaks: dict[str, int] = {}
         end_at = time.monotonic() + plan.minutes * 60
         while time.monotonic() < end_at and not loading.done() and not troubling.done():
-            await asyncio.sleep(1)
-            cluster.measure_memory()
+            await asyncio.sleep(MEMORY_SECONDS)
+            for sample in cluster.measure_memory():
+                journal.write("memory", sample)
+                peaks[sample.target] = max(peaks.get(sample.target, 0), sample.bytes >> 20)
         is_over.set()
         await troubling
         is_load_over.set()
@@ -80,7 +84,6 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
             await bring_together(sql, plan.directory, settings, offset)
         for ended in cluster.ended:
             tell(f"by itself: {ended}")
-        peaks = ", ".join(f"{node.name} {node.peak_bytes >> 20}" for node in cluster.nodes)
         tell(f"faults: {dict(sum((Counter(one.counts) for one in nemeses), Counter()))}; MB at the most: {peaks}")
 
 

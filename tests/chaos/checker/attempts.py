@@ -14,6 +14,8 @@ KILLED_WITHIN = 5 * SECOND
 """What a worker that is thawed, or has lost its lease, needs to end its attempts."""
 LOOK_SECONDS = 1.0
 """What a look for dead workers takes at the most, on a busy machine."""
+WRITTEN_SECONDS = 5.0
+"""From an attempt's end to its being written, on a busy machine."""
 LOOKING = ("postgres", "scheduler")
 """Whose faults keep a dead worker from being noticed. Its own do not, nor those of other workers."""
 FREEZING = ("stop", "freeze")
@@ -136,7 +138,7 @@ def backs_off(history: History) -> Iterator[str]:
 def time_limits(history: History) -> Iterator[str]:
     """An attempt takes no longer than its time limit, the grace and a moment, or it is lost."""
     settings = history.settings
-    room = settings.grace_seconds + settings.worker_ttl_seconds + 2
+    room = settings.grace_seconds + WRITTEN_SECONDS
     for run_id, changes in history.changes_of.items():
         run = history.by_id.get(run_id)
         since = lost = 0

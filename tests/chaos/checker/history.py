@@ -6,6 +6,7 @@
     changes.jsonl   every change of a run, in the order in which they were made, written by triggers in the transactions that made them
     leases.jsonl    the same of workers and shards
     faults.jsonl    what was done to the cluster, and for how long
+    memory.jsonl    how much memory each process had, every few seconds
     runs.jsonl, jobs.jsonl, workflows.jsonl   the tables as they were at the end
 
 Instants are microseconds since 1970 by the database's clock. Whoever wrote by another clock was converted: see `recorder.py`.
@@ -122,6 +123,15 @@ class Fault(msgspec.Struct, array_like=True):
     healed_at: int = 0
 
 
+class Memory(msgspec.Struct, array_like=True, gc=False):
+    """What a process had in memory at an instant."""
+
+    at: int
+    target: str
+    process: int
+    bytes: int
+
+
 class Run(msgspec.Struct, array_like=True, gc=False):
     """A row of `runs` or `history`."""
 
@@ -212,6 +222,7 @@ class History(msgspec.Struct, dict=True):
     runs: list[Run] = []
     jobs: list[Job] = []
     workflows: list[Workflow] = []
+    memory: list[Memory] = []
 
     @cached_property
     def by_id(self) -> dict[str, Run]:
@@ -251,6 +262,14 @@ class History(msgspec.Struct, dict=True):
         overlaps = (min(until, fault.until) - max(since, fault.since) for fault in self.faults if fault.target.startswith(by))
         return sum(max(0, overlap) for overlap in overlaps) / SECOND
 
+    def broken_seconds(self, since: int, until: int) -> float:
+        """How much of a span at least one fault was in force, without what the cluster needs afterwards."""
+        covered, reached = 0, since
+        for begun_at, healed_at in sorted((fault.since, fault.healed_at) for fault in self.faults if fault.healed_at):
+            covered += max(0, min(healed_at, until) - max(begun_at, reached))
+            reached = max(reached, min(healed_at, until))
+        return covered / SECOND
+
 
 def _order(change: Change) -> int:
     return change.seq
@@ -265,6 +284,7 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "runs": Run,
     "jobs": Job,
     "workflows": Workflow,
+    "memory": Memory,
 }
 
 
