@@ -140,7 +140,8 @@ class Load:
         await self._ask("job", "POST", "/v1/jobs/batch", {"jobs": [self._job() for _ in range(number)]})
 
     async def _single(self) -> None:
-        await self._ask("job", "POST", "/v1/jobs", self._job(queue="pausable") if self._chance.random() < 0.1 else self._job())
+        fields = self._chance.choices(({}, {"queue": "pausable"}, {"priority": 1}), (8, 1, 1))[0]
+        await self._ask("job", "POST", "/v1/jobs", self._job(**fields))
 
     async def _keyed(self) -> None:
         await self._insist("keyed", "POST", "/v1/jobs", self._job(), key=self._named("key"))

@@ -412,6 +412,21 @@ def two_runs_of_a_job_overlap(history: History, chance: random.Random) -> None:
         history.changes.append(a_tick_before)
 
 
+@breaks(27)
+def an_urgent_run_is_passed_over(history: History, chance: random.Random) -> None:
+    """It is ready for half a minute while others are taken."""
+    run = chance.choice(
+        [run for run in history.runs if not run.job_id and run.attempt == 1 and START + 60 * SECOND < run.created_at < DIES_AT]
+    )
+    run.priority = 1
+    first = changes_of(history, run)[0]
+    first.at -= 30 * SECOND
+    first.after = "ready"
+    history.changes.sort(key=lambda change: change.at)
+    for seq, change in enumerate(history.changes, 1):
+        change.seq = seq
+
+
 @breaks(29)
 def a_cancelled_run_starts(history: History, chance: random.Random) -> None:
     run = history.by_id[a_request(history, chance, "cancel").ids[0]]

@@ -25,13 +25,13 @@ RUNS = """
 select id::text, true, state, '', token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at), 0, task, queue,
     coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end, coalesce(parent_id::text, ''),
     coalesce(step, ''), coalesce(rerun_of::text, ''), coalesce(upstream::text[], '{}'), 0, options::text,
-    case when job_id is not null then payload::text end
+    case when job_id is not null then payload::text end, priority
 from foliot.runs
 union all
 select id::text, false, state, coalesce(reason, ''), token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at),
     chaos.us(finished_at), task, queue, coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end,
     coalesce(parent_id::text, ''), coalesce(step, ''), coalesce(rerun_of::text, ''), coalesce(upstream::text[], '{}'),
-    coalesce(octet_length(output), 0), options::text, case when job_id is not null then payload::text end
+    coalesce(octet_length(output), 0), options::text, case when job_id is not null then payload::text end, priority
 from foliot.history
 """
 JOBS = """
@@ -145,9 +145,9 @@ def _write_rows(path: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def _run(row: Any, rules: dict[tuple[str, str], str]) -> Run:
-    *columns, upstream, output_bytes, options, payload = row
+    *columns, upstream, output_bytes, options, payload, priority = row
     run = Run(*columns)
-    run.upstream, run.output_bytes, run.payload = upstream, output_bytes, payload
+    run.upstream, run.output_bytes, run.payload, run.priority = upstream, output_bytes, payload, priority
     said = decode_options(options) if options else NO_OPTIONS
     known = tasks.app.tasks.get(run.task)
     complete = said.or_else(known.options) if known else said

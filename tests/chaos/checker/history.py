@@ -41,6 +41,7 @@ class Settings(msgspec.Struct, kw_only=True):
     """When the tables were read."""
     longest_seconds: float = 15
     """No attempt at any job takes longer."""
+    aging_seconds: float = 300
     lag_seconds: float = 30
     """Longest time that a run may be ready and not claimed, where no fault is in the way: throughput comes back within so long."""
 
@@ -167,6 +168,7 @@ class Run(msgspec.Struct, array_like=True, gc=False):
     """Its task writes the ledger."""
     payload: str | None = None
     """Of a recurring job's run only."""
+    priority: int = 0
 
 
 class JobVersion(msgspec.Struct, array_like=True):
