@@ -15,9 +15,13 @@ from pathlib import Path
 from tests.chaos import deaths
 from tests.chaos.checker.check import breaches, invariants
 from tests.chaos.checker.history import History, load
+from tests.chaos.cluster import APP, UNFENCED_APP
 from tests.chaos.figures import figures
 from tests.chaos.good import good_history
 from tests.chaos.run import Plan, any_seed, run
+
+FENCE = 17
+"""The invariant that says so when a worker goes on without a lease."""
 
 
 def report(history: History) -> int:
@@ -59,6 +63,7 @@ def main() -> int:
     running.add_argument("--at-once", type=int, default=1, help="faults side by side")
     running.add_argument("--schedulers", type=int, default=2)
     running.add_argument("--workers", type=int, default=3)
+    running.add_argument("--unfenced", action="store_true", help="workers that trust their leases for ever: I17 has to notice")
     running.add_argument("--directory", type=Path, help="for the history and the logs; by default one under the temporary directory")
     dying = commands.add_parser("deaths", help="kill many workers and scheduler nodes, and measure how soon each death is made good")
     dying.add_argument("--workers", type=int, default=1000, help="deaths of workers")
@@ -119,9 +124,24 @@ def clear_up(asked: argparse.Namespace, directory: Path, status: int) -> None:
 
 def make_trouble(asked: argparse.Namespace) -> int:
     seed, directory = prepare(asked)
-    plan = Plan(directory, seed, asked.minutes, asked.rate, asked.only, asked.every, asked.at_once, asked.schedulers, asked.workers)
+    plan = Plan(
+        directory,
+        seed,
+        asked.minutes,
+        asked.rate,
+        asked.only,
+        asked.every,
+        asked.at_once,
+        asked.schedulers,
+        asked.workers,
+        UNFENCED_APP if asked.unfenced else APP,
+    )
     asyncio.run(run(plan, say_when()))
-    status = report(load(directory))
+    history = load(directory)
+    status = report(history)
+    if asked.unfenced:
+        status = 0 if any(breach.invariant.number == FENCE for breach in breaches(history)) else 1
+        print("noticed, as it must be" if status == 0 else f"I{FENCE} did not notice that the workers' fence was gone")
     clear_up(asked, directory, status)
     if directory.exists():
         print(f"again: python -m tests.chaos check {directory}; once more: make chaos SEED={seed}")

@@ -39,6 +39,7 @@ SETTINGS = {
     "max_connections": "400",
 }
 APP = "tests.chaos.tasks:app"
+UNFENCED_APP = "tests.chaos.unfenced:app"
 LOST_ATTEMPTS_MAX = 20
 """More than faults can hit one run: else what it comes to would depend on them."""
 GRACE_SECONDS = 5
@@ -94,6 +95,7 @@ class Cluster:
         schedulers: int = 2,
         workers: int = 3,
         slots: int = 100,
+        app: str = APP,
     ) -> None:
         self._directory = directory
         self._say = say
@@ -102,6 +104,7 @@ class Cluster:
         """No small disk, no clocks to set, no PgBouncer: only processes to be killed."""
         self._counts = {"server": servers, "scheduler": schedulers, "worker": workers}
         self._slots = slots
+        self._app = app
         self._stack = AsyncExitStack()
         self._keepers: list[asyncio.Task[None]] = []
         self._logins = 0
@@ -209,7 +212,7 @@ class Cluster:
             address, environment["FOLIOT_PORT"], arguments = f"http://127.0.0.1:{port}", str(port), ("server", "--open")
         elif part == "worker":
             queues = (f"default={self._slots}", "pausable=4", "steps=8")
-            arguments = ("worker", APP, *(word for queue in queues for word in ("--queue", queue)))
+            arguments = ("worker", self._app, *(word for queue in queues for word in ("--queue", queue)))
         node = Node(f"{part}-{number}{'-pooled' if is_pooled else ''}", arguments, door, environment, address)
         self.nodes.append(node)
         self._keepers.append(asyncio.create_task(self._keep(node), name=f"keep {node.name}"))

@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncpg
 
 from tests.chaos.checker.history import Settings
-from tests.chaos.cluster import GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster
+from tests.chaos.cluster import APP, GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster
 from tests.chaos.load import Load
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.recorder import Journal, bring_together, clock_offset, monotonic_us
@@ -43,6 +43,7 @@ class Plan:
     """Faults that go on side by side."""
     schedulers: int = 2
     workers: int = 3
+    app: str = APP
 
 
 async def run(plan: Plan, tell: Callable[[str], None]) -> None:
@@ -50,7 +51,10 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
     journal = Journal(plan.directory)
     # What a run leaves behind in the database, and room.
     disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
-    async with Cluster(plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers) as cluster:
+    cluster = Cluster(
+        plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers, app=plan.app
+    )  # fmt: skip
+    async with cluster:
         await cluster.started()
         tell("the cluster is up")
         async with cluster.session() as sql:
