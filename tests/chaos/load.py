@@ -162,7 +162,7 @@ class Load:
         kinds: tuple[dict[str, Any], ...] = (
             {"task": "endless"},
             {"task": "nap", "payload": {"seconds": 10}},
-            *({"task": "effect", "payload": {"seconds": seconds}} for seconds in (0.5, 1, 3, 14)),
+            *({"task": "effect", "payload": {"seconds": seconds}} for seconds in (0.5, 1, 3, 20)),
         )
         body = self._chance.choice(kinds)
         status, answer = await self._ask("job", "POST", "/v1/jobs", body)

@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, kw_only=True):
     """From here on no fault was injected, and nothing was submitted."""
     ended_at: int
     """When the tables were read."""
-    longest_seconds: float = 15
+    longest_seconds: float = 20
     """No attempt at any job takes longer."""
     aging_seconds: float = 300
     lag_seconds: float = 30
