@@ -14,7 +14,7 @@ RUNTIME_READY := $(VENV)/.runtime-ready
 DEV_READY := $(VENV)/.dev-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check format bench chaos lock schema docs clean
+.PHONY: help up test check format bench chaos deaths lock schema docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -41,6 +41,9 @@ bench: $(DEV_READY) ## measure this checkout beside raw SQL, in under ten minute
 
 chaos: $(DEV_READY) ## a cluster in trouble, and a look whether anything was lost; MINUTES=60 SEED=7 RATE=300
 	@$(VENV)/bin/python -m tests.chaos run --minutes $(MINUTES) --seed $(SEED) --rate $(RATE) $(ARGS)
+
+deaths: $(DEV_READY) ## a thousand workers and two hundred scheduler nodes die: how soon is each made good? half an hour; ARGS="--workers 30 --schedulers 6"
+	@$(VENV)/bin/python -m tests.chaos deaths --seed $(SEED) $(ARGS)
 
 schema: $(DEV_READY) ## dump the migrated schema into src/foliot/store/schema.sql
 	@$(VENV)/bin/python -m tools.dump_schema

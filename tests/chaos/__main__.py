@@ -1,4 +1,4 @@
-"""`python -m tests.chaos run | check DIRECTORY | measure`: make trouble, look at a history again, time the checker."""
+"""`python -m tests.chaos run | deaths | check DIRECTORY | measure`: make trouble, kill many, look at a history again, time the checker."""
 
 # ruff: noqa: T201 (it is a command)
 from __future__ import annotations
@@ -9,13 +9,19 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.chaos import deaths
 from tests.chaos.checker.check import breaches, invariants
 from tests.chaos.checker.history import History, load
+from tests.chaos.cluster import APP, UNFENCED_APP
 from tests.chaos.figures import figures
 from tests.chaos.good import good_history
 from tests.chaos.run import Plan, any_seed, run
+
+FENCE = 17
+"""The invariant that says so when a worker goes on without a lease."""
 
 
 def report(history: History) -> int:
@@ -57,7 +63,17 @@ def main() -> int:
     running.add_argument("--at-once", type=int, default=1, help="faults side by side")
     running.add_argument("--schedulers", type=int, default=2)
     running.add_argument("--workers", type=int, default=3)
+    running.add_argument("--unfenced", action="store_true", help="workers that trust their leases for ever: I17 has to notice")
     running.add_argument("--directory", type=Path, help="for the history and the logs; by default one under the temporary directory")
+    dying = commands.add_parser("deaths", help="kill many workers and scheduler nodes, and measure how soon each death is made good")
+    dying.add_argument("--workers", type=int, default=1000, help="deaths of workers")
+    dying.add_argument("--schedulers", type=int, default=200, help="deaths of scheduler nodes")
+    dying.add_argument("--places", type=int, default=24, help="workers alive at once")
+    dying.add_argument("--clusters", type=int, default=8, help="small clusters of scheduler nodes side by side")
+    dying.add_argument("--every", type=float, default=1.0, help="seconds between two deaths of workers, on average")
+    dying.add_argument("--seed", type=int, default=0, help="0: any")
+    dying.add_argument("--directory", type=Path, help="for the histories and the logs; by default one under the temporary directory")
+    dying.add_argument("--into", type=Path, help="a document with markers, between which the figures are put")
     check = commands.add_parser("check", help="check a history that was saved")
     check.add_argument("directory", type=Path)
     timing = commands.add_parser("measure", help="time the checker")
@@ -67,22 +83,67 @@ def main() -> int:
         return report(load(asked.directory))
     if asked.command == "measure":
         return measure(asked.events)
-    return make_trouble(asked)
+    return kill_them(asked) if asked.command == "deaths" else make_trouble(asked)
 
 
-def make_trouble(asked: argparse.Namespace) -> int:
-    """Kept when something is wrong, so that it can be looked at again; removed when all is well, unless a directory was named."""
+def kill_them(asked: argparse.Namespace) -> int:
+    seed, directory = prepare(asked)
+    plan = deaths.Plan(directory, seed, asked.workers, asked.schedulers, asked.places, asked.clusters, asked.every)
+    histories = asyncio.run(deaths.kill_many(plan, say_when()))
+    status = max([report(history) for history in histories], default=0)
+    text = deaths.page(histories)
+    print(f"\n{text}")
+    if asked.into is not None:
+        deaths.write_into(asked.into, text)
+    clear_up(asked, directory, status)
+    return status
+
+
+def say_when() -> Callable[[str], None]:
+    """Prints lines with the seconds since now."""
+    began = time.monotonic()
+    return lambda text: print(f"{time.monotonic() - began:7.1f} s  {text}", flush=True)
+
+
+def prepare(asked: argparse.Namespace) -> tuple[int, Path]:
+    """The seed, printed first, and the directory."""
     seed = asked.seed or any_seed()
     directory = asked.directory or Path(tempfile.mkdtemp(prefix=f"foliot-chaos-{seed}-"))
     directory.mkdir(parents=True, exist_ok=True)
     print(f"SEED={seed}, history in {directory}", flush=True)
-    plan = Plan(directory, seed, asked.minutes, asked.rate, asked.only, asked.every, asked.at_once, asked.schedulers, asked.workers)
-    asyncio.run(run(plan, lambda text: print(text, flush=True)))
-    shutil.rmtree(directory / "postgres", ignore_errors=True)
-    status = report(load(directory))
+    return seed, directory
+
+
+def clear_up(asked: argparse.Namespace, directory: Path, status: int) -> None:
+    """Kept when something is wrong, so that it can be looked at again; removed when all is well, unless a directory was named."""
+    for data in directory.rglob("postgres"):
+        shutil.rmtree(data, ignore_errors=True)
     if status == 0 and asked.directory is None:
         shutil.rmtree(directory, ignore_errors=True)
-    else:
+
+
+def make_trouble(asked: argparse.Namespace) -> int:
+    seed, directory = prepare(asked)
+    plan = Plan(
+        directory,
+        seed,
+        asked.minutes,
+        asked.rate,
+        asked.only,
+        asked.every,
+        asked.at_once,
+        asked.schedulers,
+        asked.workers,
+        UNFENCED_APP if asked.unfenced else APP,
+    )
+    asyncio.run(run(plan, say_when()))
+    history = load(directory)
+    status = report(history)
+    if asked.unfenced:
+        status = 0 if any(breach.invariant.number == FENCE for breach in breaches(history)) else 1
+        print("noticed, as it must be" if status == 0 else f"I{FENCE} did not notice that the workers' fence was gone")
+    clear_up(asked, directory, status)
+    if directory.exists():
         print(f"again: python -m tests.chaos check {directory}; once more: make chaos SEED={seed}")
     return status
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from foliot.embedded import EmbeddedPostgres
 from foliot.events import EventBus
 from foliot.store.store import open_store
 from tests.chaos import recorder
+from tests.chaos.checker.history import Memory
 from tests.chaos.disk import SmallDisk
 from tests.chaos.door import Door
 from tests.chaos.tasks import LEDGER
@@ -35,8 +36,10 @@ SETTINGS = {
     "fsync": "off",
     "shared_buffers": "64MB",
     "max_wal_size": "256MB",
+    "max_connections": "400",
 }
 APP = "tests.chaos.tasks:app"
+UNFENCED_APP = "tests.chaos.unfenced:app"
 LOST_ATTEMPTS_MAX = 20
 """More than faults can hit one run: else what it comes to would depend on them."""
 GRACE_SECONDS = 5
@@ -58,7 +61,6 @@ class Node:
     """Whether it is started again when it ends."""
     is_told: bool = False
     """Whether the process that runs was told to end."""
-    peak_bytes: int = 0
 
     @property
     def part(self) -> str:
@@ -87,17 +89,22 @@ class Cluster:
         directory: Path,
         *,
         say: Callable[[str], None],
-        disk_bytes: int,
+        disk_bytes: int = 0,
+        is_plain: bool = False,
         servers: int = 2,
         schedulers: int = 2,
         workers: int = 3,
         slots: int = 100,
+        app: str = APP,
     ) -> None:
         self._directory = directory
         self._say = say
         self._disk_bytes = disk_bytes
+        self._is_plain = is_plain
+        """No small disk, no clocks to set, no PgBouncer: only processes to be killed."""
         self._counts = {"server": servers, "scheduler": schedulers, "worker": workers}
         self._slots = slots
+        self._app = app
         self._stack = AsyncExitStack()
         self._keepers: list[asyncio.Task[None]] = []
         self._logins = 0
@@ -117,15 +124,17 @@ class Cluster:
     async def __aenter__(self) -> Cluster:
         for name in ("ledger", "logs", "pgbouncer"):
             (self._directory / name).mkdir(parents=True)
-        self.disk = SmallDisk.mounted(self.postgres.directory, self._disk_bytes, self._say)
-        self.clock = self._stepping_clock()
+        if not self._is_plain:
+            self.disk = SmallDisk.mounted(self.postgres.directory, self._disk_bytes, self._say)
+            self.clock = self._stepping_clock()
         self.url = await self.postgres.start()
         around: dict[str, Any] = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
         async with open_store(self.url, part="chaos", **around) as store:
             await store.migrate()
         async with self.session() as sql:
             await recorder.install(sql)
-        await self._start_pgbouncer()
+        if not self._is_plain:
+            await self._start_pgbouncer()
         for part, count in self._counts.items():
             for number in range(1, count + 1):
                 await self._add(part, number)
@@ -203,7 +212,7 @@ class Cluster:
             address, environment["FOLIOT_PORT"], arguments = f"http://127.0.0.1:{port}", str(port), ("server", "--open")
         elif part == "worker":
             queues = (f"default={self._slots}", "pausable=4", "steps=8")
-            arguments = ("worker", APP, *(word for queue in queues for word in ("--queue", queue)))
+            arguments = ("worker", self._app, *(word for queue in queues for word in ("--queue", queue)))
         node = Node(f"{part}-{number}{'-pooled' if is_pooled else ''}", arguments, door, environment, address)
         self.nodes.append(node)
         self._keepers.append(asyncio.create_task(self._keep(node), name=f"keep {node.name}"))
@@ -250,11 +259,11 @@ class Cluster:
     async def _to_bouncer(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self._bouncer_port)
 
-    def measure_memory(self) -> None:
+    def measure_memory(self) -> Iterator[Memory]:
         for node in self.nodes:
             with suppress(psutil.NoSuchProcess):
-                if node.process is not None:
-                    node.peak_bytes = max(node.peak_bytes, psutil.Process(node.pid).memory_info().rss)
+                if node.is_started:
+                    yield Memory(recorder.monotonic_us(), node.name, node.pid, psutil.Process(node.pid).memory_info().rss)
 
 
 class Session:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.chaos.checker.attempts import claims_of, is_claim, lease_ends, losses
-from tests.chaos.checker.history import SECOND, Fault, History
+from tests.chaos.checker.attempts import LOOKING, claims_of, lease_ends, lost_claims
+from tests.chaos.checker.history import SECOND, History
+from tests.chaos.checker.recovery import DATABASE_FAULTS, Throughput, healed
 
-DATABASE_FAULTS = ("crash_postgres", "read_only", "full_disk")
 FATAL = ("kill",)
-WINDOW = 5 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +30,12 @@ def quantile(seconds: Sequence[float], share: float) -> float:
 
 
 def figures(history: History) -> list[Figure]:
+    once, twice = noticed(history)
     return [
-        Figure("from a worker's last beat to its runs being given back", list(_noticed(history))),
-        Figure("from a worker's death to its runs being given back", list(_given_back(history))),
+        Figure("from a worker's last beat to its runs being given back", once),
+        Figure("the same, with a fault of PostgreSQL or of a scheduler node in between", twice),
+        Figure("from a claim of a worker whose lease is over to its being given back", list(_late_claims(history))),
+        Figure("from a worker's death to its runs being given back", list(given_back(history))),
         Figure("from a scheduler node's last renewal to its shards' next owner", list(_owned_again(history))),
         Figure("from PostgreSQL being back to the next run that ended", list(_resumed(history))),
         Figure("from a fault's end to half the usual throughput", list(_recovered(history))),
@@ -42,25 +43,34 @@ def figures(history: History) -> list[Figure]:
     ]
 
 
-def _noticed(history: History) -> Iterator[float]:
-    """Once a worker, by the last of its runs."""
+def noticed(history: History) -> tuple[list[float], list[float]]:
+    """Once a worker, by the last of its runs; apart those in which those who look for dead workers had trouble of their own."""
     ends = lease_ends(history)
-    ttl = history.settings.worker_ttl_seconds
+    found: tuple[list[float], list[float]] = ([], [])
     for worker_id, at in _last_losses(history).items():
-        if worker_id in ends:
-            yield (at - ends[worker_id]) / SECOND + ttl
-
-
-def _last_losses(history: History) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for changes in history.changes_of.values():
-        for change in losses(changes):
-            holder = next((claim.worker_id for claim in reversed(changes) if is_claim(claim) and claim.seq < change.seq), "")
-            found[holder] = max(found.get(holder, 0), change.at)
+        if (end := ends.get(worker_id)) is not None:
+            seconds = (at - end) / SECOND + history.settings.worker_ttl_seconds
+            found[history.disturbed_seconds(end, at, LOOKING) > 0].append(seconds)
     return found
 
 
-def _given_back(history: History) -> Iterator[float]:
+def _last_losses(history: History) -> dict[str, int]:
+    """Of what each worker had claimed while it had a lease."""
+    ends = lease_ends(history)
+    found: dict[str, int] = {}
+    for claim, loss in lost_claims(history):
+        if claim.at <= ends.get(claim.worker_id, 0):
+            found[claim.worker_id] = max(found.get(claim.worker_id, 0), loss.at)
+    return found
+
+
+def _late_claims(history: History) -> Iterator[float]:
+    """On their way when the lease ended: the worker was frozen, or PostgreSQL away."""
+    ends = lease_ends(history)
+    return ((loss.at - claim.at) / SECOND for claim, loss in lost_claims(history) if claim.at > ends.get(claim.worker_id, claim.at))
+
+
+def given_back(history: History) -> Iterator[float]:
     """A process is known by what its jobs wrote: under which tokens, and so as which worker."""
     workers: dict[int, set[str]] = {}
     for run_id, effects in history.effects_of.items():
@@ -82,34 +92,29 @@ def _owned_again(history: History) -> Iterator[float]:
             yield (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
 
 
-def _ends(history: History) -> list[int]:
-    return [change.at for change in history.changes if change.kind == "finish"]
+def owned_again_by_node(history: History) -> list[float]:
+    """Once a node, by the last of its shards."""
+    found: dict[str, float] = {}
+    for lease in history.leases:
+        if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
+            seconds = (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
+            found[lease.owner_before] = max(found.get(lease.owner_before, 0), seconds)
+    return list(found.values())
 
 
 def _resumed(history: History) -> Iterator[float]:
-    ends = sorted(_ends(history))
-    for fault in history.faults:
-        if fault.kind in DATABASE_FAULTS and (place := bisect_left(ends, fault.healed_at)) < len(ends):
-            yield (ends[place] - fault.healed_at) / SECOND
+    throughput = Throughput(history)
+    for fault in healed(history):
+        if fault.kind in DATABASE_FAULTS and (at := throughput.next_end(fault.healed_at)) is not None:
+            yield (at - fault.healed_at) / SECOND
 
 
 def _recovered(history: History) -> Iterator[float]:
     """Until as many runs end in five seconds as half of what is usual."""
-    ends = sorted(_ends(history))
-    if not ends:
-        return
-    quiet_at = history.settings.quiet_at
-    counts = [bisect_left(ends, at + WINDOW) - bisect_left(ends, at) for at in range(ends[0], max(quiet_at - WINDOW, ends[0] + 1), WINDOW)]
-    usual = sorted(counts)[len(counts) // 2]
-    for fault in _healed(history):
-        for at in range(fault.healed_at, quiet_at - WINDOW, SECOND // 4):
-            if bisect_left(ends, at + WINDOW) - bisect_left(ends, at) >= usual / 2:
-                yield (at - fault.healed_at) / SECOND
-                break
-
-
-def _healed(history: History) -> Iterator[Fault]:
-    return (fault for fault in history.faults if fault.healed_at)
+    throughput = Throughput(history)
+    for fault in healed(history):
+        if (at := throughput.recovered_at(fault.healed_at)) is not None:
+            yield (at - fault.healed_at) / SECOND
 
 
 def _lags(history: History) -> Iterator[float]:

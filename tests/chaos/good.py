@@ -24,6 +24,7 @@ from tests.chaos.checker.history import (
     Job,
     JobVersion,
     Lease,
+    Memory,
     Request,
     Run,
     Settings,
@@ -37,6 +38,8 @@ LENGTH = 600 * SECOND
 MOMENT = SECOND // 100
 DIES_AT = START + 300 * SECOND
 TTL = 15 * SECOND
+BACK_AT = START + 450 * SECOND
+"""PostgreSQL, after a crash."""
 WORKERS = {"w1": "node_1", "w2": "node_2"}
 """And the names with which they log in."""
 DYING = ("w3", "node_3")
@@ -298,9 +301,23 @@ class Maker:
                 lease = Lease(0, end - MOMENT, "shard", str(shard), NODES["s2"], "s2", "s1", 2, end + 9 * SECOND, end - 2 * MOMENT)
                 self.history.leases.append(lease)
         self.history.faults += [
-            Fault("kill", "worker 3", 3, DIES_AT, DIES_AT + TTL + 3 * SECOND),
-            Fault("stop", "worker 1", 1, START + 400 * SECOND, START + 403 * SECOND),
+            Fault("kill", "worker 3", 3, DIES_AT, DIES_AT + TTL + 3 * SECOND, "", DIES_AT),
+            Fault("stop", "worker 1", 1, START + 400 * SECOND, START + 403 * SECOND, "", START + 403 * SECOND),
+            Fault("crash_postgres", "postgres", 0, BACK_AT - 3 * SECOND, BACK_AT + 8 * SECOND, "", BACK_AT),
         ]
+
+    def resumed(self) -> None:
+        """Right after PostgreSQL is back."""
+        live = self.begin(BACK_AT + SECOND)
+        self.claim(live, BACK_AT + SECOND + MOMENT)
+        self.finish(live, BACK_AT + 2 * SECOND)
+
+    def memory(self) -> None:
+        """It warms up in the first minute, and goes up and down a little from then on."""
+        for name, process, most in (("worker-1", 1, 52_000_000), ("server-1", 7, 200_000_000)):
+            for at in range(START, START + LENGTH, 2 * SECOND):
+                warm = min(1.0, 0.5 + (at - START) / (120 * SECOND))
+                self.history.memory.append(Memory(at, name, process, int(most * warm * self.chance.uniform(0.97, 1.03))))
 
     def numbered(self) -> History:
         """In the order of time, and numbered by it."""
@@ -318,6 +335,8 @@ def good_history(seed: int, *, lives: int = 40) -> History:
     """`lives` of each of the dozen kinds of lives, but one in ten of those that need much."""
     maker = Maker(random.Random(seed))
     maker.leases()
+    maker.resumed()
+    maker.memory()
     for _ in range(lives):
         for live in (maker.plain, maker.delayed, maker.retried, maker.released, maker.lost, maker.once_only, maker.failed, maker.keyed):
             live()

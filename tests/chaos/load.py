@@ -140,7 +140,8 @@ class Load:
         await self._ask("job", "POST", "/v1/jobs/batch", {"jobs": [self._job() for _ in range(number)]})
 
     async def _single(self) -> None:
-        await self._ask("job", "POST", "/v1/jobs", self._job(queue="pausable") if self._chance.random() < 0.1 else self._job())
+        fields = self._chance.choices(({}, {"queue": "pausable"}, {"priority": 1}), (8, 1, 1))[0]
+        await self._ask("job", "POST", "/v1/jobs", self._job(**fields))
 
     async def _keyed(self) -> None:
         await self._insist("keyed", "POST", "/v1/jobs", self._job(), key=self._named("key"))
@@ -156,11 +157,12 @@ class Load:
             self._cancellable.append(answer["id"])
 
     async def _long(self) -> None:
+        # The longest goes on past the lease of a worker that can't renew it, and does not end its jobs.
         # The nap is still under way elsewhere when a worker wakes that slept through its lease, and is done with its own.
         kinds: tuple[dict[str, Any], ...] = (
             {"task": "endless"},
             {"task": "nap", "payload": {"seconds": 10}},
-            *({"task": "effect", "payload": {"seconds": seconds}} for seconds in (0.5, 1, 3)),
+            *({"task": "effect", "payload": {"seconds": seconds}} for seconds in (0.5, 1, 3, 20)),
         )
         body = self._chance.choice(kinds)
         status, answer = await self._ask("job", "POST", "/v1/jobs", body)

@@ -11,7 +11,7 @@ import msgspec
 from foliot.model.ids import tick_run_id
 from tests.chaos.checker.attempts import is_claim
 from tests.chaos.checker.history import SECOND, Change, Effect, History, Request, Run
-from tests.chaos.good import DIES_AT, DYING, MOMENT
+from tests.chaos.good import BACK_AT, DIES_AT, DYING, LENGTH, MOMENT, START
 
 Mutate = Callable[[History, random.Random], None]
 ALL: list[tuple[int, Mutate]] = []
@@ -95,8 +95,8 @@ def a_run_is_live_and_in_history(history: History, chance: random.Random) -> Non
 @breaks(3)
 def a_key_makes_two_jobs(history: History, chance: random.Random) -> None:
     request = a_request(history, chance, "keyed")
-    other = msgspec.structs.replace(request, ids=[a_run(history, chance).id])
-    history.journal.append(other)
+    another = chance.choice([run.id for run in history.runs if run.id not in request.ids])
+    history.journal.append(msgspec.structs.replace(request, ids=[another]))
 
 
 @breaks(3)
@@ -265,6 +265,16 @@ def an_attempt_outlives_its_limit(history: History, chance: random.Random) -> No
         change.at -= 60 * SECOND
 
 
+@breaks(15)
+def an_attempt_outlives_its_limit_by_seconds(history: History, chance: random.Random) -> None:
+    history.settings.grace_seconds = 5
+    history.faults.clear()
+    run = a_run(history, chance, attempt=1)
+    run.timeout_seconds = 1
+    for change in changes_of(history, run)[:2]:
+        change.at -= 12 * SECOND
+
+
 @breaks(16)
 def a_living_workers_runs_are_taken(history: History, chance: random.Random) -> None:
     run = a_run(history, chance, lost=1)
@@ -273,6 +283,13 @@ def a_living_workers_runs_are_taken(history: History, chance: random.Random) -> 
 
 @breaks(16)
 def a_dead_worker_is_noticed_late(history: History, chance: random.Random) -> None:
+    for change in history.changes:
+        if change.lost and change.before == "running":
+            change.at += 3 * SECOND
+
+
+@breaks(16)
+def a_claim_of_a_dead_worker_is_noticed_late(history: History, chance: random.Random) -> None:
     for lease in history.leases:
         if lease.id == DYING[0]:
             lease.at -= 40 * SECOND
@@ -395,6 +412,21 @@ def two_runs_of_a_job_overlap(history: History, chance: random.Random) -> None:
         history.changes.append(a_tick_before)
 
 
+@breaks(27)
+def an_urgent_run_is_passed_over(history: History, chance: random.Random) -> None:
+    """It is ready for half a minute while others are taken."""
+    run = chance.choice(
+        [run for run in history.runs if not run.job_id and run.attempt == 1 and START + 60 * SECOND < run.created_at < DIES_AT]
+    )
+    run.priority = 1
+    first = changes_of(history, run)[0]
+    first.at -= 30 * SECOND
+    first.after = "ready"
+    history.changes.sort(key=lambda change: change.at)
+    for seq, change in enumerate(history.changes, 1):
+        change.seq = seq
+
+
 @breaks(29)
 def a_cancelled_run_starts(history: History, chance: random.Random) -> None:
     run = history.by_id[a_request(history, chance, "cancel").ids[0]]
@@ -441,3 +473,38 @@ def a_run_vanishes(history: History, chance: random.Random) -> None:
 def a_live_run_is_deleted(history: History, chance: random.Random) -> None:
     run = a_run(history, chance)
     history.changes.remove(the_end(history, run))
+
+
+def nothing_ends(history: History, since: int, seconds: int) -> None:
+    history.changes[:] = [
+        change for change in history.changes if change.kind != "finish" or not since <= change.at < since + seconds * SECOND
+    ]
+
+
+@breaks(37)
+def throughput_stays_low_after_a_fault(history: History, chance: random.Random) -> None:
+    nothing_ends(history, next(fault for fault in history.faults if fault.kind == "stop").healed_at, 42)
+
+
+@breaks(37)
+def throughput_does_not_come_back_at_all(history: History, chance: random.Random) -> None:
+    nothing_ends(history, BACK_AT, 3600)
+
+
+@breaks(38)
+def postgres_is_back_and_nobody_notices(history: History, chance: random.Random) -> None:
+    nothing_ends(history, BACK_AT, 7)
+
+
+@breaks(39)
+def a_worker_leaks(history: History, chance: random.Random) -> None:
+    for sample in history.memory:
+        if sample.target == "worker-1":
+            sample.bytes += int(25_000_000 * (sample.at - START) / LENGTH)
+
+
+@breaks(39)
+def a_large_process_leaks_a_little(history: History, chance: random.Random) -> None:
+    for sample in history.memory:
+        if sample.target == "server-1":
+            sample.bytes += int(50_000_000 * (sample.at - START) / LENGTH)

@@ -43,6 +43,7 @@ class Nemesis:
             "kill_worker": partial(self._kill_one, "worker"),
             "kill_scheduler": partial(self._kill_one, "scheduler"),
             "make_zombie": self._make_zombie,
+            "cut_off_worker": self._cut_off_worker,
         }
         """More of what is among the others already: for measuring, and for trying one thing."""
         self._faults: dict[str, Any] = {
@@ -205,10 +206,16 @@ class Nemesis:
 
     async def _blackhole(self) -> None:
         """Nothing comes through in either direction, and no socket says so."""
-        node = self._any()
+        await self._jam(self._any(), *self._chance.choice(((1, 5), (14, 22))))
+
+    async def _cut_off_worker(self) -> None:
+        """For longer than its lease: it has to end its jobs although nobody tells it to."""
+        await self._jam(self._any("worker"), 17, 20)
+
+    async def _jam(self, node: Node, least: float, most: float) -> None:
         async with self._noted("blackhole", node, self._aftermath(node)):
             node.door.jam()
-            await self._for(*self._chance.choice(((1, 5), (14, 22))))
+            await self._for(least, most)
             if self._chance.random() < 0.5:
                 node.door.cut()
             node.door.heal()

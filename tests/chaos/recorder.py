@@ -11,7 +11,7 @@ import msgspec
 
 from foliot.model.run import RunOptions
 from tests.chaos import tasks
-from tests.chaos.checker.history import FILES, Effect, Fault, Request, Run, Settings, Workflow, read_lines, write_lines
+from tests.chaos.checker.history import FILES, Effect, Fault, Memory, Request, Run, Settings, Workflow, read_lines, write_lines
 
 TRIGGERS = Path(__file__).with_name("recorder.sql")
 CHANGES = """
@@ -25,13 +25,13 @@ RUNS = """
 select id::text, true, state, '', token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at), 0, task, queue,
     coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end, coalesce(parent_id::text, ''),
     coalesce(step, ''), coalesce(rerun_of::text, ''), coalesce(upstream::text[], '{}'), 0, options::text,
-    case when job_id is not null then payload::text end
+    case when job_id is not null then payload::text end, priority
 from foliot.runs
 union all
 select id::text, false, state, coalesce(reason, ''), token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at),
     chaos.us(finished_at), task, queue, coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end,
     coalesce(parent_id::text, ''), coalesce(step, ''), coalesce(rerun_of::text, ''), coalesce(upstream::text[], '{}'),
-    coalesce(octet_length(output), 0), options::text, case when job_id is not null then payload::text end
+    coalesce(octet_length(output), 0), options::text, case when job_id is not null then payload::text end, priority
 from foliot.history
 """
 JOBS = """
@@ -96,6 +96,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     effects: list[Effect] = [effect for file in sorted((directory / "ledger").glob("*.jsonl")) for effect in _whole_lines(file)]
     faults = [_moved(fault, offset, "since", "until", "healed_at") for fault in read_lines(directory / "faults.raw", Fault)]
     workflows = list(read_lines(directory / "workflows.raw", Workflow))
+    memory = [_moved(sample, offset, "at") for sample in read_lines(directory / "memory.raw", Memory)]
     write_lines(directory / "journal.jsonl", journal)
     for effect in effects:
         effect.at += offset
@@ -104,6 +105,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     write_lines(directory / "ledger.jsonl", effects)
     write_lines(directory / "faults.jsonl", faults)
     write_lines(directory / "workflows.jsonl", workflows)
+    write_lines(directory / "memory.jsonl", memory)
     async with sql.transaction(isolation="repeatable_read", readonly=True):
         for name, query in (("changes", CHANGES), ("leases", LEASES)):
             _write_rows(directory / f"{name}.jsonl", [tuple(row) async for row in sql.cursor(query, prefetch=10_000)])
@@ -143,9 +145,9 @@ def _write_rows(path: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def _run(row: Any, rules: dict[tuple[str, str], str]) -> Run:
-    *columns, upstream, output_bytes, options, payload = row
+    *columns, upstream, output_bytes, options, payload, priority = row
     run = Run(*columns)
-    run.upstream, run.output_bytes, run.payload = upstream, output_bytes, payload
+    run.upstream, run.output_bytes, run.payload, run.priority = upstream, output_bytes, payload, priority
     said = decode_options(options) if options else NO_OPTIONS
     known = tasks.app.tasks.get(run.task)
     complete = said.or_else(known.options) if known else said

@@ -14,13 +14,14 @@ from pathlib import Path
 import asyncpg
 
 from tests.chaos.checker.history import Settings
-from tests.chaos.cluster import GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster
+from tests.chaos.cluster import APP, GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster
 from tests.chaos.load import Load
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.recorder import Journal, bring_together, clock_offset, monotonic_us
 
 QUIET_SECONDS = 60.0
 """By then nothing may be left that is due."""
+MEMORY_SECONDS = 2.0
 # What came later is the recurring jobs' and has its own time.
 DUE = """
 select count(*) from foliot.runs
@@ -42,19 +43,18 @@ class Plan:
     """Faults that go on side by side."""
     schedulers: int = 2
     workers: int = 3
+    app: str = APP
 
 
-async def run(plan: Plan, say: Callable[[str], None]) -> None:
+async def run(plan: Plan, tell: Callable[[str], None]) -> None:
     """Leaves the history in the plan's directory."""
-    began = time.monotonic()
-
-    def tell(text: str) -> None:
-        say(f"{time.monotonic() - began:7.1f} s  {text}")
-
     journal = Journal(plan.directory)
     # What a run leaves behind in the database, and room.
     disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
-    async with Cluster(plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers) as cluster:
+    cluster = Cluster(
+        plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers, app=plan.app
+    )  # fmt: skip
+    async with cluster:
         await cluster.started()
         tell("the cluster is up")
         async with cluster.session() as sql:
@@ -64,10 +64,13 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
         is_over, is_load_over = asyncio.Event(), asyncio.Event()
         loading = asyncio.create_task(load.run(is_load_over), name="load")
         troubling = asyncio.gather(*(one.run(is_over, only=plan.only, every_seconds=plan.every_seconds) for one in nemeses))
+        peaks: dict[str, int] = {}
         end_at = time.monotonic() + plan.minutes * 60
         while time.monotonic() < end_at and not loading.done() and not troubling.done():
-            await asyncio.sleep(1)
-            cluster.measure_memory()
+            await asyncio.sleep(MEMORY_SECONDS)
+            for sample in cluster.measure_memory():
+                journal.write("memory", sample)
+                peaks[sample.target] = max(peaks.get(sample.target, 0), sample.bytes >> 20)
         is_over.set()
         await troubling
         is_load_over.set()
@@ -85,7 +88,6 @@ async def run(plan: Plan, say: Callable[[str], None]) -> None:
             await bring_together(sql, plan.directory, settings, offset)
         for ended in cluster.ended:
             tell(f"by itself: {ended}")
-        peaks = ", ".join(f"{node.name} {node.peak_bytes >> 20}" for node in cluster.nodes)
         tell(f"faults: {dict(sum((Counter(one.counts) for one in nemeses), Counter()))}; MB at the most: {peaks}")
 
 

@@ -106,3 +106,26 @@ async def test_a_node_looks_again_when_the_lease_of_a_silent_one_ends(
     await fake_clock.advance(1.5)
     await other.run_once()
     assert len(other.epochs) == 100
+
+
+async def test_what_a_dead_node_leaves_does_not_wait_for_the_lease_of_one_that_died_after_it(
+    store: Store, config: Config, events: EventBus, fake_clock: FakeClock
+) -> None:
+    first, second, *others = (node(store, config, events) for _ in range(4))
+    await settle(first, second, *others)
+    await fake_clock.advance(5)
+    # The first one is dead since; the second dies now, and its lease ends at 14.
+    await settle(second, *others)
+    await fake_clock.advance(4)
+    assert max(await settle(*others)) < 37
+    assert [await one.run_once() for one in others] == [0.3, 0.3], "there are free shards, and the one that has a right to them may be dead"
+    await fake_clock.advance(1)
+    assert sum(await settle(*others)) == 75
+
+
+async def test_a_node_that_is_late_keeps_what_it_has(store: Store, config: Config, events: EventBus, fake_clock: FakeClock) -> None:
+    late, other = node(store, config, events), node(store, config, events)
+    await settle(late, other)
+    await fake_clock.advance(6)
+    assert await settle(other) == [50]
+    assert await settle(late, other) == [50, 50]

@@ -97,6 +97,35 @@ async def test_a_batch_that_fails_does_not_take_the_ones_after_it_along(
     assert await sql.fetchval("select count(*) from foliot.runs") == 6
 
 
+async def test_what_is_late_and_fails_does_not_take_along_what_is_due_in_a_moment(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus, sql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both came out of the wheel together. What was not got to stood in nobody's list any more, and its job never fired again."""
+    loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
+    firing = Firer(store=store, shards=keeper, loader=loader, clock=fake_clock, events=events, lead_seconds=5)
+    for every in ("10s", "11s", "12s"):
+        await make_job(store, every=every, overlap="allow_all")
+    await fake_clock.advance(10.5)
+    await keeper.run_once()
+    await loader.run_once()
+    assert loader.wheel is not None
+    assert len(loader.wheel) == 3
+    fire_ticks = store.jobs.fire_ticks
+
+    async def fail(*_: object) -> Fired:
+        raise StoreUnavailable("PostgreSQL: fire_ticks: gone for a while")
+
+    monkeypatch.setattr(store.jobs, "fire_ticks", fail)
+    with pytest.raises(StoreUnavailable):
+        await firing.run_once()
+    monkeypatch.setattr(store.jobs, "fire_ticks", fire_ticks)
+    await fake_clock.advance(2)
+    await keeper.run_once()
+    await loader.run_once()
+    await firing.run_once()
+    assert await sql.fetchval("select count(*) from foliot.runs") == 3
+
+
 async def test_a_job_that_is_read_between_its_firing_and_the_news_of_it_is_in_the_wheel_once(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
 
 ONCE = '{"retries": 0}'
+SHOW_IDLE_LIMIT = "show idle_in_transaction_session_timeout"
 
 
 @pytest.fixture
@@ -73,6 +74,30 @@ async def test_a_run_that_was_given_to_another_leaves_no_effect(store: Store, sq
     found = await store.runs.get_run(run.id)
     assert found is not None
     assert found.state is RunState.RUNNING
+
+
+@pytest.mark.usefixtures("account")
+async def test_a_worker_that_freezes_before_its_commit_does_not_keep_the_run(store: Store, config: Config, sql: Any) -> None:
+    """Between the statement that ends the run and the commit it is locked, and nobody could give it to another worker."""
+    app = foliot.App()
+    limits: list[str] = []
+
+    @app.task(guarantee="transactional", timeout=3600)
+    async def debit(ctx: foliot.Context) -> None:
+        limits.append(await ctx.connection.fetchval(SHOW_IDLE_LIMIT))
+        # What PostgreSQL checks at the commit sees the limit under which the worker may freeze there.
+        await ctx.connection.execute("update account set balance = 0")
+
+    await sql.execute("""
+        create table seen (idle_limit text);
+        create function note() returns trigger language plpgsql as $$
+        begin insert into seen select current_setting('idle_in_transaction_session_timeout'); return null; end $$;
+        create constraint trigger a_note after update on account deferrable initially deferred for each row execute function note()
+    """)
+    async with worker_node(store, app):
+        await ended(store, await submit(store, "debit"))
+    assert limits == ["1h"]
+    assert await sql.fetchval("select idle_limit from seen") == f"{config.database_idle_in_transaction_seconds:g}s"
 
 
 @pytest.mark.usefixtures("account")

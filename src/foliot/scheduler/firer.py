@@ -53,10 +53,18 @@ class Firer(Service):
             return LONGEST_WAIT_SECONDS / 4
         now = self._loader.database_now()
         found = [firing for _, firing in wheel.advance(now + self._lead)]
-        if due := [firing for firing in found if firing.job.fire * MILLISECONDS <= now]:
-            await self._fire_all(due)
-        for fire, soon in groupby(found[len(due) :], key=by_instant):
-            await self._fire_ahead(list(soon), fire)
+        due = [firing for firing in found if firing.job.fire * MILLISECONDS <= now]
+        ahead = [list(soon) for _, soon in groupby(found[len(due) :], key=by_instant)]
+        try:
+            if due:
+                await self._fire_all(due)
+            while ahead:
+                soon = ahead.pop(0)
+                await self._fire_ahead(soon, by_instant(soon[0]))
+        except BaseException:
+            # Out of the wheel, and not got to: read anew, or these jobs would never fire again.
+            self._loader.follow([firing for group in ahead for firing in group], frozenset())
+            raise
         if found:
             return 0
         following = wheel.next_due()

@@ -20,9 +20,9 @@ from foliot.store.shards import Epochs
 from foliot.store.store import Store
 
 MARGIN_SECONDS = 1.0
-# A node that has just come looks again soon: others are giving up their surplus for it.
+# A node that has just come looks again soon: others are giving up their surplus for it. So does one that sees a free shard which is
+# somebody else's due: that one may be dead.
 SETTLING_SECONDS = 0.3
-SHORTEST_SECONDS = 0.01
 
 
 class ShardKeeper(Service):
@@ -61,7 +61,7 @@ class ShardKeeper(Service):
         # A node that does not renew has gone: its lease is not over a whole turn before anybody notices.
         until_free = await shards.seconds_until_free(self.scheduler_id)
         turn = self._config.shard_renew_seconds
-        return turn if until_free is None else min(turn, max(until_free, SHORTEST_SECONDS))
+        return turn if until_free is None else min(turn, max(until_free, SETTLING_SECONDS))
 
     def hinted(self, topic: str) -> None:
         """Somebody let go of shards."""

@@ -169,6 +169,11 @@ class Database:
                 raise
             await session.execute("commit")
 
+    async def hurry(self, session: Any) -> None:
+        """From here on the transaction may sit idle no longer than any other, whatever it was allowed when it began."""
+        limit = self._limits()["idle_in_transaction_session_timeout"]
+        await session.execute(f"set local idle_in_transaction_session_timeout = {limit}")
+
     async def in_transaction(self, name: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Several statements that are carried out together or not at all. What fails for a reason that passes is begun anew: `work` must
         be such that doing it again after it was committed changes nothing."""

@@ -36,13 +36,14 @@ class Shards:
         await self._database.execute(self._queries["mark_zones"], shard, scheduler_id, epoch, zones)
 
     async def seconds_until_free(self, scheduler_id: UUID) -> float | None:
-        """Until the first lease of another node ends, should it not be renewed."""
+        """Until the first lease of another node ends, should it not be renewed; 0 when a shard is free."""
         now = self._database.clock.sql_now()
         seconds: float | None = await self._database.fetch_value(self._queries["seconds_until_free"], scheduler_id, now)
         return seconds
 
     async def give_up_surplus(self, scheduler_id: UUID) -> list[int]:
-        rows = await self._database.fetch(self._queries["give_up_surplus"], scheduler_id, self._database.clock.sql_now())
+        now = self._database.clock.sql_now()
+        rows = await self._database.fetch(self._queries["give_up_surplus"], scheduler_id, self._ttl, now)
         return [row[0] for row in rows]
 
     async def leave(self, scheduler_id: UUID) -> None:

@@ -12,6 +12,12 @@ CLOCKS_AGREE = SECOND // 20
 """Two readings of clocks on one machine, taken by different processes and converted, differ by less."""
 KILLED_WITHIN = 5 * SECOND
 """What a worker that is thawed, or has lost its lease, needs to end its attempts."""
+LOOK_SECONDS = 1.0
+"""What a look for dead workers takes at the most, on a busy machine."""
+WRITTEN_SECONDS = 5.0
+"""From an attempt's end to its being written, on a busy machine."""
+LOOKING = ("postgres", "scheduler")
+"""Whose faults keep a dead worker from being noticed. Its own do not, nor those of other workers."""
 FREEZING = ("stop", "freeze")
 ALLOWED = {str(state): frozenset(map(str, following)) for state, following in TRANSITIONS.items()}
 
@@ -132,7 +138,7 @@ def backs_off(history: History) -> Iterator[str]:
 def time_limits(history: History) -> Iterator[str]:
     """An attempt takes no longer than its time limit, the grace and a moment, or it is lost."""
     settings = history.settings
-    room = settings.grace_seconds + settings.worker_ttl_seconds + 2
+    room = settings.grace_seconds + WRITTEN_SECONDS
     for run_id, changes in history.changes_of.items():
         run = history.by_id.get(run_id)
         since = lost = 0
@@ -148,19 +154,29 @@ def time_limits(history: History) -> Iterator[str]:
 
 @invariant(16)
 def lost_in_time(history: History) -> Iterator[str]:
-    """A worker's runs are taken from it no earlier than its lease ends, and not much later than the next look for dead workers."""
+    """A worker's runs are taken from it no earlier than its lease ends, and no later than a second after the next look for dead workers."""
     ends = lease_ends(history)
-    room = history.settings.reaper_seconds + 2
-    for run_id, changes in history.changes_of.items():
-        for change in losses(changes):
-            holder = next((claim.worker_id for claim in reversed(changes) if is_claim(claim) and claim.seq < change.seq), "")
-            end = ends.get(holder)
-            if end is None:
-                yield f"run {run_id} was lost at {change.at} by worker {holder}, which never registered"
-            elif change.at < end:
-                yield f"run {run_id} was taken at {change.at} from worker {holder}, whose lease ends at {end}"
-            elif (late := (change.at - end) / SECOND) > room + history.disturbed_seconds(end, change.at):
-                yield f"run {run_id} was taken from worker {holder} {late:.1f} s after its lease had ended"
+    room = history.settings.reaper_seconds + LOOK_SECONDS
+    for claim, loss in lost_claims(history):
+        end = ends.get(claim.worker_id)
+        if end is None:
+            yield f"run {loss.run_id} was lost at {loss.at} by worker {claim.worker_id}, which never registered"
+        elif loss.at < end:
+            yield f"run {loss.run_id} was taken at {loss.at} from worker {claim.worker_id}, whose lease ends at {end}"
+        else:
+            # A claim on its way when the lease ended is found by the look after it.
+            since = max(end, claim.at)
+            if (late := (loss.at - since) / SECOND) > room + history.disturbed_seconds(since, loss.at, LOOKING):
+                yield f"run {loss.run_id} was taken from worker {claim.worker_id} {late:.1f} s after its lease had ended"
+
+
+def lost_claims(history: History) -> Iterator[tuple[Change, Change]]:
+    """Claims that were given up because their worker was dead, each with the change that did it."""
+    for changes in history.changes_of.values():
+        for loss in losses(changes):
+            claim = next((claim for claim in reversed(changes) if is_claim(claim) and claim.seq < loss.seq), None)
+            if claim is not None:
+                yield claim, loss
 
 
 def lease_ends(history: History) -> dict[str, int]:

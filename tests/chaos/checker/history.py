@@ -6,6 +6,7 @@
     changes.jsonl   every change of a run, in the order in which they were made, written by triggers in the transactions that made them
     leases.jsonl    the same of workers and shards
     faults.jsonl    what was done to the cluster, and for how long
+    memory.jsonl    how much memory each process had, every few seconds
     runs.jsonl, jobs.jsonl, workflows.jsonl   the tables as they were at the end
 
 Instants are microseconds since 1970 by the database's clock. Whoever wrote by another clock was converted: see `recorder.py`.
@@ -38,8 +39,9 @@ class Settings(msgspec.Struct, kw_only=True):
     """From here on no fault was injected, and nothing was submitted."""
     ended_at: int
     """When the tables were read."""
-    longest_seconds: float = 15
+    longest_seconds: float = 20
     """No attempt at any job takes longer."""
+    aging_seconds: float = 300
     lag_seconds: float = 30
     """Longest time that a run may be ready and not claimed, where no fault is in the way: throughput comes back within so long."""
 
@@ -122,6 +124,15 @@ class Fault(msgspec.Struct, array_like=True):
     healed_at: int = 0
 
 
+class Memory(msgspec.Struct, array_like=True, gc=False):
+    """What a process had in memory at an instant."""
+
+    at: int
+    target: str
+    process: int
+    bytes: int
+
+
 class Run(msgspec.Struct, array_like=True, gc=False):
     """A row of `runs` or `history`."""
 
@@ -157,6 +168,7 @@ class Run(msgspec.Struct, array_like=True, gc=False):
     """Its task writes the ledger."""
     payload: str | None = None
     """Of a recurring job's run only."""
+    priority: int = 0
 
 
 class JobVersion(msgspec.Struct, array_like=True):
@@ -212,6 +224,7 @@ class History(msgspec.Struct, dict=True):
     runs: list[Run] = []
     jobs: list[Job] = []
     workflows: list[Workflow] = []
+    memory: list[Memory] = []
 
     @cached_property
     def by_id(self) -> dict[str, Run]:
@@ -246,9 +259,18 @@ class History(msgspec.Struct, dict=True):
             found.setdefault(effect.run_id, []).append(effect)
         return found
 
-    def disturbed_seconds(self, since: int, until: int) -> float:
-        """How much of a span was disturbed by faults. Two at once count twice: what comes of them adds up."""
-        return sum(max(0, min(until, fault.until) - max(since, fault.since)) for fault in self.faults) / SECOND
+    def disturbed_seconds(self, since: int, until: int, by: str | tuple[str, ...] = "") -> float:
+        """How much of a span was disturbed by faults. Two at once count twice: what they do adds up. `by`: how their targets begin."""
+        overlaps = (min(until, fault.until) - max(since, fault.since) for fault in self.faults if fault.target.startswith(by))
+        return sum(max(0, overlap) for overlap in overlaps) / SECOND
+
+    def broken_seconds(self, since: int, until: int) -> float:
+        """How much of a span at least one fault was in force, without what the cluster needs afterwards."""
+        covered, reached = 0, since
+        for begun_at, healed_at in sorted((fault.since, fault.healed_at) for fault in self.faults if fault.healed_at):
+            covered += max(0, min(healed_at, until) - max(begun_at, reached))
+            reached = max(reached, min(healed_at, until))
+        return covered / SECOND
 
 
 def _order(change: Change) -> int:
@@ -264,6 +286,7 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "runs": Run,
     "jobs": Job,
     "workflows": Workflow,
+    "memory": Memory,
 }
 
 

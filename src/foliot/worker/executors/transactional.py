@@ -35,6 +35,8 @@ def in_a_transaction(
             if attempted.ending is not Ending.SUCCEEDED:
                 raise ResultRefused(attempted)
             done = Outcome(context.run_id, context.token, RunState.SUCCEEDED, result=attempted.result)
+            # Its end locks the run: a worker that is frozen right here must not keep it from the others for as long as the task may take.
+            await store.database.hurry(session)
             if not await store.runs.finish_in(session, worker_id(), done):
                 raise NoLongerOurs(f"run {context.run_id} is no longer this worker's: its effect is undone")
         return Attempted(Ending.COMMITTED)

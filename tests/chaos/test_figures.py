@@ -1,0 +1,46 @@
+"""What a history says about how soon: measured where nothing is left to chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import deaths
+from tests.chaos.checker.history import SECOND, Fault
+from tests.chaos.figures import given_back, noticed, owned_again_by_node
+from tests.chaos.good import DIES_AT, TTL, good_history
+
+
+def test_the_death_of_a_worker_is_measured_from_its_last_beat_and_from_its_end() -> None:
+    history = good_history(1)
+    (from_beat,), with_trouble = noticed(history)
+    (from_death,) = given_back(history)
+    assert from_beat == pytest.approx(TTL / SECOND + 1, abs=0.02)
+    assert from_death == pytest.approx(TTL / SECOND + 1, abs=0.02)
+    assert with_trouble == []
+
+
+def test_a_second_fault_in_between_is_counted_apart() -> None:
+    history = good_history(1)
+    history.faults.append(Fault("crash_postgres", "postgres", 0, DIES_AT + TTL, DIES_AT + TTL + SECOND))
+    once, twice = noticed(history)
+    assert (len(once), len(twice)) == (0, 1)
+
+
+def test_the_death_of_a_node_is_measured_by_the_last_of_its_shards() -> None:
+    history = good_history(1)
+    last = [lease for lease in history.leases if lease.kind == "shard" and lease.epoch == 2][-1]
+    last.at += 2 * SECOND
+    assert owned_again_by_node(history) == [pytest.approx(11.01, abs=0.01)]
+
+
+def test_figures_are_put_between_the_markers_of_a_document(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"before\n{deaths.BEGIN}\nold\n{deaths.END}\nafter\n")
+    text = deaths.page([good_history(1)])
+    deaths.write_into(path, text)
+    assert path.read_text() == f"before\n{deaths.BEGIN}\n{text}{deaths.END}\nafter\n"
+    assert " 16.0 s      1  " + "#" * deaths.BAR in text
+    with pytest.raises(SystemExit, match="has no lines"):
+        deaths.write_into(Path(__file__).with_name("tasks.py"), text)

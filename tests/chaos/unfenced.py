@@ -1,0 +1,16 @@
+"""The same tasks in a worker that trusts its lease for ever. A run with it must fail: else the checker would miss a fence that is gone."""
+
+from __future__ import annotations
+
+from foliot.worker.heartbeater import Heartbeater
+from tests.chaos.tasks import app
+
+__all__ = ["app"]
+A_DAY = 86_400.0
+
+
+def trust_for_ever(heartbeater: Heartbeater, asked_at: float) -> None:
+    heartbeater._trusted_until = asked_at + A_DAY
+
+
+Heartbeater._trust_from = trust_for_ever  # type: ignore[method-assign, assignment]
