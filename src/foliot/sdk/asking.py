@@ -51,8 +51,8 @@ class Asking:
         queue = await self._known_tasks.queue_of(self._namespace, job.task_name())
         return job.new_run(new_id(), namespace=self._namespace, queue=queue)
 
-    async def runs_of(self, jobs: Sequence[Mapping[str, Any]]) -> list[NewRun]:
-        if not isinstance(jobs, Alike) or "command" in jobs.fields:
+    async def runs_of(self, jobs: Alike) -> list[NewRun]:
+        if "command" in jobs.fields:
             return [await self.run_of(asked(job)) for job in jobs]
         one = await self.run_of(asked(jobs.fields))
         texts = [encode_job(dict(payload)) if payload else None for payload in jobs.payloads]

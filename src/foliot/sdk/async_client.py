@@ -10,8 +10,9 @@ import httpx
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
 from foliot.sdk.client import ENDED, PASSING, Patience
+from foliot.sdk.jobs import Alike, Made
 from foliot.sdk.server import Server
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, given, path_of, pauses_for
+from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, given, made_of, path_of, pauses_for
 
 
 class AsyncClient:
@@ -37,6 +38,9 @@ class AsyncClient:
 
     async def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
         return await self._repeated("/v1/jobs/batch", batch_of(jobs, idempotency_key))
+
+    async def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
+        return made_of(await self.create_jobs(jobs, idempotency_key=idempotency_key))
 
     async def get_job(self, reference: str) -> Answer:
         return await self._answer("GET", path_of(reference))

@@ -19,8 +19,9 @@ import msgspec
 
 from foliot.clock import SystemClock, block
 from foliot.errors import Busy, FoliotError, StoreUnavailable, Unreachable
+from foliot.sdk.jobs import Alike, Made
 from foliot.sdk.server import Server
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, given, path_of, pauses_for
+from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, given, made_of, path_of, pauses_for
 
 PAGE = 200
 # Worth another look in a moment, when nothing but looking is asked for.
@@ -72,6 +73,10 @@ class Client:
     def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
         """Creates up to 10,000 one-off jobs, all of them or none."""
         return self._repeated("/v1/jobs/batch", batch_of(jobs, idempotency_key))
+
+    def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
+        """The same for jobs that differ in their payloads alone."""
+        return made_of(self.create_jobs(jobs, idempotency_key=idempotency_key))
 
     def get_job(self, reference: str) -> Answer:
         return self._answer("GET", path_of(reference))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, Self, TypeVar
 from uuid import UUID
@@ -27,12 +27,14 @@ from foliot.model.states import status_of
 from foliot.sdk.asking import NEEDS_A_SERVER, Asking, asked
 from foliot.sdk.client import Patience
 from foliot.sdk.gathering import Gathering
+from foliot.sdk.jobs import Alike, Made
 from foliot.sdk.wire import Answer, Document
 from foliot.service import loop_factory
 from foliot.store.hints import worker_topic
 from foliot.store.store import Store, open_store
 
 T = TypeVar("T")
+decode_texts = msgspec.json.Decoder(list[str]).decode
 CONNECTIONS = 4
 BATCH_MAX = 10_000
 SHOWN = (
@@ -56,8 +58,8 @@ class DatabaseClient:
             return self._wait(create_job(keeper.asking, job))
         return _made(_result_of(keeper.gathering.add(asked(job))), is_new=True)
 
-    def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
-        return self._wait(create_jobs(self.keeper().asking, jobs, idempotency_key))
+    def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
+        return self._wait(create_alike(self.keeper().asking, jobs, idempotency_key))
 
     def get_job(self, reference: str) -> Answer:
         return self._wait(get_job(self.open(), reference))
@@ -125,8 +127,8 @@ class AsyncDatabaseClient:
             return await self._wait(create_job(keeper.asking, job))
         return _made(await asyncio.wrap_future(keeper.gathering.add(asked(job))), is_new=True)
 
-    async def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
-        return await self._wait(create_jobs((await self._keeper()).asking, jobs, idempotency_key))
+    async def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
+        return await self._wait(create_alike((await self._keeper()).asking, jobs, idempotency_key))
 
     async def get_job(self, reference: str) -> Answer:
         return await self._wait(get_job(await self._store(), reference))
@@ -217,13 +219,15 @@ async def create_job(asking: Asking, job: Mapping[str, Any]) -> Answer:
     return _made(found.id, is_new=found.is_new)
 
 
-async def create_jobs(asking: Asking, jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> Answer:
+async def create_alike(asking: Asking, jobs: Alike, idempotency_key: str | None) -> list[Made]:
     if idempotency_key is not None:
         raise Invalid(f"idempotency_key: {NEEDS_A_SERVER['idempotency_key']}", field="idempotency_key")
     if len(jobs) > BATCH_MAX:
         raise TooLarge(f"{len(jobs)} jobs at once; {BATCH_MAX} is the most")
     found = await asking.store_all(await asking.runs_of(jobs))
-    return _answer({"items": [{"id": run.id, "created": run.is_new} for run in found]})
+    # As texts, by way of JSON, which is ten times as fast as asking each of them for its own.
+    texts = decode_texts(msgspec.json.encode([run.id for run in found]))
+    return list(zip(texts, [run.is_new for run in found], strict=True))
 
 
 async def get_job(store: Store, reference: str) -> Answer:

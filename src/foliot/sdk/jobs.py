@@ -31,6 +31,10 @@ class Alike(Sequence[dict[str, Any]]):
         return job_of(self.fields, self.payloads[place])
 
 
+Made = tuple[str, bool]
+"""A job's id, and whether it is new."""
+
+
 def job_of(fields: dict[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:
     return fields | ({"payload": dict(payload)} if payload else {})
 
@@ -38,7 +42,7 @@ def job_of(fields: dict[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]
 class Jobs(Protocol):
     def create_job(self, job: Mapping[str, Any]) -> Answer: ...
 
-    def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer: ...
+    def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]: ...
 
     def get_job(self, reference: str) -> Answer: ...
 
@@ -56,7 +60,7 @@ class AsyncJobs(Protocol):
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer: ...
 
-    async def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer: ...
+    async def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]: ...
 
     async def get_job(self, reference: str) -> Answer: ...
 

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foliot.errors import Invalid
 from foliot.sdk.handle import Handle
-from foliot.sdk.jobs import Alike, job_of
+from foliot.sdk.jobs import Alike, Made, job_of
 from foliot.sdk.server import Server
 from foliot.sdk.transactions import submit_in, submit_in_async
+
+if TYPE_CHECKING:
+    from foliot.sdk.wire import Answer
 
 Job = dict[str, Any]
 Payload = Mapping[str, Any]
@@ -50,7 +53,7 @@ class Submitting:
         if not payloads:
             return []
         jobs, key = self._jobs(payloads)
-        return self._handles(self.server().jobs().create_jobs(jobs, idempotency_key=key).document["items"])
+        return self._handles(self.server().jobs().create_alike(jobs, idempotency_key=key))
 
     def submit_in(self, connection: Any, /, **payload: Any) -> Handle:
         """Submits a job inside the transaction of a psycopg connection, or of a connection or session of SQLAlchemy."""
@@ -67,7 +70,7 @@ class Submitting:
             return []
         jobs, key = self._jobs(payloads)
         async with self.server().async_jobs() as client:
-            return self._handles((await client.create_jobs(jobs, idempotency_key=key)).document["items"])
+            return self._handles(await client.create_alike(jobs, idempotency_key=key))
 
     async def submit_in_async(self, connection: Any, /, **payload: Any) -> Handle:
         """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and `AsyncSession`."""
@@ -89,15 +92,18 @@ class Submitting:
         return job
 
     def _create(self, job: Job) -> Handle:
-        return self._handles([self.server().jobs().create_job(job).document])[0]
+        return self._handle(self.server().jobs().create_job(job))
 
     async def _create_async(self, job: Job) -> Handle:
         async with self.server().async_jobs() as client:
-            return self._handles([(await client.create_job(job)).document])[0]
+            return self._handle(await client.create_job(job))
 
-    def _handles(self, made: Sequence[Mapping[str, Any]]) -> list[Handle]:
+    def _handle(self, answer: Answer) -> Handle:
+        return Handle(answer.document["id"], server=self.server(), is_new=answer.document["created"])
+
+    def _handles(self, made: Sequence[Made]) -> list[Handle]:
         server = self.server()
-        return [Handle(job["id"], server=server, is_new=job["created"]) for job in made]
+        return [Handle(job_id, server=server, is_new=is_new) for job_id, is_new in made]
 
 
 class Prepared(Submitting):

@@ -38,6 +38,7 @@ from foliot.errors import (
     UnknownTask,
     Unreachable,
 )
+from foliot.sdk.jobs import Made
 from foliot.triggers.cron_fields import CronError
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -184,6 +185,11 @@ def encode(body: Any) -> bytes:
 
 def batch_of(jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> dict[str, Any]:
     return {"jobs": list(jobs)} | ({} if idempotency_key is None else {"idempotency_key": idempotency_key})
+
+
+def made_of(answer: Answer) -> list[Made]:
+    """Of an answer to a batch."""
+    return [(job["id"], job["created"]) for job in answer.document["items"]]
 
 
 def pauses_for(body: Mapping[str, Any]) -> tuple[float, ...]:
