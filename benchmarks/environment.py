@@ -30,7 +30,7 @@ async def describe(bench: Bench) -> dict[str, Any]:
         "memory_gb": round(psutil.virtual_memory().total / 2**30),
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "fdatasync_per_second": round(_syncs(bench.directory)),
+        "fdatasync_per_second": round(syncs(bench.directory)),
         "postgres": settings,
         "size": "tiny" if bench.is_tiny else "full" if bench.is_full else "usual",
     }
@@ -49,7 +49,7 @@ def _processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
-def _syncs(directory: Path) -> float:
+def syncs(directory: Path) -> float:
     """How often a second this disk says that a page is safe: the most that one commit after the other can reach."""
     with (directory / "sync").open("wb", buffering=0) as file:
         file.write(b"x" * 8192)
