@@ -24,7 +24,7 @@ PAUSE = "insert into foliot.pauses (kind, name, paused_at) values ('queue', $1, 
 RESUME = "delete from foliot.pauses where kind = 'queue' and name = $1"
 SPAN = """
 select count(*), count(distinct id), extract(epoch from max(finished_at) - min(started_at))::float8
-from foliot.history where task = $1 and state = 'succeeded' and queue = $2
+from foliot.history where task = $1 and state = 'succeeded' and queue = $2 and ($3::timestamptz is null or created_at >= $3)
 """
 
 
@@ -62,6 +62,7 @@ async def drain(
     """`beside`: something else is in the tables, and is given time to settle when the workers are warm. By default they are emptied."""
     if beside is None:
         await bench.empty()
+    began = await bench.session.fetchval("select clock_timestamp()")
     await bench.session.execute(PAUSE, "default")
     last = await submit(bench, jobs, task=task, payload=payload)
     await bench.session.execute("vacuum analyze foliot.runs")
@@ -75,7 +76,7 @@ async def drain(
         await _gone(bench, "id = $1", last)
         meter.stop()
         await _gone(bench, "task = $1", task)
-    done, distinct, seconds = await bench.session.fetchrow(SPAN, task, "default")
+    done, distinct, seconds = await bench.session.fetchrow(SPAN, task, "default", began)
     if not done == distinct == jobs:
         raise RuntimeError(f"{done} runs of {task} succeeded, {distinct} distinct, of {jobs} jobs")
     return Drained(jobs / seconds, meter.microseconds(jobs))

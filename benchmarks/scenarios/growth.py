@@ -19,6 +19,7 @@ NAME = "growth"
 TITLE = "throughput and latency beside full tables, by those with empty ones"
 # Gigabytes at once keep a disk busy for longer than PostgreSQL waits for it, and every commit with it.
 REST_SECONDS, RESTED = 90, 0.8
+DRAINS = 4
 # Ids that grow, so that indexes are filled from one end, as Foliot's own ids fill them.
 QUEUED = """
 insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, payload)
@@ -92,7 +93,8 @@ async def _beside(bench: Bench, fill: Callable[[Bench, int], Awaitable[None]], s
     async with scheduler(bench):
         # Nobody works on the queue that is full while another one is looked at for latency.
         waits, _ = await starts(bench, starts_wanted, queue="quick")
-        drained = await drain(bench, jobs, beside=nothing_to_wait_for)
+        # One alone may meet a moment in which the machine is slow.
+        drained = mean([await drain(bench, jobs, beside=nothing_to_wait_for) for _ in range(DRAINS)])
     return Found(drained, percentile(waits, 0.5) * 1e3, percentile(waits, 0.95) * 1e3)
 
 

@@ -46,7 +46,7 @@ async def _lives(bench: Bench, jobs: int, processes: int) -> Row:
         while await bench.session.fetchval("select exists (select from foliot.runs)"):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         meter.stop()
-    done, distinct, _ = await bench.session.fetchrow(SPAN, "noop", "default")
+    done, distinct, _ = await bench.session.fetchrow(SPAN, "noop", "default", None)
     if not done == distinct == jobs:
         raise RuntimeError(f"{done} runs succeeded, {distinct} distinct, of {jobs} jobs")
     seconds, (p50, p99) = await bench.session.fetchrow(LIFE)

@@ -36,7 +36,7 @@ async def measure(bench: Bench) -> Result:
         await resume(bench, "default")
         while await bench.session.fetchval("select exists (select from foliot.runs)"):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
-    done, _, seconds = await bench.session.fetchrow(SPAN, "noop", "default")
+    done, _, seconds = await bench.session.fetchrow(SPAN, "noop", "default", None)
     if done != jobs:
         raise RuntimeError(f"{done} steps in history of {jobs}")
     plain = mean([before, await drain(bench, jobs)])
