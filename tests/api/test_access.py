@@ -24,6 +24,7 @@ from foliot.model.access import ALLOWED, Permission, Role
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 from tests.support.tokens import bearer, make_token
 
 OURS, THEIRS = "ours", "theirs"
@@ -214,7 +215,7 @@ async def plant(client: httpx.AsyncClient, store: Store, sql: Any) -> dict[str, 
     dead = await post("/v1/jobs", task="send", payload={"to": SECRET})
     inside, worker_id = Namespace(THEIRS), new_id()
     await store.workers.register_worker(worker_id, SECRET, {inside.qualified("mail"): 1}, [inside.qualified("send")])
-    (claim,) = await store.runs.claim_runs(worker_id, {inside.qualified("mail"): 1}, [inside.qualified("send")])
+    (claim,) = await claim_runs(store, worker_id, {inside.qualified("mail"): 1}, [inside.qualified("send")])
     assert str(claim.run_id) == dead["id"]
     await sql.execute(
         "with d as (delete from foliot.runs where id = $1 returning *) insert into foliot.history "

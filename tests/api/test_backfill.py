@@ -18,6 +18,7 @@ from foliot.scheduler.firer import Resumer
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from tests.support.jobs import make_job
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -57,7 +58,7 @@ async def test_ticks_run_once_however_often_they_are_backfilled(
     client: httpx.AsyncClient, store: Store, job: RecurringJob, range_of_day: dict[str, str], sql: Any
 ) -> None:
     assert len((await backfill(client, job, **range_of_day, overlap="allow_all"))["ticks"]) == 24
-    claims = await store.runs.claim_runs(WORKER, {"default": 10}, ["t"])
+    claims = await claim_runs(store, WORKER, {"default": 10}, ["t"])
     await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
     again = await backfill(client, job, **range_of_day, overlap="allow_all")
     assert (again["ticks"], again["already_run"]) == ([], 24)
@@ -74,7 +75,7 @@ async def test_by_default_they_run_one_after_the_other_oldest_first(
     for _ in answer["ticks"]:
         await resumer.run_once()
         await resumer.run_once()
-        (claim,) = await store.runs.claim_runs(WORKER, {"default": 10}, ["t"])
+        (claim,) = await claim_runs(store, WORKER, {"default": 10}, ["t"])
         await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)])
     ticks = await store.jobs.list_ticks(job.id, 100)
     assert [tick.outcome for tick in ticks] == ["succeeded"] * 24

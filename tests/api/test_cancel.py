@@ -12,6 +12,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -37,7 +38,7 @@ async def test_what_waits_is_cancelled_at_once(client: httpx.AsyncClient, family
 
 async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(client: httpx.AsyncClient, store: Store) -> None:
     job = await submit(client)
-    (claim,) = await store.runs.claim_runs(WORKER, {"mail": 1}, ["send_invoice"])
+    (claim,) = await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"])
     asked = await client.post(f"/v1/runs/{job['id']}/cancel")
     assert (asked.json()["status"], asked.json()["attempt"]) == ("running", 1)
     cancel = (await store.workers.beat(WORKER, [(claim.run_id, claim.token)])).to_end[claim.run_id, claim.token]
@@ -50,16 +51,17 @@ async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(clien
 @pytest.mark.parametrize("way", ["lost", "released", "retried"])
 async def test_what_was_asked_to_end_is_not_started_again_when_it_comes_back(client: httpx.AsyncClient, store: Store, way: str) -> None:
     job = await submit(client)
-    (claim,) = await store.runs.claim_runs(WORKER, {"mail": 1}, ["send_invoice"])
+    (claim,) = await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"])
     await client.post(f"/v1/runs/{job['id']}/cancel")
     if way == "lost":
+        await store.workers.remove_worker(WORKER)
         assert (await store.runs.lose_runs(10, 3)).requeued == 1
     elif way == "released":
         assert await store.runs.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)]) == 1
     else:
         assert await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")]) == 1
         assert await store.runs.promote_due_runs(10) == ["mail"]
-    assert await store.runs.claim_runs(WORKER, {"mail": 1}, ["send_invoice"]) == []
+    assert await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"]) == []
     assert await store.end_cancelled() == 1
     assert (await client.get(f"/v1/runs/{job['id']}")).json()["status"] == "cancelled"
 

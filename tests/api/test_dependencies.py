@@ -12,6 +12,7 @@ from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
 from tests.support.dependencies import WORKER, create, end, refused
+from tests.support.runs import claim_runs
 
 
 class TestSingleJobs:
@@ -43,7 +44,7 @@ class TestSingleJobs:
     async def test_an_end_and_a_job_that_waits_for_it_at_the_same_moment(self, client: httpx.AsyncClient, store: Store) -> None:
         for _ in range(20):
             first = await create(client)
-            (claim,) = await store.runs.claim_runs(WORKER, {"default": 1}, ["simulate"])
+            (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["simulate"])
             done = Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)
             _, *later = await asyncio.gather(
                 store.runs.finish_runs(WORKER, [done]), *(create(client, dependencies=[first["id"]]) for _ in range(4))

@@ -19,6 +19,7 @@ from foliot.store.store import Store
 from foliot.triggers.base import to_instant
 from tests.support.fake_clock import FakeClock
 from tests.support.jobs import make_job
+from tests.support.runs import claim_runs
 from tests.support.ticks import assert_sound
 
 
@@ -56,7 +57,7 @@ async def fire(store: Store, keeper: ShardKeeper) -> int:
     due = await store.jobs.due_jobs(list(keeper.epochs), 10, 0.0)
     planner = Planner(to_instant(await store.jobs.database_now()))
     fired = await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])
-    claims = await store.runs.claim_runs(keeper.scheduler_id, {"default": 10}, ["t"])
+    claims = await claim_runs(store, keeper.scheduler_id, {"default": 10}, ["t"])
     await store.runs.finish_runs(keeper.scheduler_id, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims])
     return fired.fired
 

@@ -11,6 +11,7 @@ import pytest
 from foliot.model.gates import Circuit
 from foliot.model.ids import new_id
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -38,7 +39,7 @@ async def worker(store: Store) -> None:
 
 
 async def claim(store: Store, slots: int = 2) -> list[str]:
-    return [str(claimed.run_id) for claimed in await store.runs.claim_runs(WORKER, {"default": slots}, ["simulate", "shell"])]
+    return [str(claimed.run_id) for claimed in await claim_runs(store, WORKER, {"default": slots}, ["simulate", "shell"])]
 
 
 async def test_what_may_start_says_so(client: httpx.AsyncClient, store: Store, worker: None) -> None:

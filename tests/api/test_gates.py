@@ -14,6 +14,7 @@ from foliot.model.gates import FAIR_STEP, Circuit
 from foliot.model.ids import new_id
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
+from tests.support.runs import claim_runs
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ async def submit(client: httpx.AsyncClient, **fields: Any) -> httpx.Response:
 
 
 async def claimed(store: Store) -> int:
-    return len(await store.runs.claim_runs(new_id(), {"mail": 10}, ["send_invoice"]))
+    return len(await claim_runs(store, new_id(), {"mail": 10}, ["send_invoice"]))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from tests.support.dependencies import WORKER, create, end
 from tests.support.fake_clock import FakeClock
+from tests.support.runs import claim_runs
 from tests.support.schedulers import Node
 
 
@@ -122,7 +123,7 @@ class TestBySuccess:
         await node.pass_time(10)
         await end(store, count=1)
         await node.pass_time(10)
-        (claim, other) = await store.runs.claim_runs(WORKER, {"default": 2}, ["simulate"])
+        (claim, other) = await claim_runs(store, WORKER, {"default": 2}, ["simulate"])
         up = claim if (await store.runs.get_run(claim.run_id)).name == "up" else other  # type: ignore[union-attr]
         await store.runs.finish_runs(WORKER, [Outcome(up.run_id, up.token, RunState.SUCCEEDED)])
         assert await ticks(client, "down") == ["running", "overlap"]
@@ -137,7 +138,7 @@ class TestBySuccess:
             await create(client, name=name, every="10s")
         await create(client, name="down", dependencies=names)
         await node.pass_time(10)
-        claims = await store.runs.claim_runs(WORKER, {"default": 100}, ["simulate"])
+        claims = await claim_runs(store, WORKER, {"default": 100}, ["simulate"])
         done = [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
         await asyncio.gather(*(store.runs.finish_runs(WORKER, [outcome]) for outcome in done))
         assert await ticks(client, "down") == ["ready"]

@@ -15,6 +15,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -40,7 +41,7 @@ def instant(text: str) -> datetime:
 
 async def claim(store: Store, queue: str = "mail") -> int:
     """A worker takes what is ready; the token of its claim."""
-    (claimed,) = await store.runs.claim_runs(WORKER, {queue: 1}, ["send_invoice", "shell", "simulate"])
+    (claimed,) = await claim_runs(store, WORKER, {queue: 1}, ["send_invoice", "shell", "simulate"])
     return claimed.token
 
 

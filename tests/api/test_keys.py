@@ -20,6 +20,7 @@ from foliot.scheduler.expirer import Expirer
 from foliot.scheduler.pruner import Pruner
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 TASKS = ["send_invoice", "simulate"]
@@ -36,7 +37,7 @@ async def count(sql: Any) -> int:
 
 
 async def start(store: Store, queue: str = "default") -> Any:
-    (claim,) = await store.runs.claim_runs(WORKER, {queue: 1}, TASKS)
+    (claim,) = await claim_runs(store, WORKER, {queue: 1}, TASKS)
     return claim
 
 
@@ -202,7 +203,7 @@ class TestTheLifeOfAKey:
         assert await sql.fetchval("select count(*) from foliot.history") == 0
         await fake_clock.advance(1)
         # Nobody has swept up yet, and still no worker takes it.
-        assert [str(claim.run_id) for claim in await store.runs.claim_runs(WORKER, {"default": 10}, TASKS)] == [patient["id"]]
+        assert [str(claim.run_id) for claim in await claim_runs(store, WORKER, {"default": 10}, TASKS)] == [patient["id"]]
         await expirer.run_once()
         ended = {str(row[0]): (row[1], row[2], row[3]) for row in await sql.fetch("select id, state, reason, name from foliot.history")}
         assert ended[ready["id"]] == ("skipped", "expired", None)
@@ -274,7 +275,7 @@ class TestUniqueJobs:
         later = await post(client, task="simulate", payload={"n": 2}, priority=3, delay_seconds=3600, retries=7, unique=unique)
         assert (later.status_code, later.json()["created"], later.json()["id"]) == (200, False, first["id"])
         assert (later.json()["status"], later.json()["priority"]) == ("scheduled", 3)
-        assert await store.runs.claim_runs(WORKER, {"default": 1}, TASKS) == []
+        assert await claim_runs(store, WORKER, {"default": 1}, TASKS) == []
         now = (await post(client, task="simulate", payload={"n": 3}, unique=unique)).json()
         assert (now["status"], now["id"]) == ("pending", first["id"])
         claim = await start(store)
@@ -330,7 +331,7 @@ class TestUniqueJobs:
         async def work() -> int:
             ended = 0
             while not is_over.is_set():
-                claims = await store.runs.claim_runs(WORKER, {"default": 5}, TASKS)
+                claims = await claim_runs(store, WORKER, {"default": 5}, TASKS)
                 assert len(claims) <= 1
                 for claim in claims:
                     await finish(store, claim)
@@ -351,7 +352,7 @@ class TestBatches:
         answer = await client.post("/v1/jobs/batch", json={"jobs": jobs}, timeout=30)
         assert (answer.status_code, answer.json()["created"], len(answer.json()["items"])) == (201, True, 10_000)
         assert await count(sql) == 10_000
-        claims = await store.runs.claim_runs(WORKER, {"default": 3}, TASKS)
+        claims = await claim_runs(store, WORKER, {"default": 3}, TASKS)
         assert {str(claim.run_id) for claim in claims} == {item["id"] for item in answer.json()["items"][:3]}
         assert {claim.payload for claim in claims} == {'{"n": 1}', '{"n": 2}', '{"n": 3}'}
 

@@ -16,6 +16,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 
 METHODS = {"get", "put", "post", "patch", "delete"}
 # Made once by hand, so that nobody renames what generated clients call their functions.
@@ -122,7 +123,7 @@ class World:
 
     async def ended(self, run_id: str, state: RunState, queue: str) -> None:
         worker_id = UUID(int=1)
-        claims = await self.store.runs.claim_runs(worker_id, {queue: 10}, ["send_invoice", "shell", "simulate"])
+        claims = await claim_runs(self.store, worker_id, {queue: 10}, ["send_invoice", "shell", "simulate"])
         outcomes = [Outcome(claim.run_id, claim.token, state) for claim in claims if str(claim.run_id) == run_id]
         assert len(outcomes) == 1
         await self.store.runs.finish_runs(worker_id, outcomes)

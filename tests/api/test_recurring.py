@@ -30,6 +30,7 @@ from foliot.model.states import RunState
 from foliot.store.store import Store, open_store
 from tests.support.fake_clock import FakeClock
 from tests.support.proxy import Proxy, proxy_to
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 TASKS = ["send_invoice", "shell", "simulate"]
@@ -85,7 +86,7 @@ def problem(answer: httpx.Response) -> tuple[int, str, str | None]:
 
 
 async def end_runs(store: Store) -> int:
-    claims = await store.runs.claim_runs(WORKER, {"mail": 100, "default": 100, "bulk": 100}, TASKS)
+    claims = await claim_runs(store, WORKER, {"mail": 100, "default": 100, "bulk": 100}, TASKS)
     return await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims])
 
 

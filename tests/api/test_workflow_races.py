@@ -18,6 +18,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 from tests.support.waiting import until
 from tests.support.workflow_driver import Claimers, draw, insert
 from tests.support.workflow_oracle import Seen, complaints, sum_up
@@ -126,11 +127,11 @@ async def test_two_that_end_at_the_same_time_let_the_join_go_once(store: Store, 
     steps = [{"key": key, "task": "step", "queue": "default"} for key in ("a", "b")]
     join = {"key": "join", "task": "step", "queue": "default", "after": ["a", "b"], "rule": rule}
     ids = [await insert(store, {"steps": [*steps, join]}) for _ in range(20)]
-    claims = await store.runs.claim_runs(WORKER, {"default": 100}, ["step"])
+    claims = await claim_runs(store, WORKER, {"default": 100}, ["step"])
     assert len(claims) == 40
     ends = [store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) for claim in claims]
     assert await asyncio.gather(*ends) == [1] * 40
-    joins = await store.runs.claim_runs(WORKER, {"default": 100}, ["step"])
+    joins = await claim_runs(store, WORKER, {"default": 100}, ["step"])
     assert len(joins) == len(ids)
     assert await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in joins]) == 20
     assert await sql.fetchval("select count(*) from foliot.history where id = any ($1::uuid[]) and state = 'succeeded'", ids) == 20

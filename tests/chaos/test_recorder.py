@@ -17,6 +17,7 @@ from tests.chaos import recorder
 from tests.chaos.checker.check import breaches
 from tests.chaos.checker.history import Effect, History, Request, Settings, load
 from tests.chaos.recorder import Journal, monotonic_us
+from tests.support.runs import claim_runs
 
 QUEUES = {"default": 10}
 
@@ -39,7 +40,7 @@ class Bench:
         return [run.id for run in runs]
 
     async def claim(self, worker: UUID, number: int) -> list[Claim]:
-        claims = await self._store.runs.claim_runs(worker, {"default": number}, ["effect"])
+        claims = await claim_runs(self._store, worker, {"default": number}, ["effect"])
         for claim in claims:
             self.effect("start", claim)
         return claims

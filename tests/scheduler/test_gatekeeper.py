@@ -19,6 +19,7 @@ from foliot.scheduler.gatekeeper import Gatekeeper
 from foliot.store.gates import PauseKind, QueueLimits
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -42,7 +43,7 @@ async def insert(
 
 
 async def claim(store: Store, slots: int = 100, *, queue: str = "q", tasks: tuple[str, ...] = ("t", "u")) -> list[Claim]:
-    return await store.runs.claim_runs(WORKER, {queue: slots}, list(tasks))
+    return await claim_runs(store, WORKER, {queue: slots}, list(tasks))
 
 
 async def end(store: Store, claims: list[Claim], state: RunState = RunState.SUCCEEDED) -> None:
@@ -201,9 +202,11 @@ async def test_a_queue_runs_no_more_than_its_limit_however_many_workers_ask(stor
     await insert(store, 10)
     await store.gates.put_queue("q", QueueLimits(max_running=3))
     assert await claim(store) == []
+    another = new_id()
+    await store.workers.register_worker(another, "another", {"q": 5}, ["t"])
     assert len(await store.runs.claim_limited_runs(WORKER, "q", 2, ["t"])) == 2
-    assert len(await store.runs.claim_limited_runs(new_id(), "q", 5, ["t"])) == 1
-    assert await store.runs.claim_limited_runs(new_id(), "q", 5, ["t"]) == []
+    assert len(await store.runs.claim_limited_runs(another, "q", 5, ["t"])) == 1
+    assert await store.runs.claim_limited_runs(another, "q", 5, ["t"]) == []
 
 
 async def test_a_circuit_opens_after_failures_in_a_row_and_one_probe_decides(

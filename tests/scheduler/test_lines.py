@@ -19,6 +19,7 @@ from foliot.scheduler.gatekeeper import PARK_SECONDS, Gatekeeper
 from foliot.store.gates import HEAD, LONG, QueueLimits
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -41,7 +42,7 @@ async def insert(store: Store, number: int, task: str, **fields: Any) -> list[UU
 
 
 async def claim(store: Store, slots: int = 10) -> list[Claim]:
-    return await store.runs.claim_runs(WORKER, {"q": slots}, ["t", "u"])
+    return await claim_runs(store, WORKER, {"q": slots}, ["t", "u"])
 
 
 async def turn(gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:

@@ -19,6 +19,7 @@ from foliot.store import jobs
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.jobs import make_job
+from tests.support.runs import claim_runs
 from tests.support.schedulers import Node, outcomes
 
 WORKER = new_id()
@@ -30,7 +31,7 @@ def clock(fake_clock: FakeClock) -> Clock:
 
 
 async def end_runs(store: Store) -> int:
-    claims = await store.runs.claim_runs(WORKER, {"default": 1000}, ["t"])
+    claims = await claim_runs(store, WORKER, {"default": 1000}, ["t"])
     return await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
 
 
@@ -49,7 +50,7 @@ async def test_skip_notes_the_run_in_the_way(store: Store, fake_clock: FakeClock
 async def test_a_retrying_run_is_still_open(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
     job = await make_job(store, every="10s")
     await node.pass_time(10)
-    (claim,) = await store.runs.claim_runs(WORKER, {"default": 1}, ["t"])
+    (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["t"])
     await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 60.0)])
     await node.pass_time(10)
     assert await outcomes(store, job) == ["scheduled", "overlap"]
@@ -91,7 +92,7 @@ async def test_buffer_all_runs_them_one_after_the_other_in_order(
 
 
 async def start_run(store: Store, worker: UUID = WORKER) -> Claim:
-    (claim,) = await store.runs.claim_runs(worker, {"default": 1}, ["t"])
+    (claim,) = await claim_runs(store, worker, {"default": 1}, ["t"])
     return claim
 
 
@@ -166,6 +167,7 @@ async def test_a_run_that_is_asked_to_end_never_starts_again(
         case "released":
             await store.runs.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)])
         case _:
+            await store.workers.remove_worker(WORKER)
             assert (await store.runs.lose_runs(10, 3)).requeued == 1
     await node.turn()
     assert await outcomes(store, job) == ["cancelled"]
@@ -193,7 +195,7 @@ async def test_a_workflow_is_open_until_its_last_step_has_ended(
 ) -> None:
     job = await make_job(store, every="10s")
     await node.pass_time(10)
-    (claim,) = await store.runs.claim_runs(WORKER, {"default": 1}, ["t"])
+    (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["t"])
     steps = plan([Step(key="first", task="t", queue="default"), Step(key="second", task="t", queue="default", after=("first",))])
     assert await store.workflows.expand_workflow(claim.run_id, claim.token, WORKER, steps, "continue", Namespace()) == {"default"}
     await node.pass_time(10)

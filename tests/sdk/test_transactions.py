@@ -22,6 +22,7 @@ import foliot
 from foliot.errors import Invalid
 from foliot.model.ids import made_at, new_id
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 from tests.support.waiting import until
 from tests.support.workers import worker_node
 
@@ -173,7 +174,7 @@ class TestTheFunction:
         assert row["rank"] == row["due"] - 3 * 300_000_000
         assert run_id.version == 7
         assert abs((made_at(run_id) - before).total_seconds()) < 60
-        (claim,) = await store.runs.claim_runs(new_id(), {"mail": 1}, ["send"])
+        (claim,) = await claim_runs(store, new_id(), {"mail": 1}, ["send"])
         assert claim.run_id == run_id
 
     async def test_it_waits_until_it_is_due(self, session: Any, sql: Any) -> None:

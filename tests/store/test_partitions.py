@@ -17,6 +17,7 @@ from foliot.scheduler.pruner import Pruner
 from foliot.store.partitions import DAYS_AHEAD, PARENTS, partition_name
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -40,7 +41,7 @@ async def partitions(sql: Any, parent: str) -> list[str]:
 async def finish_one(store: Store) -> NewRun:
     run = NewRun(id=new_id(), task="t", queue="q")
     await store.runs.insert_runs([run])
-    (claim,) = await store.runs.claim_runs(WORKER, {"q": 1}, ["t"])
+    (claim,) = await claim_runs(store, WORKER, {"q": 1}, ["t"])
     assert await store.runs.finish_runs(WORKER, [Outcome(run.id, claim.token, RunState.SUCCEEDED)]) == 1
     return run
 
@@ -73,7 +74,7 @@ async def test_a_retry_on_a_day_without_a_partition_makes_it(store: Store, sql: 
     await fake_clock.advance(86_400 * 50)
     run = NewRun(id=new_id(), task="t", queue="q")
     await store.runs.insert_runs([run])
-    (claim,) = await store.runs.claim_runs(WORKER, {"q": 1}, ["t"])
+    (claim,) = await claim_runs(store, WORKER, {"q": 1}, ["t"])
     assert await store.runs.retry_runs(WORKER, [Outcome(run.id, claim.token, RunState.SCHEDULED, "error", 1.0)]) == 1
     assert await sql.fetchval(f"select run_id from foliot.{partition_name('attempts', fake_clock.now().date())}") == run.id
 

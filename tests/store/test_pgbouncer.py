@@ -19,6 +19,7 @@ from foliot.model.states import RunState
 from foliot.store.queries import Query
 from foliot.store.store import Store, open_store
 from tests.support.pgbouncer import pgbouncer_to
+from tests.support.runs import claim_runs
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ async def test_many_clients_on_few_sessions_take_runs_through_their_whole_life(p
     async def client() -> int:
         worker, done = new_id(), 0
         await pooled.runs.insert_runs([NewRun(id=new_id(), task="t", queue="q") for _ in range(50)])
-        while claims := await pooled.runs.claim_runs(worker, {"q": 20}, ["t"]):
+        while claims := await claim_runs(pooled, worker, {"q": 20}, ["t"]):
             done += await pooled.runs.finish_runs(worker, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
         return done
 

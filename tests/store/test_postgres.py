@@ -27,6 +27,7 @@ from foliot.store.queries import Query
 from foliot.store.store import Store, open_store
 from tests.support.audit import entry_for
 from tests.support.proxy import Proxy, proxy_to
+from tests.support.runs import claim_runs
 from tests.support.server import PostgresServer
 
 PING = Query("ping", "select 42")
@@ -129,7 +130,7 @@ class TestAServerOfItsOwn:
                 await interrupted
             await server.start()
             assert await claiming == []
-            assert len(await store.runs.claim_runs(new_id(), {"q": 1000}, ["t"])) == 100
+            assert len(await claim_runs(store, new_id(), {"q": 1000}, ["t"])) == 100
 
     async def test_a_demoted_node_is_left_until_one_takes_writes_again(self, server: EmbeddedPostgres, events: EventBus) -> None:
         url = await server.start()
@@ -180,7 +181,7 @@ class TestAnAnswerThatGotLost:
         worker = new_id()
         proxy.swallow_answer_to("insert into foliot.runs")
         inserting = asyncio.create_task(far.runs.insert_runs([given]))
-        while not (claims := await store.runs.claim_runs(worker, {"q": 1}, ["t"])):
+        while not (claims := await claim_runs(store, worker, {"q": 1}, ["t"])):
             await asyncio.sleep(0)
         await store.runs.finish_runs(worker, [Outcome(claims[0].run_id, claims[0].token, RunState.SUCCEEDED)])
         assert set(await inserting) == {given.id}
@@ -206,7 +207,7 @@ class TestAnAnswerThatGotLost:
         await store.runs.insert_runs([run()])
         proxy.swallow_answer_to("set state = 'running'")
         with pytest.raises(StoreUnavailable) as caught:
-            await store.runs.claim_runs(worker, {"q": 10}, ["t"])
+            await claim_runs(store, worker, {"q": 10}, ["t"])
         assert caught.value.is_doubtful
         assert len(await store.runs.recover_claims(worker, [])) == 1
 
@@ -214,7 +215,7 @@ class TestAnAnswerThatGotLost:
         proxy, store = lossy
         worker = new_id()
         await store.runs.insert_runs([run()])
-        (claim,) = await store.runs.claim_runs(worker, {"q": 10}, ["t"])
+        (claim,) = await claim_runs(store, worker, {"q": 10}, ["t"])
         outcome = Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)
         proxy.swallow_answer_to("delete from foliot.runs")
         assert await store.runs.finish_runs(worker, [outcome]) == 0

@@ -14,6 +14,7 @@ from foliot.model.states import RunState
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.plans import rows_read
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 QUEUES = {"default": 1000}
@@ -25,7 +26,7 @@ def run(**fields: Any) -> NewRun:
 
 
 async def claim(store: Store, slots: int = 1000, *, queue: str = "default", worker_id: Any = WORKER) -> list[Any]:
-    return await store.runs.claim_runs(worker_id, {queue: slots}, ["t"])
+    return await claim_runs(store, worker_id, {queue: slots}, ["t"])
 
 
 async def test_a_run_goes_from_insert_to_history(store: Store) -> None:
@@ -79,9 +80,9 @@ async def test_a_due_instant_in_the_past_counts_as_now(store: Store) -> None:
 
 async def test_a_claim_takes_no_more_than_the_slots_of_each_queue_and_no_unknown_task(store: Store) -> None:
     await store.runs.insert_runs([run(queue="a") for _ in range(5)] + [run(queue="b") for _ in range(5)] + [run(queue="a", task="alien")])
-    claimed = await store.runs.claim_runs(WORKER, {"a": 2, "b": 3, "c": 9}, ["t"])
+    claimed = await claim_runs(store, WORKER, {"a": 2, "b": 3, "c": 9}, ["t"])
     assert sorted(c.queue for c in claimed) == ["a", "a", "b", "b", "b"]
-    rest = await store.runs.claim_runs(WORKER, {"a": 100}, ["t"])
+    rest = await claim_runs(store, WORKER, {"a": 100}, ["t"])
     assert {c.task for c in rest} == {"t"}
     assert len(rest) == 3
 
@@ -142,8 +143,9 @@ async def test_lost_runs_come_back_until_their_budget_is_spent(store: Store, sql
     given = run()
     await store.runs.insert_runs([given])
     for number in (1, 2, 3):
-        (claimed,) = await claim(store, worker_id=new_id())
+        (claimed,) = await claim(store)
         assert (claimed.attempt, claimed.lost) == (number, number - 1)
+        await store.workers.remove_worker(WORKER)
         lost = await store.runs.lose_runs(100, 3)
         assert (lost.requeued, lost.buried) == ((1, 0) if number < 3 else (0, 1))
     view = await store.runs.get_run(given.id)
@@ -157,10 +159,10 @@ async def test_lost_runs_come_back_until_their_budget_is_spent(store: Store, sql
 
 async def test_runs_of_a_live_worker_are_never_lost(store: Store) -> None:
     alive, dead = new_id(), new_id()
-    await store.workers.register_worker(alive, "w", QUEUES, ["t"])
     await store.runs.insert_runs([run() for _ in range(60)])
     await claim(store, 50, worker_id=alive)
     await claim(store, 10, worker_id=dead)
+    await store.workers.remove_worker(dead)
     lost = await asyncio.gather(*(store.runs.lose_runs(3, 3) for _ in range(8)))
     assert sum(found.requeued for found in lost) == 10
     assert len(await store.runs.recover_claims(alive, [])) == 50
@@ -226,6 +228,22 @@ class TestOnAClockMovedByHand:
         assert (await store.runs.lose_runs(10, 3)).requeued == 1
         assert not (await store.workers.beat(worker, [])).is_renewed
 
+    async def test_a_worker_claims_nothing_once_its_lease_is_over(self, store: Store, fake_clock: FakeClock) -> None:
+        """What it claimed would be given back unbegun: and buried, if it may run but once."""
+        worker = new_id()
+        await store.runs.insert_runs([run() for _ in range(3)])
+        assert await store.runs.claim_runs(worker, QUEUES, ["t"]) == []
+        await store.workers.register_worker(worker, "w", QUEUES, ["t"])
+        assert len(await store.runs.claim_runs(worker, {"default": 1}, ["t"])) == 1
+        await fake_clock.advance(15.1)
+        assert await store.runs.claim_runs(worker, QUEUES, ["t"]) == []
+        assert await store.runs.claim_limited_runs(worker, "default", 10, ["t"]) == []
+        assert (await store.workers.beat(worker, [])).is_renewed
+        assert len(await store.runs.claim_runs(worker, {"default": 1}, ["t"])) == 1
+        await fake_clock.advance(15.1)
+        await store.workers.remove_dead_workers()
+        assert await store.runs.claim_runs(worker, QUEUES, ["t"]) == []
+
 
 async def test_a_claim_looks_at_what_it_takes_however_long_the_line_is(store: Store, sql: Any) -> None:
     await sql.execute(
@@ -235,4 +253,5 @@ async def test_a_claim_looks_at_what_it_takes_however_long_the_line_is(store: St
         """
     )
     await sql.execute("analyze foliot.runs")
-    assert await rows_read(sql, "runs", "claim_runs", ["q"], [100], ["t"], new_id(), None, False) <= 300
+    await store.workers.register_worker(WORKER, "w", QUEUES, ["t"])
+    assert await rows_read(sql, "runs", "claim_runs", ["q"], [100], ["t"], WORKER, None, False) <= 300

@@ -16,6 +16,7 @@ from foliot.model.run import NewRun
 from foliot.model.states import LIVE, TERMINAL, TRANSITIONS, RunState
 from foliot.model.workflow import Step, plan
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 
 WORKER, TOKEN = new_id(), 7
 
@@ -57,7 +58,7 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
         await runs.promote_due_runs(1000)
 
     async def claim(run_id: UUID) -> None:
-        await runs.claim_runs(WORKER, {"q": 1000}, ["t"])
+        await claim_runs(store, WORKER, {"q": 1000}, ["t"])
 
     async def lose(run_id: UUID) -> None:
         await runs.lose_runs(1000, 1000 if target is RunState.READY else 1)

@@ -15,6 +15,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 from tests.support.waiting import until
 from tests.support.workflow_driver import Claimers, insert
 
@@ -39,7 +40,7 @@ async def end_of(sql: Any, workflow_id: UUID) -> str | None:
 
 
 async def fail_first(store: Store, workflow_id: UUID) -> None:
-    (claim,) = await store.runs.claim_runs(WORKER, {"default": 100}, ["step"])
+    (claim,) = await claim_runs(store, WORKER, {"default": 100}, ["step"])
     assert await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error")]) == 1
 
 

@@ -10,6 +10,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from tests.support.runs import claim_runs
 
 WORKER = new_id()
 
@@ -29,7 +30,7 @@ async def refused(client: httpx.AsyncClient, **fields: Any) -> str:
 
 async def end(store: Store, state: RunState = RunState.SUCCEEDED, count: int = 100) -> list[str]:
     """Claims what is ready, in order, and ends it; the names."""
-    claims = await store.runs.claim_runs(WORKER, {"default": count}, ["simulate"])
+    claims = await claim_runs(store, WORKER, {"default": count}, ["simulate"])
     names = [run.name or "" for claim in claims if (run := await store.runs.get_run(claim.run_id))]
     reason = "error" if state is RunState.FAILED else None
     await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, state, reason) for claim in claims])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +23,15 @@ async def insert(store: Store, task: str = "send_invoice", queue: str = "mail", 
     return run.id
 
 
+async def claim_runs(store: Store, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
+    """As a worker whose lease has just been renewed: without one there is nothing to be had."""
+    if not (await store.workers.beat(worker_id, [])).is_renewed:
+        await store.workers.register_worker(worker_id, "claims by hand", slots, tasks)
+    return await store.runs.claim_runs(worker_id, slots, tasks)
+
+
 async def claim(store: Store, *, queue: str = "mail", count: int = 1, worker: UUID = WORKER, task: str = "send_invoice") -> list[Claim]:
-    return await store.runs.claim_runs(worker, {queue: count}, [task])
+    return await claim_runs(store, worker, {queue: count}, [task])
 
 
 async def finish(

@@ -22,6 +22,7 @@ from foliot.store.store import Store
 from foliot.store.workflows import Before
 from foliot.worker.executors.expanding import map_items, workflow
 from foliot.worker.upstream import UPSTREAM_MAX_BYTES, provided
+from tests.support.runs import claim_runs
 from tests.support.workflow_oracle import Given, Seen
 
 RULES = (
@@ -134,7 +135,8 @@ class Claimers:
             await self._store.end_cancelled()
             await self._store.workflows.time_out_signals(1000)
             if self._loses:
-                await self._store.runs.claim_runs(ghost, {"default": self._chance.randint(1, 3)}, TASKS)
+                await claim_runs(self._store, ghost, {"default": self._chance.randint(1, 3)}, TASKS)
+                await self._store.workers.remove_worker(ghost)
                 await self._store.runs.lose_runs(1000, 1_000_000)
             if self._chance.random() < LOOKING:
                 self.stuck += await self._store.workflows.find_stuck()
@@ -144,7 +146,7 @@ class Claimers:
         held: list[Claim] = []
         chance = self._chance
         while not self._is_over:
-            claims = await self._store.runs.claim_runs(worker_id, {"default": chance.randint(1, self._most)}, TASKS)
+            claims = await claim_runs(self._store, worker_id, {"default": chance.randint(1, self._most)}, TASKS)
             for claim in claims:
                 assert (claim.run_id, claim.token) not in self.started, "claimed twice"
                 self.started[claim.run_id, claim.token] = claim.task

@@ -12,6 +12,7 @@ from foliot.config import Config
 from foliot.errors import Invalid
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from tests.support.runs import WORKER, claim_runs
 from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
 
@@ -138,12 +139,11 @@ def test_a_plain_function_can_not_be_transactional() -> None:
 
 async def test_a_lost_attempt_of_an_at_most_once_task_is_not_repeated(store: Store, sql: Any) -> None:
     await store.workers.announce_tasks({"once": "default", "often": "default"}, {"once": "at_most_once", "often": None})
-    runs = [
-        await submit(store, "once"),
-        await submit(store, "often", options='{"guarantee": "at_most_once"}'),
-        await submit(store, "often"),
-    ]
-    await store.runs.claim_runs(runs[0].id, {"default": 10}, ["once", "often"])
+    await submit(store, "once")
+    await submit(store, "often", options='{"guarantee": "at_most_once"}')
+    await submit(store, "often")
+    await claim_runs(store, WORKER, {"default": 10}, ["once", "often"])
+    await store.workers.remove_worker(WORKER)
     lost = await store.runs.lose_runs(10, 3)
     assert (lost.requeued, lost.buried) == (1, 2)
     assert await sql.fetchval("select array_agg(distinct reason) from foliot.history") == ["lost"]
