@@ -42,8 +42,8 @@ class Command:
     tree: Mapping[str, int] = field(default_factory=dict)
     """Limits of all processes together: `memory` in bytes, `pids`."""
     user: int | None = None
-    wrapper: Sequence[str] | None = None
-    """A sandbox's own namespaces, in place of the plain one."""
+    wrapper: Sequence[str] = ()
+    """What makes a sandbox for it."""
     descriptors: Sequence[int] = ()
     """Further ones that are passed on."""
 
@@ -69,7 +69,7 @@ class Contained:
         self._launchers = launchers
         self._containment = launchers.containment
         self._on_output = on_output
-        self._is_wrapped = command.wrapper is not None or self._containment.means is Means.BUBBLEWRAP
+        self._is_wrapped = bool(command.wrapper) or self._containment.means is Means.BUBBLEWRAP
         self._place: Place | None = None
         self._output = -1
         self._output_ended = asyncio.Event()
@@ -170,14 +170,13 @@ class Contained:
         self._close_output()
 
     async def _clear(self, place: Place) -> None:
-        launcher, is_clean = place.launcher, False
-        if self._command.wrapper is None:
-            if not launcher.cleared.done():
-                launcher.kill()
-                await asyncio.wait([launcher.cleared], timeout=LAUNCHER_SECONDS)
-            is_clean = launcher.cleared.done() and not launcher.is_lost
-            if launcher is place.outside and not is_clean:
-                await self._kill_what_is_left(place)
+        launcher = place.launcher
+        if not launcher.cleared.done():
+            launcher.kill()
+            await asyncio.wait([launcher.cleared], timeout=LAUNCHER_SECONDS)
+        is_clean = launcher.cleared.done() and not launcher.is_lost
+        if launcher is place.outside and not is_clean:
+            await self._kill_what_is_left(place)
         await self._launchers.give_back(place, is_clean=is_clean)
 
     async def _kill_what_is_left(self, place: Place) -> None:
@@ -203,17 +202,13 @@ class Contained:
             stdin = [memory_file(command.stdin)] if command.stdin else []
             held += stdin
             plan = self._plan(has_entrance=bool(entrance))
-            self._place = self._launchers.take(self._wrapper())
+            is_in_namespace = self._is_wrapped and not command.wrapper
+            self._place = self._launchers.take(self._containment.namespace() if is_in_namespace else ())
             self._place.launcher.run(plan, [output, *command.descriptors, *entrance, *stdin])
         finally:
             for descriptor in held:
                 os.close(descriptor)
         asyncio.get_running_loop().add_reader(self._output, self._read_output)
-
-    def _wrapper(self) -> Sequence[str]:
-        if self._command.wrapper is not None:
-            return self._command.wrapper
-        return self._containment.namespace() if self._is_wrapped else ()
 
     def _make_cgroup(self) -> list[int]:
         """The way into it, if there is to be one: held open, because it is not to be seen in a sandbox."""
@@ -237,6 +232,8 @@ class Contained:
         command = self._command
         entries = [f"{name}={value}" for name, value in command.limits.items()]
         entries.append(f"directory={command.directory}")
+        entries += [f"wrapper={word}" for word in command.wrapper]
+        entries += [f"mark={name}={value}" for name, value in self._containment.mark.items()]
         if command.user is not None:
             entries.append(f"user={command.user}")
         if not self._is_wrapped and self._cgroup is not None:

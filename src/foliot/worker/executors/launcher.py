@@ -2,14 +2,19 @@
 
 It exists because a worker must not fork: a worker has threads, and code between fork and exec can hang on a lock that one of them holds.
 This program has no thread, so it may, and sets the limits there. It serves one command at a time, and the next one when nothing is left of
-that: a command waits for a fork, not for an interpreter. In a sandbox it serves one command only, which waits for it to start; so it
-imports next to nothing (`_signal` without the names that `signal` gives to numbers, say).
+that: a command waits for a fork, not for an interpreter. It imports next to nothing (`_signal` without the names that `signal` gives to
+numbers, say), because there are many of it, and forks of it are cheap as long as it is small.
+
+A command in a sandbox waits for bubblewrap, which makes one with a shell in it that does nothing but be there. What was forked enters the
+namespaces of that shell from outside. So nobody in a sandbox has more rights than the command, and how a command ended is asked of the
+kernel: bubblewrap tells 137 both for a SIGKILL and for `exit 137`.
 
 It is given one descriptor, a socket that keeps messages apart. For a command the worker sends `run`, with descriptors: PLAN, OUTPUT, and
-those that PLAN names, in its order. PLAN holds what to do, as `key=value` texts with a NUL after each (`argv`, `environment` and
-`descriptor` come once for each); its first bytes get the number of the process, for a worker whose launcher was killed. Then `ask` asks
-the command to end, and `kill` means that the attempt is over. The socket's end does too, also by the worker's death. The worker is told
-`exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left of the command: a line each.
+those that PLAN names, in its order. PLAN holds what to do, as `key=value` texts with a NUL after each (`argv`, `environment`, `descriptor`
+come once for each, and so do the words of `wrapper`, which makes the sandbox); its first bytes get the number of the process, for a worker
+whose launcher was killed. Then `ask` asks the command to end, and `kill` means that the attempt is over. The socket's end does too, also by
+the worker's death. The worker is told `exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left
+of the command: a line each.
 """
 
 from __future__ import annotations
@@ -23,14 +28,23 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Slow to load.
+    import ctypes
     import signal as _signal
-    from collections.abc import Callable
 else:
     import _signal
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+CAPABILITIES_MAX = 64
+NAMESPACES = {
+    "cgroup": 0x02000000, "ipc": 0x08000000, "mnt": 0x00020000, "net": 0x40000000, "pid": 0x20000000, "user": 0x10000000, "uts": 0x04000000,
+}  # fmt: skip
+"""The flags of setns."""
+KEEPER = (b"--", b"/bin/sh", b"-c", b"echo; read -r nothing")
+"""What a sandbox is made with. It says that the sandbox is there, and ends with us."""
 REAP_MILLISECONDS = 500
 """How often orphans that ended are buried."""
 WATCH_MILLISECONDS = 20
@@ -42,12 +56,17 @@ KILL_SECONDS = 0.002
 """How long to wait for what was killed before looking for more."""
 DESCRIPTORS_MAX = 64
 LEADER_BYTES = 20
+TOLD_BYTES = 4096
+PROCESSES_OF_A_SANDBOX = 2
+"""The first of its process namespace, and the shell."""
 
 
 class Plan:
     def __init__(self, descriptors: list[int]) -> None:
         self.file, self.output, *self.received = descriptors
         self.argv: list[bytes] = []
+        self.wrapper: list[bytes] = []
+        self.mark: dict[bytes, bytes] = {}
         self.environment: dict[bytes, bytes] = {}
         self.limits: dict[str, int] = {}
         self.passed: list[int] = []
@@ -62,11 +81,11 @@ class Plan:
             self._take(key.decode(), value)
 
     def _take(self, key: str, value: bytes) -> None:
-        if key == "argv":
-            self.argv.append(value)
-        elif key == "environment":
+        if key in ("argv", "wrapper"):
+            getattr(self, key).append(value)
+        elif key in ("environment", "mark"):
             name, _, content = value.partition(b"=")
-            self.environment[name] = content
+            getattr(self, key)[name] = content
         elif key.startswith("RLIMIT_"):
             self.limits[key] = int(value)
         elif key == "descriptor":
@@ -79,22 +98,72 @@ class Plan:
         elif key in ("directory", "cgroup"):
             setattr(self, key, value)
 
+    @property
+    def leader(self) -> int:
+        """The process that became the command, if it was noted."""
+        return int(os.pread(self.file, LEADER_BYTES, 0).strip(b"\0") or 0)
+
     def close(self) -> None:
         for descriptor in (self.file, self.output, *self.received, self.stdin, self.entrance):
             if descriptor >= 0:
                 os.close(descriptor)
 
 
+class Sandbox:
+    """The namespaces of a shell, which ends with us."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._ours, theirs = _socket.socketpair()
+        said = os.memfd_create("foliot")
+        process = os.fork()
+        if process == 0:
+            for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said)):
+                os.dup2(descriptor, number)
+            try:
+                os.execve(plan.wrapper[0], [*plan.wrapper, *KEEPER], plan.mark)  # noqa: S606
+            except OSError as error:
+                os.write(2, f"can't execute {plan.wrapper[0].decode(errors='replace')!r}: {error.strerror}".encode())
+            os._exit(127)
+        theirs.close()
+        is_there = self._ours.recv(1) == b"\n"
+        found = descendants_of(process)
+        self.refusal = ""
+        if not is_there or len(found) != PROCESSES_OF_A_SANDBOX:
+            self.refusal = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").strip() or "bubblewrap made no sandbox"
+            found = [0, 0]
+        self._first, self._keeper = found
+        os.close(said)
+
+    @property
+    def is_empty(self) -> bool:
+        return descendants_of(self._first) == [self._keeper]
+
+    def enter(self, libc: ctypes.CDLL) -> None:
+        """All at once: to a user who is not root they open together only. The next fork is in there too."""
+        flags = 0
+        for name, flag in NAMESPACES.items():
+            if os.readlink(f"/proc/{self._keeper}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"):  # noqa: PTH115
+                flags |= flag
+        if libc.setns(os.pidfd_open(self._keeper), flags) != 0:
+            raise_errno()
+
+    def close(self) -> None:
+        self._ours.close()
+
+
 class Launcher:
-    def __init__(self, worker: int, prctl: Callable[..., int] | None) -> None:
+    def __init__(self, worker: int, libc: ctypes.CDLL, *, is_outside: bool) -> None:
         self._worker = worker
         self._socket = _socket.socket(fileno=worker)
-        self._prctl = prctl
-        """None in a process namespace, where orphans come to its first process and all die with that."""
+        self._libc = libc
+        self._is_outside = is_outside
+        """And not in a process namespace, where orphans come to its first process and all die with that."""
 
     def serve(self) -> None:
-        if self._prctl is not None:
-            self._prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # A command of the same user can't attach to it, and so not make it serve the next one otherwise than it should.
+        self._libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        if self._is_outside:
+            self._libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         # What is never looked at again is not copied after a fork.
         gc.disable()
         gc.freeze()
@@ -104,43 +173,67 @@ class Launcher:
                 self._run(Plan(received[1]))
 
     def _run(self, plan: Plan) -> None:
-        launcher, child = os.getpid(), os.fork()
-        if child == 0:
-            self._become(plan, launcher)
+        sandbox = Sandbox(plan) if plan.wrapper else None
+        child = self._start_within(sandbox, plan) if sandbox else self._start(plan)
         # Whoever reads the output sees its end when the command and its children have closed it.
         plan.close()
         poll = select.poll()
         poll.register(self._worker, select.POLLIN)
-        try:
-            ended = os.pidfd_open(child)
-            poll.register(ended, select.POLLIN)
-        except (OSError, AttributeError):
-            ended = -1
-        verdict = self._watch_command(child, plan, poll, REAP_MILLISECONDS if ended >= 0 else WATCH_MILLISECONDS)
-        if ended >= 0:
-            poll.unregister(ended)
-            os.close(ended)
-        if verdict and not self._is_anything_left():
-            # A cgroup that has emptied by itself is left to the worker, who asks it what happened.
-            tell(self._worker, verdict + b"cleared\n")
-            return
-        if verdict:
+        verdict = self._watch_command(child, plan, poll) if child else b""
+        is_over = bool(verdict) and not self._is_anything_left(sandbox)
+        if verdict and not is_over:
             tell(self._worker, verdict)
+            verdict = b""
             self._watch_the_rest(plan, poll)
-        self._end(plan)
-        tell(self._worker, b"cleared\n")
+        if sandbox or not is_over:
+            # A cgroup that has emptied by itself is left to the worker, who asks it what happened.
+            self._end(plan)
+        if sandbox:
+            sandbox.close()
+        tell(self._worker, verdict + b"cleared\n")
 
-    def _become(self, plan: Plan, launcher: int) -> None:
+    def _start(self, plan: Plan) -> int:
+        launcher, child = os.getpid(), os.fork()
+        if child == 0:
+            if self._is_outside:
+                self._die_with(launcher)
+            os.pwrite(plan.file, b"%d" % os.getpid(), 0)
+            self._become(plan)
+        return child
+
+    def _start_within(self, sandbox: Sandbox, plan: Plan) -> int:
+        """By one in between: who enters a process namespace is not in it, but its children are, and become ours. 0 if it fails."""
+        if sandbox.refusal:
+            tell(self._worker, f"refused {sandbox.refusal}\n".encode(errors="replace"))
+            return 0
+        launcher, between = os.getpid(), os.fork()
+        if between == 0:
+            self._die_with(launcher)
+            try:
+                sandbox.enter(self._libc)
+                child = os.fork()
+            except OSError as error:
+                tell(self._worker, f"refused can't enter its sandbox: {error.strerror}\n".encode(errors="replace"))
+                os._exit(127)
+            if child == 0:
+                give_up_rights(self._libc)
+                self._become(plan)
+            os.pwrite(plan.file, b"%d" % child, 0)
+            os._exit(0)
+        os.waitpid(between, 0)
+        return plan.leader
+
+    def _die_with(self, launcher: int) -> None:
+        self._libc.prctl(PR_SET_PDEATHSIG, _signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != launcher:
+            # It died before that took effect.
+            os._exit(127)
+
+    def _become(self, plan: Plan) -> None:
         """Turns this process into the command."""
         doing = "can't start it"
         try:
             os.setsid()
-            if self._prctl is not None:
-                self._prctl(PR_SET_PDEATHSIG, _signal.SIGKILL, 0, 0, 0)
-                if os.getppid() != launcher:
-                    # It died before that took effect.
-                    os._exit(127)
-            os.pwrite(plan.file, b"%d" % os.getpid(), 0)
             if plan.entrance >= 0:
                 doing = "can't enter its cgroup"
                 os.write(plan.entrance, b"0")
@@ -164,7 +257,18 @@ class Launcher:
             tell(self._worker, f"refused {doing}: {reason}\n".encode(errors="replace"))
         os._exit(127)
 
-    def _watch_command(self, child: int, plan: Plan, poll: select.poll, wait: int) -> bytes:
+    def _watch_command(self, child: int, plan: Plan, poll: select.poll) -> bytes:
+        try:
+            ended = os.pidfd_open(child)
+        except (OSError, AttributeError):
+            return self._wait_for(child, plan, poll, WATCH_MILLISECONDS)
+        poll.register(ended, select.POLLIN)
+        verdict = self._wait_for(child, plan, poll, REAP_MILLISECONDS)
+        poll.unregister(ended)
+        os.close(ended)
+        return verdict
+
+    def _wait_for(self, child: int, plan: Plan, poll: select.poll, wait: int) -> bytes:
         """How it ended; nothing if its attempt did."""
         while True:
             ready = [descriptor for descriptor, _ in poll.poll(min(wait, MEMORY_MILLISECONDS) if plan.memory else wait)]
@@ -187,9 +291,11 @@ class Launcher:
             if is_spoken_to and receive(self._socket)[0] != b"ask":
                 return
 
-    def _is_anything_left(self) -> bool:
+    def _is_anything_left(self, sandbox: Sandbox | None) -> bool:
         """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first process."""
-        if self._prctl is None:
+        if sandbox:
+            return not sandbox.is_empty
+        if not self._is_outside:
             return bool(self._processes())
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -212,26 +318,32 @@ class Launcher:
 
     def _processes(self) -> list[int]:
         """All that came from the command. In a namespace of our own that is all there is, but for the first and ourselves."""
-        if self._prctl is not None:
+        if self._is_outside:
             return descendants_of(os.getpid())
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
 
 
 def main(descriptor: int, role: str) -> None:
-    """`outside` of all namespaces, in a `namespace` that is used again, or in a `sandbox`, for one command."""
-    close_all_but(descriptor)
-    prctl = None
-    if role != "sandbox":
-        prctl = load_prctl()
-        # A command of the same user can't attach to it, and so not make it serve the next one otherwise than it should.
-        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    Launcher(descriptor, prctl if role == "outside" else None).serve()
-
-
-def load_prctl() -> Callable[..., int]:
+    """`outside` of all namespaces, or in a `namespace` that is used again."""
     import ctypes  # slow to load
 
-    return ctypes.CDLL(None, use_errno=True).prctl
+    close_all_but(descriptor)
+    Launcher(descriptor, ctypes.CDLL(None, use_errno=True), is_outside=role == "outside").serve()
+
+
+def give_up_rights(libc: ctypes.CDLL) -> None:
+    """What it has now are all rights in its namespaces; root has even more. None of them is to outlive the start of the command."""
+    for capability in range(CAPABILITIES_MAX):
+        # One that this kernel does not know is refused.
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def raise_errno() -> None:
+    import ctypes
+
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number))
 
 
 def close_all_but(ours: int) -> None:

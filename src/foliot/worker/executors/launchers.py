@@ -3,9 +3,9 @@
 None is started before it is needed, and those that had nothing to do for a while end. One that died is not used again: whoever had it is
 told. All of them end with the worker, whose end of their sockets is the only one. `launcher.py` is the other side.
 
-Whatever runs in a namespace of bubblewrap has a launcher inside, which a launcher outside has started: bubblewrap's processes are its
-children, or become so, in whatever moment they are left alone. A namespace that only keeps processes together is used again; a sandbox,
-which a command may have left something in, is not.
+A namespace of bubblewrap that only keeps processes together has a launcher inside, which a launcher outside has started: bubblewrap's
+processes are its children, or become so, in whatever moment they are left alone. Such a namespace is used again. A sandbox, which a command
+may have left something in, is not: a launcher outside makes one for each command.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Outside(Launcher):
 class Place:
     """Where a command can be started: by a launcher outside, or by one in a namespace, which another one outside has started."""
 
-    def __init__(self, outside: Outside, wrapper: tuple[str, ...] = (), mark: Mapping[str, str] | None = None, role: str = "") -> None:
+    def __init__(self, outside: Outside, wrapper: tuple[str, ...] = (), mark: Mapping[str, str] | None = None) -> None:
         self.outside = outside
         self.wrapper = wrapper
         self.launcher: Launcher = outside
@@ -162,7 +162,7 @@ class Place:
         """On the loop's clock."""
         self._said = -1
         if wrapper:
-            self._enter(mark or {}, role)
+            self._enter(mark or {})
 
     @property
     def is_usable(self) -> bool:
@@ -181,12 +181,12 @@ class Place:
             os.close(self._said)
             self._said = -1
 
-    def _enter(self, mark: Mapping[str, str], role: str) -> None:
+    def _enter(self, mark: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._said = memory_file(b"")
         self.launcher = Launcher(ours)
         with theirs:
-            argv = (*self.wrapper, "--", *program(theirs.fileno(), role))
+            argv = (*self.wrapper, "--", *program(theirs.fileno(), "namespace"))
             self.outside.run(written(argv, mark, [theirs.fileno()]), [self._said, theirs.fileno()])
 
 
@@ -206,8 +206,7 @@ class Launchers:
         place = self._idle_one(wanted)
         if place is None and wanted:
             outside = self._idle_one(())
-            role = "namespace" if wanted == self.containment.namespace() else "sandbox"
-            place = Place(Outside() if outside is None else outside.outside, wanted, self.containment.mark, role)
+            place = Place(Outside() if outside is None else outside.outside, wanted, self.containment.mark)
         return place or Place(Outside())
 
     async def give_back(self, place: Place, *, is_clean: bool) -> None:

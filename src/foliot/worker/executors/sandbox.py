@@ -11,7 +11,6 @@ is shared, and what the worker's user can read on disk a command can mostly read
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +60,7 @@ class Sandbox:
     """Of each process, by their names in setrlimit."""
     tree: dict[str, int] = field(default_factory=dict)
     """Of all its processes together: `memory` in bytes, `pids`."""
-    wrapper: tuple[str, ...] | None = None
+    wrapper: tuple[str, ...] = ()
     user: int | None = None
 
 
@@ -115,14 +114,7 @@ def namespaces(hidden: Sequence[Path], *, has_network: bool) -> list[str]:
     arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for directory in EMPTIED:
         arguments += ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", directory]
-    for path in (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parent):
-        if path.is_relative_to(EMPTIED[0]) or path.is_relative_to(EMPTIED[1]):
-            # The launcher is a Python program.
-            arguments += ["--ro-bind", str(path), str(path)]
     for path in hidden:
         if not any(path.is_relative_to(directory) for directory in EMPTIED):
             arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)] if path.is_file() else []
-    if os.geteuid() == 0:
-        # For becoming nobody, which loses them, and for looking at the memory of who did.
-        arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SYS_PTRACE"]
     return arguments
