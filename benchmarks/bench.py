@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import psutil
@@ -77,6 +78,21 @@ async def opened(url: str | None, *, is_full: bool, is_tiny: bool = False) -> As
                 yield bench
         finally:
             await server.stop()
+
+
+@asynccontextmanager
+async def twin(bench: Bench) -> AsyncIterator[Bench]:
+    """Another database of the same server, with Foliot's tables and nothing in them: to measure the same thing in turns with the first."""
+    parts = urlsplit(bench.url)
+    name = f"{parts.path.removeprefix('/') or 'postgres'}_twin"
+    await bench.session.execute(f'drop database if exists "{name}" with (force)')
+    await bench.session.execute(f'create database "{name}"')
+    try:
+        url = urlunsplit(parts._replace(path=f"/{name}"))
+        async with _connected(url, bench.directory, is_full=bench.is_full, is_tiny=bench.is_tiny) as found:
+            yield found
+    finally:
+        await bench.session.execute(f'drop database "{name}" with (force)')
 
 
 @asynccontextmanager
