@@ -18,12 +18,13 @@ from foliot.config import Config
 from foliot.embedded import EmbeddedPostgres
 from foliot.errors import StoreUnavailable
 from foliot.events import Event, EventBus, StoreInterrupted
-from foliot.model.ids import new_id
+from foliot.model.ids import new_id, new_ids
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.store.postgres import Database
 from foliot.store.queries import Query
+from foliot.store.runs import PART
 from foliot.store.store import Store, open_store
 from tests.support.audit import entry_for
 from tests.support.proxy import Proxy, proxy_to
@@ -172,6 +173,16 @@ class TestAnAnswerThatGotLost:
         assert proxy.swallowed.is_set()
         assert set(stored) == {r.id for r in given}
         assert await sql.fetchval("select count(*) from foliot.runs") == 3
+
+    @pytest.mark.parametrize("unanswered", ["insert into foliot.runs", "commit"])
+    async def test_what_is_inserted_in_parts_is_stored_once_and_whole(self, lossy: tuple[Proxy, Store], sql: Any, unanswered: str) -> None:
+        proxy, store = lossy
+        ids = new_ids(3 * PART + 1)
+        proxy.swallow_answer_to(unanswered)
+        assert (await store.runs.insert_alike(run(), ids, ids, lambda one: f'"{one}"')).id == ids[0]
+        assert proxy.swallowed.is_set()
+        stored = await sql.fetch("select id, payload #>> '{}' as payload from foliot.runs order by rank")
+        assert [(row["id"], row["payload"]) for row in stored] == [(one, str(one)) for one in ids]
 
     async def test_an_insert_of_runs_that_have_finished_meanwhile_does_not_bring_them_back(
         self, lossy: tuple[Proxy, Store], store: Store, sql: Any

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Attempted, Ending
 from foliot.worker.executors.contained import Command, Contained
 from foliot.worker.executors.containment import LIMIT_FILES, Containment, Means, choose
-from foliot.worker.executors.sandbox import Asked, sandbox_for
+from foliot.worker.executors.sandbox import NOBODY, Asked, sandbox_for
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
@@ -204,6 +206,47 @@ async def test_root_becomes_nobody(bubblewrap: None) -> None:
     assert groups != "0"
     assert int(capabilities.split()[1], 16) == 0
     assert no_new_rights.split()[1] == "1"
+
+
+def is_open_to_all(path: Path) -> bool:
+    return all(part.exists() and part.stat().st_mode & 0o005 == 0o005 for part in (path, *path.parents))
+
+
+def version_of(python: str) -> str:
+    return subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.rpartition(".")[0]
+
+
+AS_ANOTHER = """
+import asyncio
+from tests.worker.test_sandbox import run
+for command in ("id -u; grep CapEff /proc/self/status; touch /etc/x; grep -c : /proc/net/dev", "exit 137", "kill -9 $$"):
+    attempted, output = asyncio.run(run(command=command, sandbox="bubblewrap"))
+    print(output.splitlines(), attempted.error and attempted.error.message)
+"""
+
+
+async def test_who_is_not_root_has_sandboxes_too(bubblewrap: None) -> None:
+    """Theirs are made with user namespaces, which let nobody in who is not in all the others as well."""
+    paths = [Path(__file__).parents[2], *(Path(path) for path in sys.path if path.endswith(("site-packages", "src")))]
+    if os.geteuid() != 0 or not all(is_open_to_all(path) for path in paths):
+        pytest.skip("needs root, to become somebody else, and a checkout that everybody may read")
+    python = next(
+        (
+            one
+            for one in (sys.executable, "/usr/bin/python3")
+            if is_open_to_all(Path(one).resolve()) and version_of(one) == version_of(sys.executable)
+        ),
+        None,
+    )
+    if python is None:
+        pytest.skip("needs a Python of this version that everybody may run")
+    running = await asyncio.create_subprocess_exec(
+        python, "-c", AS_ANOTHER, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+        env={"PYTHONPATH": ":".join(map(str, paths)), "PATH": os.environ["PATH"]}, stdout=PIPE, stderr=PIPE,
+    )  # fmt: skip
+    said, complaints = await running.communicate()
+    seen = [str(NOBODY), "CapEff:\t0000000000000000", "touch: cannot touch '/etc/x': Read-only file system", "1"]
+    assert said.decode().splitlines() == [f"{seen} None", "[] exit code 137", "[] killed by SIGKILL"], complaints
 
 
 @pytest.mark.parametrize("payload", [{"sandbox": "bubblewrap"}, {"sandbox": "bubblewrap", "memory_mb": 100}])

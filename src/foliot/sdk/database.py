@@ -34,7 +34,6 @@ from foliot.store.hints import worker_topic
 from foliot.store.store import Store, open_store
 
 T = TypeVar("T")
-decode_texts = msgspec.json.Decoder(list[str]).decode
 CONNECTIONS = 4
 BATCH_MAX = 10_000
 SHOWN = (
@@ -224,10 +223,7 @@ async def create_alike(asking: Asking, jobs: Alike, idempotency_key: str | None)
         raise Invalid(f"idempotency_key: {NEEDS_A_SERVER['idempotency_key']}", field="idempotency_key")
     if len(jobs) > BATCH_MAX:
         raise TooLarge(f"{len(jobs)} jobs at once; {BATCH_MAX} is the most")
-    found = await asking.store_all(await asking.runs_of(jobs))
-    # As texts, by way of JSON, which is ten times as fast as asking each of them for its own.
-    texts = decode_texts(msgspec.json.encode([run.id for run in found]))
-    return list(zip(texts, [run.is_new for run in found], strict=True))
+    return await asking.store_alike(jobs)
 
 
 async def get_job(store: Store, reference: str) -> Answer:

@@ -10,6 +10,7 @@ runs in a transaction that begins with its limits, and nothing is prepared on th
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -142,6 +143,31 @@ class Database:
         """The number of rows that the statement wrote."""
         status: str = await self._run(query, is_repeatable, lambda session: session.execute(query.sql, *arguments))
         return int(status.rpartition(" ")[2])
+
+    async def fetch_in_parts(self, query: Query, parts: Callable[[], Iterable[Sequence[object]]]) -> list[Record]:
+        """The statement with each of these arguments, all in one transaction; and what the first one answers. The next arguments are made
+        while PostgreSQL works on those before."""
+
+        async def work() -> list[Record]:
+            async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
+                answers: list[asyncio.Task[list[Record]]] = []
+                try:
+                    for arguments in parts():
+                        if answers:
+                            await answers[-1]
+                        answers.append(asyncio.ensure_future(session.fetch(query.sql, *arguments)))
+                        # Once for the statement to be written, and once for the event loop to send it.
+                        await self.clock.sleep(0)
+                        await self.clock.sleep(0)
+                    await answers[-1]
+                finally:
+                    # Whatever went wrong meanwhile, the session is free for the rollback.
+                    for answer in answers[-1:]:
+                        answer.cancel()
+                        await asyncio.wait([answer])
+                return answers[0].result()
+
+        return await self._retrying(query.name, work, is_repeatable=False)
 
     async def command(self, name: str, sql: str) -> None:
         """A statement that PostgreSQL takes outside of transactions only."""

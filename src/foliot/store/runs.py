@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -23,7 +23,10 @@ from foliot.store.partitions import Partitions
 from foliot.store.postgres import Beside, Database, Record, Transaction, array_text, columns
 
 decode_json = msgspec.json.Decoder().decode
+T = TypeVar("T")
 LIMITED_SECONDS = 10.0
+PART = 250
+"""How many runs PostgreSQL is given while others are encoded."""
 # The state, and no reason, error or output.
 SUCCEEDED_QUIETLY = (RunState.SUCCEEDED, None, None, None)
 BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
@@ -60,7 +63,10 @@ class Runs:
         source = beside or self._database
         try:
             if _are_alike(runs):
-                return await self._insert_alike(source, runs)
+                ids = [run.id for run in runs]
+                arguments = self._alike(runs[0], ids, [run.payload for run in runs])
+                given = _of_all(await source.fetch(self._queries["insert_alike"], *arguments, is_repeatable=False))
+                return {run_id: StoredRun(run_id, given.state, given.due_at, given.created_at) for run_id in ids}
             if all(run.unique_key is None for run in runs):
                 return self._stored(runs, await source.fetch(self._insert_new_runs, *self._inserting(runs, None), is_repeatable=False))
         except asyncpg.UniqueViolationError:
@@ -70,14 +76,36 @@ class Runs:
                 raise
         return await self._insert_carefully(source, runs)
 
-    async def _insert_alike(self, source: Database | Beside, runs: Sequence[NewRun]) -> dict[UUID, StoredRun]:
-        one = runs[0]
-        ids, payloads = [run.id for run in runs], _column([run.payload for run in runs])
+    async def insert_alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[T], encode: Callable[[T], str | None]) -> StoredRun:
+        """As `insert_runs`, for runs that are like `one`, which has no unique key, but for ids and payloads. Nothing else is made of each.
+
+        While PostgreSQL stores some of them the next ones are encoded. Answers for the first; the others are as it is, unless all of this
+        had to be sent again.
+        """
+
+        def parts() -> Iterator[tuple[object, ...]]:
+            for start in range(0, len(ids), PART):
+                texts = [encode(payload) for payload in payloads[start : start + PART]]
+                yield self._alike(one, ids[start : start + PART], texts, start)
+
+        query = self._queries["insert_alike"]
+        try:
+            if len(ids) <= PART:
+                return _of_all(await self._database.fetch(query, *next(parts()), is_repeatable=False))
+            return _of_all(await self._database.fetch_in_parts(query, parts))
+        except asyncpg.UniqueViolationError:
+            pass
+        except StoreUnavailable as error:
+            if not error.is_doubtful:
+                raise
+        given = zip(ids, payloads, strict=True)
+        runs = [msgspec.structs.replace(one, id=run_id, payload=encode(payload)) for run_id, payload in given]
+        return (await self._insert_carefully(self._database, runs))[ids[0]]
+
+    def _alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[str | None], place: int = 0) -> tuple[object, ...]:
+        """`place`: that of the first of them in the whole."""
         common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds, one.options, one.expires_at)
-        arguments = (ids, payloads, *common, self._database.clock.sql_now(), self._aging)
-        ((now, state, due_at),) = await source.fetch(self._queries["insert_alike"], *arguments, is_repeatable=False)
-        of_all = RunState(state)
-        return {run_id: StoredRun(run_id, of_all, due_at, now) for run_id in ids}
+        return (ids, _column(payloads), *common, self._database.clock.sql_now(), self._aging, place)
 
     async def _insert_carefully(
         self, source: Database | Beside | Transaction, runs: Sequence[NewRun], within: Transaction | None = None
@@ -222,7 +250,12 @@ class Runs:
         return _view(row) if row else None
 
 
-def _column(values: list[Any]) -> list[Any]:
+def _of_all(rows: Sequence[Record]) -> StoredRun:
+    """What `insert_alike` has decided about all of them, as that of the first."""
+    return StoredRun(rows[0][0], RunState(rows[0][2]), rows[0][3], rows[0][1])
+
+
+def _column(values: Sequence[Any]) -> Sequence[Any]:
     """Nothing at all, where no run has such a value."""
     return values if any(value is not None for value in values) else []
 

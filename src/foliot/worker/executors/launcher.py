@@ -129,7 +129,8 @@ class Sandbox:
         found = descendants_of(process)
         self.refusal = ""
         if not is_there or len(found) != PROCESSES_OF_A_SANDBOX:
-            self.refusal = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").strip() or "bubblewrap made no sandbox"
+            lines = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").split("\n")
+            self.refusal = "; ".join(filter(None, lines)) or "bubblewrap made no sandbox"
             found = [0, 0]
         self._first, self._keeper = found
         os.close(said)
@@ -213,14 +214,16 @@ class Launcher:
                 sandbox.enter(self._libc)
                 child = os.fork()
             except OSError as error:
-                tell(self._worker, f"refused can't enter its sandbox: {error.strerror}\n".encode(errors="replace"))
-                os._exit(127)
+                os._exit(error.errno)
             if child == 0:
                 give_up_rights(self._libc)
                 self._become(plan)
             os.pwrite(plan.file, b"%d" % child, 0)
             os._exit(0)
-        os.waitpid(between, 0)
+        number = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
+        if number:
+            why = os.strerror(number) if number > 0 else f"killed by signal {-number}"
+            tell(self._worker, f"refused can't enter its sandbox: {why}\n".encode())
         return plan.leader
 
     def _die_with(self, launcher: int) -> None:
