@@ -115,20 +115,17 @@ class Sandbox:
     def __init__(self, plan: Plan) -> None:
         self._ours, theirs = _socket.socketpair()
         said = os.memfd_create("foliot")
-        process = os.fork()
-        if process == 0:
-            for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said)):
-                os.dup2(descriptor, number)
-            try:
-                os.execve(plan.wrapper[0], [*plan.wrapper, *KEEPER], plan.mark)  # noqa: S606
-            except OSError as error:
-                os.write(2, f"can't execute {plan.wrapper[0].decode(errors='replace')!r}: {error.strerror}".encode())
-            os._exit(127)
+        places = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said))]
+        try:
+            process = os.posix_spawn(plan.wrapper[0], [*plan.wrapper, *KEEPER], plan.mark, file_actions=places)
+        except OSError as error:
+            os.write(said, f"can't execute {plan.wrapper[0].decode(errors='replace')!r}: {error.strerror}".encode())
+            process = 0
         theirs.close()
         is_there = self._ours.recv(1) == b"\n"
-        found = descendants_of(process)
+        found = descendants_of(process) if is_there else []
         self.refusal = ""
-        if not is_there or len(found) != PROCESSES_OF_A_SANDBOX:
+        if len(found) != PROCESSES_OF_A_SANDBOX:
             lines = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").split("\n")
             self.refusal = "; ".join(filter(None, lines)) or "bubblewrap made no sandbox"
             found = [0, 0]
@@ -214,7 +211,7 @@ class Launcher:
                 sandbox.enter(self._libc)
                 child = os.fork()
             except OSError as error:
-                os._exit(error.errno)
+                os._exit(error.errno or 127)
             if child == 0:
                 give_up_rights(self._libc)
                 self._become(plan)
