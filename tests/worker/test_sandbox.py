@@ -171,6 +171,16 @@ async def test_the_worker_s_own_files_are_hidden(bubblewrap: None) -> None:
     assert "hunter2" not in hidden
 
 
+async def test_a_command_can_be_started_where_the_worker_s_own_python_is_hidden(bubblewrap: None) -> None:
+    context, library = KeptContext(), Path(os.__file__).parent
+    async with launchers_in(choose(Config())) as launchers:
+        asked = {"argv": ["test", "!", "-e", os.__file__], "sandbox": "bubblewrap", "cpu_seconds": 5}
+        attempted = await shell(Config(), launchers, [library])(asked, context)
+        missing = await shell(Config(), launchers, [library])({"argv": ["nothing-like-it"], "sandbox": "bubblewrap"}, context)
+    assert attempted.ending is Ending.SUCCEEDED, context.output
+    assert error_of(missing) == ("NotStarted", "can't execute 'nothing-like-it': No such file or directory")
+
+
 async def test_neither_other_processes_nor_their_environments_are_to_be_seen(bubblewrap: None) -> None:
     for sandbox in ("none", "bubblewrap"):
         _, output = await run(command="ls -d /proc/[0-9]* | wc -l", sandbox=sandbox)

@@ -20,15 +20,17 @@ of the command: a line each.
 from __future__ import annotations
 
 import _socket
+import ctypes
 import gc
 import os
+import resource
 import select
 import sys
+import warnings  # noqa: F401  (what runs a program by its name imports it, and can't from inside a sandbox)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Slow to load.
-    import ctypes
     import signal as _signal
 else:
     import _signal
@@ -325,8 +327,6 @@ class Launcher:
 
 def main(descriptor: int, role: str) -> None:
     """`outside` of all namespaces, or in a `namespace` that is used again."""
-    import ctypes  # slow to load
-
     close_all_but(descriptor)
     Launcher(descriptor, ctypes.CDLL(None, use_errno=True), is_outside=role == "outside").serve()
 
@@ -340,8 +340,6 @@ def give_up_rights(libc: ctypes.CDLL) -> None:
 
 
 def raise_errno() -> None:
-    import ctypes
-
     number = ctypes.get_errno()
     raise OSError(number, os.strerror(number))
 
@@ -377,13 +375,10 @@ def pass_on(plan: Plan, worker: int) -> int:
 
 
 def set_limits(plan: Plan) -> None:
-    if plan.limits:
-        import resource
-
-        for name, value in plan.limits.items():
-            # One second more than the soft limit of CPU time, so that the command is told (SIGXCPU) before it is killed.
-            hard = value + 1 if name == "RLIMIT_CPU" else value
-            resource.setrlimit(getattr(resource, name), (value, hard))
+    for name, value in plan.limits.items():
+        # One second more than the soft limit of CPU time, so that the command is told (SIGXCPU) before it is killed.
+        hard = value + 1 if name == "RLIMIT_CPU" else value
+        resource.setrlimit(getattr(resource, name), (value, hard))
     if plan.user is not None:
         os.setgroups([])
         os.setresgid(plan.user, plan.user, plan.user)
