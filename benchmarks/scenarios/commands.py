@@ -20,8 +20,8 @@ SLOTS = 8
 
 
 async def measure(bench: Bench) -> Result:
-    commands = bench.size(800, full=10_000, tiny=10)
-    sandboxed_commands = bench.size(300, full=3000, tiny=5)
+    commands = bench.size(2000, full=10_000, tiny=10)
+    sandboxed_commands = bench.size(800, full=3000, tiny=5)
     before = await bare(commands)
     group = await drain(bench, commands, task="shell", slots=SLOTS, payload=_payload("none"), containment="launcher")
     bubblewrap, why_not = find_bubblewrap()

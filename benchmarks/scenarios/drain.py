@@ -15,7 +15,7 @@ PROCESS_SLOTS = 4
 
 async def measure(bench: Bench) -> Result:
     jobs = bench.size(80_000, full=200_000, tiny=500)
-    few, fewest = bench.size(10_000, full=50_000, tiny=100), bench.size(500, full=5000, tiny=20)
+    few, fewest = bench.size(10_000, full=50_000, tiny=100), bench.size(4000, full=20_000, tiny=20)
     before = await raw_sql.limit(bench, jobs)
     # Each twice, in such an order that a machine which gets slower or faster meanwhile favours neither.
     found = [await drain(bench, jobs, processes=processes) for processes in (1, 2, 2, 1)]
