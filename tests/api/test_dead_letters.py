@@ -96,6 +96,7 @@ async def test_what_a_dead_worker_leaves_behind_is_grouped_by_task(client: httpx
     for task in ("send_invoice", "send_invoice", "simulate"):
         await insert(store, task=task)
         await claim(store, task=task)
+    await store.workers.remove_worker(WORKER)
     await store.runs.lose_runs(100, 1)
     assert [(group["count"], group["kind"]) for group in await groups(client)] == [(2, "WorkerLost"), (1, "WorkerLost")]
 

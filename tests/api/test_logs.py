@@ -103,6 +103,7 @@ async def test_each_attempt_has_its_own(client: httpx.AsyncClient, store: Store)
 async def test_of_a_lost_attempt_there_is_what_it_had_shown(client: httpx.AsyncClient, store: Store) -> None:
     run_id, token = await running(store)
     await write(store, run_id, token, 0, b"last words")
+    await store.workers.remove_worker(WORKER)
     await store.runs.lose_runs(10, 1)
     assert (await client.get(f"/v1/runs/{run_id}/logs")).content == b"last words"
     events = await _all(client, run_id)

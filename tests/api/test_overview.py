@@ -14,7 +14,7 @@ from foliot.store import overview
 from foliot.store.hints import HintListener, worker_topic
 from foliot.store.store import Store
 from tests.support.plans import rows_read
-from tests.support.runs import claim, finish, insert
+from tests.support.runs import WORKER, claim, finish, insert
 from tests.support.waiting import until
 
 
@@ -73,7 +73,7 @@ class TestWorkers:
 
 class TestQueues:
     async def test_what_waits_and_runs_in_each_and_who_works_on_it(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
-        await store.workers.register_worker(new_id(), "a", {"mail": 3}, [])
+        await store.workers.register_worker(WORKER, "a", {"mail": 3}, [])
         await store.workers.register_worker(new_id(), "b", {"mail": 4, "idle": 1}, [])
         for _ in range(4):
             await insert(store)
@@ -134,7 +134,7 @@ class TestQueues:
 
 
 async def test_totals(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
-    await store.workers.register_worker(new_id(), "a", {"mail": 3}, [])
+    await store.workers.register_worker(WORKER, "a", {"mail": 3}, [])
     await finish(store)
     await finish(store)
     await finish(store, RunState.FAILED, error="no")

@@ -20,9 +20,9 @@ from foliot.errors import StoreUnavailable
 from foliot.events import Event, EventBus, StoreInterrupted
 from foliot.model.ids import new_id, new_ids
 from foliot.model.outcome import Outcome
-from foliot.model.run import NewRun
+from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.states import RunState
-from foliot.store.postgres import Database
+from foliot.store.postgres import Database, Transaction
 from foliot.store.queries import Query
 from foliot.store.runs import PART
 from foliot.store.store import Store, open_store
@@ -35,6 +35,12 @@ PING = Query("ping", "select 42")
 SLEEP = Query("sleep", "select pg_sleep($1)")
 # As long as a server may take to come back on a busy machine.
 PATIENT = Config(database_retry_seconds=60)
+FINISH = """
+with gone as (delete from foliot.runs where id = $1 returning *)
+insert into foliot.history (id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task)
+select id, created_at, due_at, started_at, clock_timestamp(), token, attempt, lost, priority, 'succeeded', queue, task from gone
+"""
+WAITING = "select exists (select from pg_locks where not granted)"
 
 
 def run() -> NewRun:
@@ -196,6 +202,26 @@ class TestAnAnswerThatGotLost:
             await asyncio.sleep(0)
         await store.runs.finish_runs(worker, [Outcome(claims[0].run_id, claims[0].token, RunState.SUCCEEDED)])
         assert set(await inserting) == {given.id}
+        assert await sql.fetchval("select count(*) from foliot.runs") == 0
+        assert await sql.fetchval("select count(*) from foliot.history") == 1
+
+    async def test_nor_does_one_that_is_under_way_while_they_finish(self, store: Store, sql: Any) -> None:
+        """It does not find the run in history yet, and when it has waited for who is about to end it, not among the live ones any more."""
+        given, worker = run(), new_id()
+        await store.runs.insert_runs([given])
+        (claim,) = await claim_runs(store, worker, {"q": 1}, ["t"])
+        async with sql.transaction():
+            await sql.execute(FINISH, given.id)
+
+            async def insert_again() -> list[SubmittedRun]:
+                async with store.database.transaction() as session:
+                    return await store.submissions.submit_within(Transaction(session, is_repetition=True), [given])
+
+            inserting = asyncio.create_task(insert_again())
+            while not await sql.fetchval(WAITING):
+                await asyncio.sleep(0.01)
+        (found,) = await inserting
+        assert (found.id, found.state, claim.run_id) == (given.id, RunState.SUCCEEDED, given.id)
         assert await sql.fetchval("select count(*) from foliot.runs") == 0
         assert await sql.fetchval("select count(*) from foliot.history") == 1
 

@@ -18,7 +18,6 @@ from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.ids import new_id
 from foliot.model.notice import notification_ids
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
@@ -110,7 +109,8 @@ async def test_a_retry_is_no_end_and_a_lost_run_is_told_when_it_is_buried(store:
     await store.runs.move_runs([run_id], RunState.READY)
     for lost in range(1, 4):
         assert await messages(sql) == []
-        await claim(store, worker=new_id())
+        await claim(store)
+        await store.workers.remove_worker(WORKER)
         found = await store.runs.lose_runs(10, 3)
         assert (found.requeued, found.buried) == ((1, 0) if lost < 3 else (0, 1))
     assert len(await messages(sql)) == 1

@@ -11,6 +11,7 @@ runs in a transaction that begins with its limits, and nothing is prepared on th
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -49,10 +50,12 @@ class Session(asyncpg.Connection):
 class Transaction:
     """Statements inside one transaction, asked for as they are of the `Database`. None of them is repeated by itself."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, *, is_repetition: bool) -> None:
         self._session = session
+        self.is_repetition = is_repetition
+        """It was tried before, and may have been carried out."""
 
-    async def fetch(self, query: Query, *arguments: object) -> list[Record]:
+    async def fetch(self, query: Query, *arguments: object, is_repeatable: bool = True) -> list[Record]:
         found: list[Record] = await self._session.fetch(query.sql, *arguments)
         return found
 
@@ -69,7 +72,7 @@ class Transaction:
 class Beside:
     """Makes one statement of each that is fetched and of another that writes, so that both are carried out, or neither."""
 
-    def __init__(self, database: Database, query: Query, *arguments: object) -> None:
+    def __init__(self, database: Database | Transaction, query: Query, *arguments: object) -> None:
         self._database = database
         self._query = query
         self._arguments = arguments
@@ -77,6 +80,9 @@ class Beside:
     async def fetch(self, query: Query, *arguments: object, is_repeatable: bool = True) -> list[Record]:
         both = together(query, self._query)
         return await self._database.fetch(both, *arguments, *self._arguments, is_repeatable=is_repeatable)
+
+    def within(self, transaction: Transaction) -> Beside:
+        return Beside(transaction, self._query, *self._arguments)
 
 
 class Database:
@@ -204,9 +210,12 @@ class Database:
         """Several statements that are carried out together or not at all. What fails for a reason that passes is begun anew: `work` must
         be such that doing it again after it was committed changes nothing."""
 
+        attempts = itertools.count()
+
         async def attempt() -> T:
+            is_repetition = next(attempts) > 0
             async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
-                return await work(Transaction(session))
+                return await work(Transaction(session, is_repetition=is_repetition))
 
         return await self._retrying(name, attempt, is_repeatable=True)
 

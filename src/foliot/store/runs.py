@@ -46,6 +46,7 @@ class Runs:
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("runs")
         self._finish_runs, self._succeed_runs = self._queries["finish_runs"], self._queries["succeed_runs"]
+        self._insert_alike = self._queries["insert_alike"]
         # Ids are new but for repetitions, and to be ready for a conflict costs a look and a WAL record for each run.
         self._insert_runs = careful = self._queries["insert_runs"]
         self._insert_new_runs = replace(careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", ""))
@@ -58,14 +59,13 @@ class Runs:
         A run whose unique key is that of another live run is not stored, and is not in the answer.
         """
         if within is not None:
-            # The transaction may be a repetition of one whose end is unknown.
-            return await self._insert_carefully(within, runs, within)
+            return await self._insert_within(within, runs, is_repetition=within.is_repetition)
         source = beside or self._database
         try:
             if _are_alike(runs):
                 ids = [run.id for run in runs]
                 arguments = self._alike(runs[0], ids, [run.payload for run in runs])
-                given = _of_all(await source.fetch(self._queries["insert_alike"], *arguments, is_repeatable=False))
+                given = _of_all(await source.fetch(self._insert_alike, *arguments, is_repeatable=False))
                 return {run_id: StoredRun(run_id, given.state, given.due_at, given.created_at) for run_id in ids}
             if all(run.unique_key is None for run in runs):
                 return self._stored(runs, await source.fetch(self._insert_new_runs, *self._inserting(runs, None), is_repeatable=False))
@@ -74,7 +74,7 @@ class Runs:
         except StoreUnavailable as error:
             if not error.is_doubtful:
                 raise
-        return await self._insert_carefully(source, runs)
+        return await self._insert_again(runs, beside)
 
     async def insert_alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[T], encode: Callable[[T], str | None]) -> StoredRun:
         """As `insert_runs`, for runs that are like `one`, which has no unique key, but for ids and payloads. Nothing else is made of each.
@@ -88,11 +88,10 @@ class Runs:
                 texts = [encode(payload) for payload in payloads[start : start + PART]]
                 yield self._alike(one, ids[start : start + PART], texts, start)
 
-        query = self._queries["insert_alike"]
         try:
             if len(ids) <= PART:
-                return _of_all(await self._database.fetch(query, *next(parts()), is_repeatable=False))
-            return _of_all(await self._database.fetch_in_parts(query, parts))
+                return _of_all(await self._database.fetch(self._insert_alike, *next(parts()), is_repeatable=False))
+            return _of_all(await self._database.fetch_in_parts(self._insert_alike, parts))
         except asyncpg.UniqueViolationError:
             pass
         except StoreUnavailable as error:
@@ -100,20 +99,32 @@ class Runs:
                 raise
         given = zip(ids, payloads, strict=True)
         runs = [msgspec.structs.replace(one, id=run_id, payload=encode(payload)) for run_id, payload in given]
-        return (await self._insert_carefully(self._database, runs))[ids[0]]
+        return (await self._insert_again(runs))[ids[0]]
 
     def _alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[str | None], place: int = 0) -> tuple[object, ...]:
         """`place`: that of the first of them in the whole."""
         common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds, one.options, one.expires_at)
         return (ids, _column(payloads), *common, self._database.clock.sql_now(), self._aging, place)
 
-    async def _insert_carefully(
-        self, source: Database | Beside | Transaction, runs: Sequence[NewRun], within: Transaction | None = None
-    ) -> dict[UUID, StoredRun]:
+    async def _insert_again(self, runs: Sequence[NewRun], beside: Beside | None = None) -> dict[UUID, StoredRun]:
         """For runs of which some may be there, or may be over already."""
+
+        async def work(within: Transaction) -> dict[UUID, StoredRun]:
+            return await self._insert_within(within, runs, is_repetition=True, beside=beside)
+
+        return await self._database.in_transaction("insert_runs", work)
+
+    async def _insert_within(
+        self, within: Transaction, runs: Sequence[NewRun], *, is_repetition: bool, beside: Beside | None = None
+    ) -> dict[UUID, StoredRun]:
         ids = [run.id for run in runs]
-        rows = await source.fetch(self._insert_runs, *self._inserting(runs, _earliest(ids)))
-        if rows[0][1] < len(ids):
+        finished_from = _earliest(ids) if is_repetition else None
+        source = within if beside is None else beside.within(within)
+        rows = await source.fetch(self._insert_runs, *self._inserting(runs, finished_from))
+        number = rows[0][1]
+        if is_repetition:
+            number -= await within.fetch_value(self._queries["remove_finished"], ids, finished_from)
+        if number < len(ids):
             return await self.find_runs(ids, within=within)
         return self._stored(runs, rows)
 

@@ -35,6 +35,16 @@ with clock as materialized (
 select clock.at, number, other.id, other.state, other.due_at
 from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
 
+-- name: remove_finished
+-- Of what was inserted again in this transaction, that which had ended between the look into history and the insert, which can't have met
+-- it there any more. How many those are.
+with removed as (
+    delete from foliot.runs r
+    where r.id = any ($1::uuid[]) and exists (select from foliot.history h where h.id = r.id and h.finished_at >= $2::timestamptz)
+    returning r.id
+)
+select count(*) from removed
+
 -- name: insert_alike
 -- insert_runs for new runs without a unique key that differ in nothing but their ids and payloads, as those that come together mostly do:
 -- what they have in common is sent once and decided once. It answers with that, and either stores all of them or fails. $13 is the place
