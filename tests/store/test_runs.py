@@ -4,16 +4,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import asyncpg
 import pytest
 
 from foliot.clock import Clock
-from foliot.errors import Invalid
 from foliot.model.ids import new_id, new_ids
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
-from foliot.store.runs import PART
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.plans import rows_read
@@ -55,32 +52,15 @@ async def test_inserting_the_same_ids_again_changes_nothing(store: Store, sql: A
     assert await sql.fetchval("select count(*) from foliot.runs") == 3
 
 
-async def test_what_is_alike_is_stored_in_parts_in_its_order(store: Store) -> None:
+async def test_what_is_alike_is_stored_in_its_order(store: Store) -> None:
     for given in (run(), run(delay_seconds=60.0, name="n", priority=3, options='{"retries": 2}')):
-        ids = new_ids(2 * PART + 3)
-        one = await store.runs.insert_alike(given, ids, range(len(ids)), str)
-        views = [await store.runs.get_run(run_id) for run_id in (ids[0], ids[PART], ids[-1])]
-        assert one.id == ids[0]
-        for view, number in zip(views, (0, PART, len(ids) - 1), strict=True):
-            assert view is not None
-            assert (view.payload or 0, view.state, view.name, view.priority) == (number, one.state, given.name, given.priority)
-    assert [claimed.payload for claimed in await claim(store)] == [str(number) for number in range(2 * PART + 3)]
-
-
-async def test_of_what_is_stored_in_parts_nothing_is_if_one_is_refused(store: Store, sql: Any) -> None:
-    def encode(number: int) -> str:
-        if number == PART + 1:
-            raise Invalid("this one can't be written")
-        return str(number)
-
-    ids = new_ids(3 * PART)
-    with pytest.raises(Invalid):
-        await store.runs.insert_alike(run(), ids, range(len(ids)), encode)
-    with pytest.raises(asyncpg.DataError):
-        await store.runs.insert_alike(run(), ids, range(len(ids)), lambda number: "no JSON" if number > PART else "1")
-    assert await sql.fetchval("select count(*) from foliot.runs") == 0
-    await store.runs.insert_alike(run(), ids, range(len(ids)), str)
-    assert await sql.fetchval("select count(*) from foliot.runs") == len(ids)
+        ids = new_ids(100)
+        texts = ['{"n": 7.10, "text": "\\u20ac"}', None, *(f'{{"n": {number}}}' for number in range(98))]
+        one = await store.runs.insert_alike(given, ids, texts)
+        views = [await store.runs.get_run(run_id) for run_id in ids]
+        assert [view.payload for view in views if view][:3] == [{"n": 7.1, "text": "€"}, {}, {"n": 0}]
+        assert {(view.state, view.name, view.priority) for view in views if view} == {(one.state, given.name, given.priority)}
+    assert [claimed.payload for claimed in await claim(store)] == ['{"n": 7.10, "text": "€"}', *texts[1:]]
 
 
 async def test_a_batch_keeps_its_order(store: Store) -> None:

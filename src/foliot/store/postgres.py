@@ -10,14 +10,15 @@ runs in a transaction that begins with its limits, and nothing is prepared on th
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+from uuid import UUID
 
 import asyncpg
+import msgspec
 
 from foliot.clock import Clock
 from foliot.config import Config
@@ -30,6 +31,8 @@ T = TypeVar("T")
 # A plan that is kept may have been made when tables were empty, so it must not be one that reads all of a table.
 PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 Record = Any  # asyncpg ships no types; its records are read by position in one typed method each
+
+encode_json = msgspec.json.Encoder().encode
 
 FIRST_PAUSE_SECONDS = 0.02
 LAST_PAUSE_SECONDS = 1.0
@@ -150,31 +153,6 @@ class Database:
         status: str = await self._run(query, is_repeatable, lambda session: session.execute(query.sql, *arguments))
         return int(status.rpartition(" ")[2])
 
-    async def fetch_in_parts(self, query: Query, parts: Callable[[], Iterable[Sequence[object]]]) -> list[Record]:
-        """The statement with each of these arguments, all in one transaction; and what the first one answers. The next arguments are made
-        while PostgreSQL works on those before."""
-
-        async def work() -> list[Record]:
-            async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
-                answers: list[asyncio.Task[list[Record]]] = []
-                try:
-                    for arguments in parts():
-                        if answers:
-                            await answers[-1]
-                        answers.append(asyncio.ensure_future(session.fetch(query.sql, *arguments)))
-                        # Once for the statement to be written, and once for the event loop to send it.
-                        await self.clock.sleep(0)
-                        await self.clock.sleep(0)
-                    await answers[-1]
-                finally:
-                    # Whatever went wrong meanwhile, the session is free for the rollback.
-                    for answer in answers[-1:]:
-                        answer.cancel()
-                        await asyncio.wait([answer])
-                return answers[0].result()
-
-        return await self._retrying(query.name, work, is_repeatable=False)
-
     async def command(self, name: str, sql: str) -> None:
         """A statement that PostgreSQL takes outside of transactions only."""
 
@@ -293,6 +271,16 @@ class Database:
 def array_text(values: Iterable[object]) -> str:
     """An array of numbers, ids or plain words as text. The driver looks at each element of an array; at a text it does not."""
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+
+
+def ids_text(ids: Sequence[UUID]) -> str:
+    """The same for ids, by way of JSON, which is ten times as fast as asking each of them for its text."""
+    return "{" + encode_json(ids).decode()[1:-1] + "}"
+
+
+def json_array(texts: Iterable[str | None]) -> str:
+    """JSON texts as one, for PostgreSQL to take apart: a third of the time that it takes to read each as one of its own."""
+    return "[" + ",".join([text or "null" for text in texts]) + "]"
 
 
 def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[Any]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -20,13 +20,10 @@ from foliot.model.run import Claim, NewRun, RunView, StoredRun
 from foliot.model.states import LIVE, RunState, sources_of
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Beside, Database, Record, Transaction, array_text, columns
+from foliot.store.postgres import Beside, Database, Record, Transaction, array_text, columns, ids_text, json_array
 
 decode_json = msgspec.json.Decoder().decode
-T = TypeVar("T")
 LIMITED_SECONDS = 10.0
-PART = 250
-"""How many runs PostgreSQL is given while others are encoded."""
 # The state, and no reason, error or output.
 SUCCEEDED_QUIETLY = (RunState.SUCCEEDED, None, None, None)
 BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
@@ -65,8 +62,9 @@ class Runs:
             if _are_alike(runs):
                 ids = [run.id for run in runs]
                 arguments = self._alike(runs[0], ids, [run.payload for run in runs])
-                given = _of_all(await source.fetch(self._insert_alike, *arguments, is_repeatable=False))
-                return {run_id: StoredRun(run_id, given.state, given.due_at, given.created_at) for run_id in ids}
+                ((now, state, due_at),) = await source.fetch(self._insert_alike, *arguments, is_repeatable=False)
+                of_all = RunState(state)
+                return {run_id: StoredRun(run_id, of_all, due_at, now) for run_id in ids}
             if all(run.unique_key is None for run in runs):
                 return self._stored(runs, await source.fetch(self._insert_new_runs, *self._inserting(runs, None), is_repeatable=False))
         except asyncpg.UniqueViolationError:
@@ -76,35 +74,25 @@ class Runs:
                 raise
         return await self._insert_again(runs, beside)
 
-    async def insert_alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[T], encode: Callable[[T], str | None]) -> StoredRun:
-        """As `insert_runs`, for runs that are like `one`, which has no unique key, but for ids and payloads. Nothing else is made of each.
+    async def insert_alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[str | None]) -> StoredRun:
+        """As `insert_runs`, for runs that are like `one`, which has no unique key, but for these. Nothing is made of each of them.
 
-        While PostgreSQL stores some of them the next ones are encoded. Answers for the first; the others are as it is, unless all of this
-        had to be sent again.
+        Answers for the first. The others are as it is, unless this had to be sent again.
         """
-
-        def parts() -> Iterator[tuple[object, ...]]:
-            for start in range(0, len(ids), PART):
-                texts = [encode(payload) for payload in payloads[start : start + PART]]
-                yield self._alike(one, ids[start : start + PART], texts, start)
-
         try:
-            if len(ids) <= PART:
-                return _of_all(await self._database.fetch(self._insert_alike, *next(parts()), is_repeatable=False))
-            return _of_all(await self._database.fetch_in_parts(self._insert_alike, parts))
+            rows = await self._database.fetch(self._insert_alike, *self._alike(one, ids, payloads), is_repeatable=False)
+            return StoredRun(ids[0], RunState(rows[0][1]), rows[0][2], rows[0][0])
         except asyncpg.UniqueViolationError:
             pass
         except StoreUnavailable as error:
             if not error.is_doubtful:
                 raise
-        given = zip(ids, payloads, strict=True)
-        runs = [msgspec.structs.replace(one, id=run_id, payload=encode(payload)) for run_id, payload in given]
+        runs = [msgspec.structs.replace(one, id=run_id, payload=text) for run_id, text in zip(ids, payloads, strict=True)]
         return (await self._insert_again(runs))[ids[0]]
 
-    def _alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[str | None], place: int = 0) -> tuple[object, ...]:
-        """`place`: that of the first of them in the whole."""
+    def _alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[str | None]) -> tuple[object, ...]:
         common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds, one.options, one.expires_at)
-        return (ids, _column(payloads), *common, self._database.clock.sql_now(), self._aging, place)
+        return (ids_text(ids), json_array(payloads), *common, self._database.clock.sql_now(), self._aging)
 
     async def _insert_again(self, runs: Sequence[NewRun], beside: Beside | None = None) -> dict[UUID, StoredRun]:
         """For runs of which some may be there, or may be over already."""
@@ -259,11 +247,6 @@ class Runs:
     async def get_run(self, run_id: UUID) -> RunView | None:
         row = await self._database.fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))
         return _view(row) if row else None
-
-
-def _of_all(rows: Sequence[Record]) -> StoredRun:
-    """What `insert_alike` has decided about all of them, as that of the first."""
-    return StoredRun(rows[0][0], RunState(rows[0][2]), rows[0][3], rows[0][1])
 
 
 def _column(values: Sequence[Any]) -> Sequence[Any]:

@@ -47,8 +47,7 @@ select count(*) from removed
 
 -- name: insert_alike
 -- insert_runs for new runs without a unique key that differ in nothing but their ids and payloads, as those that come together mostly do:
--- what they have in common is sent once and decided once. It answers with that, and either stores all of them or fails. $13 is the place
--- of the first of them in something larger.
+-- what they have in common is sent once and decided once. It answers with that, and either stores all of them or fails.
 with clock as materialized (
     select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($11::timestamptz, clock_timestamp()) as at) as now
 ), due as materialized (
@@ -65,11 +64,12 @@ with clock as materialized (
 ), stored as (
     insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, expires_at)
     select
-        given.id, at, due_at, rank + $13::bigint + ordinal, $6::bigint, state, held_by, $4::text, $3::text, $5::text, given.payload, $9::jsonb,
-        $10::timestamptz
-    from common cross join unnest($1::uuid[], $2::jsonb[]) with ordinality as given (id, payload, ordinal)
+        given.id, at, due_at, rank + ordinal, $6::bigint, state, held_by, $4::text, $3::text, $5::text, nullif(given.payload, 'null'),
+        $9::jsonb, $10::timestamptz
+    from common cross join rows from (unnest($1::text::uuid[]), jsonb_array_elements($2::jsonb))
+        with ordinality as given (id, payload, ordinal)
 )
-select ($1::uuid[])[1], at, state, due_at from common
+select at, state, due_at from common
 
 -- name: find_runs
 -- Which of these ids exist, live or finished: read after an insert whose answer got lost.

@@ -37,14 +37,14 @@ else:
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
-PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
-CAPABILITIES_MAX = 64
 NAMESPACES = {
     "cgroup": 0x02000000, "ipc": 0x08000000, "mnt": 0x00020000, "net": 0x40000000, "pid": 0x20000000, "user": 0x10000000, "uts": 0x04000000,
 }  # fmt: skip
 """The flags of setns."""
+OURS: dict[str, str] = {}
+"""The namespaces that we are in."""
 KEEPER = (b"--", b"/bin/sh", b"-c", b"echo; read -r nothing")
 """What a sandbox is made with. It says that the sandbox is there, and ends with us."""
 REAP_MILLISECONDS = 500
@@ -118,20 +118,22 @@ class Sandbox:
         self._ours, theirs = _socket.socketpair()
         said = os.memfd_create("foliot")
         places = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said))]
+        self._process = self._flags = 0
+        self._door = -1
         try:
-            process = os.posix_spawn(plan.wrapper[0], [*plan.wrapper, *KEEPER], plan.mark, file_actions=places)
+            self._process = os.posix_spawn(plan.wrapper[0], [*plan.wrapper, *KEEPER], plan.mark, file_actions=places)
         except OSError as error:
             os.write(said, f"can't execute {plan.wrapper[0].decode(errors='replace')!r}: {error.strerror}".encode())
-            process = 0
         theirs.close()
         is_there = self._ours.recv(1) == b"\n"
-        found = descendants_of(process) if is_there else []
+        found = descendants_of(self._process) if is_there else []
         self.refusal = ""
-        if len(found) != PROCESSES_OF_A_SANDBOX:
+        if len(found) == PROCESSES_OF_A_SANDBOX:
+            self._first, self._keeper = found
+            self._find_door()
+        else:
             lines = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").split("\n")
             self.refusal = "; ".join(filter(None, lines)) or "bubblewrap made no sandbox"
-            found = [0, 0]
-        self._first, self._keeper = found
         os.close(said)
 
     @property
@@ -140,15 +142,33 @@ class Sandbox:
 
     def enter(self, libc: ctypes.CDLL) -> None:
         """All at once: to a user who is not root they open together only. The next fork is in there too."""
-        flags = 0
-        for name, flag in NAMESPACES.items():
-            if os.readlink(f"/proc/{self._keeper}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"):  # noqa: PTH115
-                flags |= flag
-        if libc.setns(os.pidfd_open(self._keeper), flags) != 0:
-            raise_errno()
+        if libc.setns(self._door, self._flags) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    def end(self) -> None:
+        """One that is empty, by its first process."""
+        signal_process(self._first, _signal.SIGKILL)
+        try:
+            os.waitpid(self._process, 0)
+        except ChildProcessError:
+            # It had ended by itself.
+            return
 
     def close(self) -> None:
         self._ours.close()
+        if self._door >= 0:
+            os.close(self._door)
+
+    def _find_door(self) -> None:
+        """Before the fork: what a child does costs it pages of its own."""
+        try:
+            self._door = os.pidfd_open(self._keeper)
+            for name, flag in NAMESPACES.items():
+                if namespace_of(self._keeper, name) != OURS[name]:
+                    self._flags |= flag
+        except OSError as error:
+            self.refusal = f"can't find the way into its sandbox: {error.strerror}"
 
 
 class Launcher:
@@ -185,10 +205,12 @@ class Launcher:
             tell(self._worker, verdict)
             verdict = b""
             self._watch_the_rest(plan, poll)
-        if sandbox or not is_over:
+        if not is_over:
             # A cgroup that has emptied by itself is left to the worker, who asks it what happened.
             self._end(plan)
         if sandbox:
+            if is_over:
+                sandbox.end()
             sandbox.close()
         tell(self._worker, verdict + b"cleared\n")
 
@@ -215,7 +237,8 @@ class Launcher:
             except OSError as error:
                 os._exit(error.errno or 127)
             if child == 0:
-                give_up_rights(self._libc)
+                # It has all rights in its namespaces, and root has even more. They end with the exec, and for root with becoming nobody.
+                self._libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
                 self._become(plan)
             os.pwrite(plan.file, b"%d" % child, 0)
             os._exit(0)
@@ -328,20 +351,12 @@ class Launcher:
 def main(descriptor: int, role: str) -> None:
     """`outside` of all namespaces, or in a `namespace` that is used again."""
     close_all_but(descriptor)
+    OURS.update((name, namespace_of("self", name)) for name in NAMESPACES)
     Launcher(descriptor, ctypes.CDLL(None, use_errno=True), is_outside=role == "outside").serve()
 
 
-def give_up_rights(libc: ctypes.CDLL) -> None:
-    """What it has now are all rights in its namespaces; root has even more. None of them is to outlive the start of the command."""
-    for capability in range(CAPABILITIES_MAX):
-        # One that this kernel does not know is refused.
-        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-
-
-def raise_errno() -> None:
-    number = ctypes.get_errno()
-    raise OSError(number, os.strerror(number))
+def namespace_of(process: int | str, name: str) -> str:
+    return os.readlink(f"/proc/{process}/ns/{name}")  # noqa: PTH115
 
 
 def close_all_but(ours: int) -> None:
