@@ -138,7 +138,8 @@ class Sandbox:
 
     @property
     def is_empty(self) -> bool:
-        return descendants_of(self._first) == [self._keeper]
+        """Whoever entered it is our child and not one of its own. It must be buried, too, or the sandbox can't end."""
+        return descendants_of(os.getpid()) == [self._process, self._first, self._keeper]
 
     def enter(self, libc: ctypes.CDLL) -> None:
         """All at once: to a user who is not root they open together only. The next fork is in there too."""
