@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.model import ids
-from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, not_finished_before
+from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, new_id_texts, new_ids, not_finished_before
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Until the year 9999.
@@ -32,6 +32,19 @@ def id_made_at(moment: int, random_bits: bytes | None = None) -> UUID:
 def test_an_id_is_a_uuid_of_version_7(moment: int, random_bits: bytes) -> None:
     made = id_made_at(moment, random_bits)
     assert (made.version, made.variant) == (7, RFC_4122)
+
+
+@given(milliseconds, st.lists(st.integers(min_value=0, max_value=2**64 - 1), min_size=1, max_size=5))
+def test_an_id_as_a_text_is_the_same_id(moment: int, numbers: list[int]) -> None:
+    made = []
+    for make in (new_ids, new_id_texts):
+        with (
+            patch.object(ids, "unix_milliseconds", lambda: moment),
+            patch.object(ids, "_random_numbers", list(numbers)),
+            patch.object(ids, "_last", [0, 0]),
+        ):
+            made.append([str(one) for one in make(len(numbers))])
+    assert made[0] == made[1]
 
 
 @given(milliseconds, st.binary(min_size=8, max_size=8))

@@ -39,7 +39,27 @@ def new_ids(number: int) -> list[UUID]:
         return [_next_id() for _ in range(number)]
 
 
+def new_id_texts(number: int) -> list[str]:
+    """The same for who needs nothing but their texts, in half the time."""
+    with _making:
+        return [_text(*_next_parts()) for _ in range(number)]
+
+
+def _text(milliseconds: int, counter: int, low: int) -> str:
+    time = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}"
+    return f"{time}-7{counter:03x}-{0x8000 | low >> 48:04x}-{low & 0xFFFFFFFFFFFF:012x}"
+
+
 def _next_id() -> UUID:
+    milliseconds, counter, low = _next_parts()
+    # Past UUID's own way of being made, which takes longer than all of the above: there are six ways to tell it its number.
+    made = _new(UUID)
+    _set(made, "int", (milliseconds << 80) | _VERSION_AND_VARIANT | (counter << 64) | low)
+    _set(made, "is_safe", _SAFETY)
+    return made
+
+
+def _next_parts() -> tuple[int, int, int]:
     if not _random_numbers:
         _random_numbers.extend(array("Q", os.urandom(8 * _RANDOM_NUMBERS)))
     low = _random_numbers.pop() >> 2
@@ -50,11 +70,7 @@ def _next_id() -> UUID:
     elif counter < COUNTER_MAX:
         counter += 1
     _last[:] = milliseconds, counter
-    # Past UUID's own way of being made, which takes longer than all of the above: there are six ways to tell it its number.
-    made = _new(UUID)
-    _set(made, "int", (milliseconds << 80) | _VERSION_AND_VARIANT | (counter << 64) | low)
-    _set(made, "is_safe", _SAFETY)
-    return made
+    return milliseconds, counter, low
 
 
 def tick_run_id(job_id: UUID, tick: int) -> UUID:

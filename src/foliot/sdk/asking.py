@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.errors import Invalid
-from foliot.model.ids import new_id, new_ids
+from foliot.model.ids import new_id, new_id_texts
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.refused import refused
@@ -26,7 +26,6 @@ NEEDS_A_SERVER = {
     "idempotency_key": "only a server remembers those; straight to the database, use unique",
     "dependencies": "straight to the database there are none; submit it to a server",
 }
-decode_texts = msgspec.json.Decoder(list[str]).decode
 decode_job = msgspec.json.Decoder(JobRequest).decode
 
 
@@ -60,12 +59,11 @@ class Asking:
         if one is None or one.unique_key is not None:
             runs = [await self.run_of(asked(job)) for job in jobs]
             return [(str(run.id), run.is_new) for run in await self.store_all(runs)]
-        ids = new_ids(len(jobs))
+        ids = new_id_texts(len(jobs))
         texts = [encode_job(dict(payload)) if payload else None for payload in jobs.payloads]
         stored = await self._store.runs.insert_alike(one, ids, texts)
-        await self._tell(ids if is_fair(one) else [], [(one.queue, stored.state)])
-        # As texts, by way of JSON, which is ten times as fast as asking each of them for its own.
-        return list(zip(decode_texts(msgspec.json.encode(ids)), repeat(True)))
+        await self._tell([UUID(run_id) for run_id in ids] if is_fair(one) else [], [(one.queue, stored.state)])
+        return list(zip(ids, repeat(True)))
 
     async def store_all(self, runs: Sequence[NewRun]) -> list[SubmittedRun]:
         """All of them or none. Raises `Conflict` for a unique key that is taken, when its run says to reject that."""

@@ -24,6 +24,8 @@ from foliot.store.postgres import Beside, Database, Record, Transaction, array_t
 
 decode_json = msgspec.json.Decoder().decode
 LIMITED_SECONDS = 10.0
+PAYLOADS_MAX = 100_000_000
+"""Characters: PostgreSQL takes no JSON array of more than 256 megabytes."""
 # The state, and no reason, error or output.
 SUCCEEDED_QUIETLY = (RunState.SUCCEEDED, None, None, None)
 BETWEEN_ATTEMPTS = LIVE - {RunState.RUNNING}
@@ -59,9 +61,9 @@ class Runs:
             return await self._insert_within(within, runs, is_repetition=within.is_repetition)
         source = beside or self._database
         try:
-            if _are_alike(runs):
+            if _are_alike(runs) and len(payloads := json_array([run.payload for run in runs])) <= PAYLOADS_MAX:
                 ids = [run.id for run in runs]
-                arguments = self._alike(runs[0], ids, [run.payload for run in runs])
+                arguments = self._alike(runs[0], ids_text(ids), payloads)
                 ((now, state, due_at),) = await source.fetch(self._insert_alike, *arguments, is_repeatable=False)
                 of_all = RunState(state)
                 return {run_id: StoredRun(run_id, of_all, due_at, now) for run_id in ids}
@@ -74,25 +76,28 @@ class Runs:
                 raise
         return await self._insert_again(runs, beside)
 
-    async def insert_alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[str | None]) -> StoredRun:
+    async def insert_alike(self, one: NewRun, ids: Sequence[str], payloads: Sequence[str | None]) -> StoredRun:
         """As `insert_runs`, for runs that are like `one`, which has no unique key, but for these. Nothing is made of each of them.
 
         Answers for the first. The others are as it is, unless this had to be sent again.
         """
-        try:
-            rows = await self._database.fetch(self._insert_alike, *self._alike(one, ids, payloads), is_repeatable=False)
-            return StoredRun(ids[0], RunState(rows[0][1]), rows[0][2], rows[0][0])
-        except asyncpg.UniqueViolationError:
-            pass
-        except StoreUnavailable as error:
-            if not error.is_doubtful:
-                raise
-        runs = [msgspec.structs.replace(one, id=run_id, payload=text) for run_id, text in zip(ids, payloads, strict=True)]
-        return (await self._insert_again(runs))[ids[0]]
+        text = json_array(payloads)
+        if len(text) <= PAYLOADS_MAX:
+            try:
+                arguments = self._alike(one, array_text(ids), text)
+                ((now, state, due_at),) = await self._database.fetch(self._insert_alike, *arguments, is_repeatable=False)
+                return StoredRun(UUID(ids[0]), RunState(state), due_at, now)
+            except asyncpg.UniqueViolationError:
+                pass
+            except StoreUnavailable as error:
+                if not error.is_doubtful:
+                    raise
+        runs = [msgspec.structs.replace(one, id=UUID(run_id), payload=text) for run_id, text in zip(ids, payloads, strict=True)]
+        return (await self._insert_again(runs))[runs[0].id]
 
-    def _alike(self, one: NewRun, ids: Sequence[UUID], payloads: Sequence[str | None]) -> tuple[object, ...]:
+    def _alike(self, one: NewRun, ids: str, payloads: str) -> tuple[object, ...]:
         common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds, one.options, one.expires_at)
-        return (ids_text(ids), json_array(payloads), *common, self._database.clock.sql_now(), self._aging)
+        return (ids, payloads, *common, self._database.clock.sql_now(), self._aging)
 
     async def _insert_again(self, runs: Sequence[NewRun], beside: Beside | None = None) -> dict[UUID, StoredRun]:
         """For runs of which some may be there, or may be over already."""
