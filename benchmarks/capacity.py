@@ -46,7 +46,7 @@ def costs(results: Sequence[Mapping[str, Any]]) -> Costs | None:
     found = {one["scenario"]: one for one in results}
     try:
         idle = found["idle"]["rows"]
-        added = idle[1]["postgres_%_of_a_core"] - idle[0]["postgres_%_of_a_core"]
+        added = idle[-1]["postgres_%_of_a_core"] - idle[0]["postgres_%_of_a_core"]
         return Costs(
             run_postgres=_row(found, "drain", "async, 1 process")["postgres_us"],
             run_worker=_row(found, "drain", "async, 1 process")["worker_us"],
@@ -57,7 +57,7 @@ def costs(results: Sequence[Mapping[str, Any]]) -> Costs | None:
             tick_postgres=found["every_second"]["rows"][0]["postgres_us"],
             alone_postgres=found["latency"]["rows"][0]["postgres_us"],
             idle_cores=max(added, 0.0) / 100 / found["idle"]["settings"]["workers"],
-            connections=(idle[1]["connections"] - idle[0]["connections"]) / found["idle"]["settings"]["workers"],
+            connections=(idle[-1]["connections"] - idle[0]["connections"]) / found["idle"]["settings"]["workers"],
             worker_mb=_row(found, "memory", "worker, idle")["rss_mb"],
             history_bytes=_row(found, "memory", "a job on disk")["history_bytes"],
             wal_bytes=_row(found, "memory", "a job on disk")["wal_bytes"],

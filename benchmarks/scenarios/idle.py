@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 
 from benchmarks.bench import Bench
 from benchmarks.cpu import Meter
@@ -11,30 +12,27 @@ from benchmarks.processes import scheduler, workers
 from benchmarks.report import Result, Row, at_most
 
 NAME = "idle"
-TITLE = "idle worker processes and one scheduler node: cores that are kept busy"
+TITLE = "one scheduler node and idle worker processes: cores that are kept busy"
 WANTED = 50
 POSTGRES = "postgres_%_of_a_core"
 CONNECTIONS = "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
 
 
 async def measure(bench: Bench) -> Result:
-    number, seconds = bench.size(10, full=WANTED, tiny=2), bench.size(10, full=60, tiny=1)
-    async with scheduler(bench) as node:
+    numbers, seconds = [1, 2] if bench.is_tiny else [1, 10, WANTED], bench.size(15, full=60, tiny=1)
+    async with scheduler(bench) as node, AsyncExitStack() as started:
         await asyncio.sleep(2)
-        alone = await _spent(bench, seconds, {"scheduler": [node]})
-        async with workers(bench, number) as pids:
+        rows = [Row("scheduler alone", await _spent(bench, seconds, {"scheduler": [node]}))]
+        pids: list[int] = []
+        for number in numbers:
+            pids += await started.enter_async_context(workers(bench, number - len(pids)))
             # What is done once, at the start, is no part of it.
             await asyncio.sleep(5)
-            together = await _spent(bench, seconds, {"scheduler": [node], "worker": pids})
-    share = None
-    if POSTGRES in together:
-        # What a worker adds, times fifty: should there have been fewer.
-        share = alone[POSTGRES] + (together[POSTGRES] - alone[POSTGRES]) / number * WANTED
+            rows.append(Row(f"and {number} workers", await _spent(bench, seconds, {"scheduler": [node], "worker": pids})))
     return Result(
-        [Row("scheduler alone", alone), Row(f"and {number} workers", together)],
-        [at_most(f"PostgreSQL's CPU with {WANTED} idle workers, % of a core", share, 5)],
-        {"workers": number, "seconds": seconds},
-        [] if number == WANTED else [f"for {WANTED} workers: what {number} add to the scheduler alone, times {WANTED / number:g}"],
+        rows,
+        [at_most(f"PostgreSQL's CPU with {numbers[-1]} idle workers, % of a core", rows[-1].figures.get(POSTGRES), 5)],
+        {"workers": numbers[-1], "seconds": seconds},
     )
 
 

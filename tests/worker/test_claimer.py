@@ -17,7 +17,7 @@ from foliot.model.run import NewRun, RunOptions
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, KnownTask
-from foliot.worker.claimer import FIRST_COURTESY_SECONDS, LAST_COURTESY_SECONDS, Claimer
+from foliot.worker.claimer import FIRST_COURTESY_SECONDS, HEARING_POLLS, LAST_COURTESY_SECONDS, Claimer
 from foliot.worker.completer import Completer
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -77,6 +77,11 @@ async def test_it_waits_when_it_gets_less_than_it_asked_for(claimer: Claimer, st
     assert not is_woken(claimer)
     claimer.hinted()
     assert is_woken(claimer)
+
+
+async def test_one_that_hears_hints_looks_seldom_by_itself(claimer: Claimer) -> None:
+    claimer.is_listening = lambda: True
+    assert 0.75 * HEARING_POLLS * POLL_SECONDS <= (await claimer.run_once() or 0) <= HEARING_POLLS * POLL_SECONDS
 
 
 async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: EventBus) -> None:

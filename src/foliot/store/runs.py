@@ -211,6 +211,9 @@ class Runs:
         found: float | None = await self._database.fetch_value(self._queries["seconds_until_due"], self._database.clock.sql_now())
         return found
 
+    async def ready_queues(self, limit: int) -> list[str]:
+        return [row[0] for row in await self._database.fetch(self._queries["ready_queues"], limit)]
+
     async def move_runs(self, run_ids: Sequence[UUID], target: RunState) -> list[UUID]:
         """Those that moved. No attempt begins or ends by it, so neither `running` nor a terminal state can be a target."""
         if target not in BETWEEN_ATTEMPTS:
