@@ -1,25 +1,22 @@
 """Who lets a zombie write? A worker is stopped in the middle of a job until the job has been given to another one, and then goes on.
 
-    python -m benchmarks.zombies --python RIVALS/bin/python
+    python -m benchmarks.zombies
 
-RIVALS is a virtual environment with those that are to be tried beside Foliot: procrastinate, pgqueuer with asyncpg. What can't be imported
-there is left out, with a line that says so. The job makes a file when it starts, and ends when it finds another. While the second worker is
-still at it, the first one wakes, finds its file and says that it is done. Whoever believes it has let a zombie write: the second attempt is
-under way, and its job is closed.
+Rivals are installed below .rivals/ first, each in an environment of its own; who can't be is left out, with a line that says so. The job
+makes a file when it starts, and ends when it finds another. While the second worker is still at it, the first one wakes, finds its file and
+says that it is done. Whoever believes it has let a zombie write: the second attempt is under way, and its job is closed.
 """
 
-# ruff: noqa: ASYNC110, ASYNC221 (it waits for other processes, by their files)
+# ruff: noqa: ASYNC110 (it waits for other processes, by their files)
 from __future__ import annotations
 
 import argparse
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +25,9 @@ from typing import Any
 import asyncpg
 
 import foliot
+from benchmarks.rivals import redis
+from benchmarks.rivals.installing import Unavailable, with_pip
+from benchmarks.rivals.stage import RIVALS
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.embedded import EmbeddedPostgres
@@ -99,6 +99,26 @@ async def main():
         await queuer.run(heartbeat_timeout=timedelta(seconds={RESCUE_SECONDS}), dequeue_timeout=timedelta(seconds=0.5))
 asyncio.run(main())
 """
+CELERY = f"""
+{JOB}
+import celery
+app = celery.Celery("zombies", broker=url, backend=url)
+app.conf.update(
+    task_acks_late=True, task_track_started=True, worker_prefetch_multiplier=1, broker_connection_retry_on_startup=True,
+    broker_transport_options={{"visibility_timeout": {RESCUE_SECONDS}}},
+)
+job = "the-job"
+@app.task(name="wait", acks_late=True)
+def wait():
+    asyncio.run(wait_for_file())
+if verb == "prepare":
+    wait.apply_async(task_id=job)
+elif verb == "state":
+    print(app.AsyncResult(job).state)
+elif verb == "work":
+    name = f"worker-{{os.getpid()}}@zombies"
+    app.worker_main(["worker", "--pool", "threads", "--concurrency", "1", "--loglevel", "ERROR", "-n", name])
+"""
 FOLIOT_STATE = "select state from foliot.runs union all select state from foliot.history"
 PROCRASTINATE_STATE = "select status::text from procrastinate_jobs"
 # Who has ended is out of the table, and in the log.
@@ -112,31 +132,21 @@ union all
 @dataclass(frozen=True, slots=True)
 class System:
     name: str
-    module: str
-    command: Callable[[str, str, str], list[str] | None]
-    """From a Python, the database and a verb (prepare, work, rescue) to what is run; None: it has nothing to do."""
-    state: str
     under_way: str
     """What it calls a job that a worker is at."""
-    settings: Mapping[str, str]
+    state: str | None
+    """SQL; None: its program says it."""
+    program: str = ""
+    """Takes the store's URL and a verb: prepare, work, rescue, state."""
 
 
-def by_program(program: str) -> Callable[[str, str, str], list[str] | None]:
-    return lambda python, url, verb: [python, "-c", program, url, verb]
-
-
-def foliot_command(_: str, _url: str, verb: str) -> list[str] | None:
-    return [sys.executable, "-m", "foliot", "worker", "benchmarks.zombies:app"] if verb == "work" else None
-
-
-SYSTEMS = (
-    System(
-        "foliot", "foliot", foliot_command, FOLIOT_STATE, "running",
-        {"FOLIOT_WORKER_TTL_SECONDS": str(RESCUE_SECONDS), "FOLIOT_WORKER_BEAT_SECONDS": "1", "FOLIOT_LOG_LEVEL": "error"},
-    ),
-    System("procrastinate", "procrastinate", by_program(PROCRASTINATE), PROCRASTINATE_STATE, "doing", {}),
-    System("pgqueuer", "pgqueuer", by_program(PGQUEUER), PGQUEUER_STATE, "picked", {}),
-)  # fmt: skip
+FOLIOT = System("foliot", "running", FOLIOT_STATE)
+SETTINGS = {"FOLIOT_WORKER_TTL_SECONDS": str(RESCUE_SECONDS), "FOLIOT_WORKER_BEAT_SECONDS": "1", "FOLIOT_LOG_LEVEL": "error"}
+OTHERS = (
+    System("procrastinate", "doing", PROCRASTINATE_STATE, PROCRASTINATE),
+    System("pgqueuer", "picked", PGQUEUER_STATE, PGQUEUER),
+    System("celery", "STARTED", None, CELERY),
+)
 
 
 class Trial:
@@ -145,13 +155,7 @@ class Trial:
         self._python = python
         self._url = url
         self._directory = directory
-        self._environment = {
-            **os.environ,
-            **system.settings,
-            DIRECTORY: str(directory),
-            "FOLIOT_DATABASE_URL": url,
-            "PYTHONPATH": str(Path.cwd()),
-        }
+        self._environment = os.environ | SETTINGS | {DIRECTORY: str(directory), "FOLIOT_DATABASE_URL": url, "PYTHONPATH": str(Path.cwd())}
         self._started: list[asyncio.subprocess.Process] = []
 
     async def run(self) -> str:
@@ -165,12 +169,12 @@ class Trial:
 
     async def _run(self) -> str:
         await self._prepare()
-        zombie = await self._start("work")
+        zombie = await self._start()
         await self._appears(f"started-{zombie.pid}")
         zombie.send_signal(signal.SIGSTOP)
         await asyncio.sleep(RESCUE_SECONDS + 2)
         await self._do("rescue")
-        second = await self._start("work")
+        second = await self._start()
         await self._appears(f"started-{second.pid}")
         (self._directory / f"finish-{zombie.pid}").touch()
         zombie.send_signal(signal.SIGCONT)
@@ -182,7 +186,7 @@ class Trial:
         return f"{verdict}: while the second worker was at it, the job was {meanwhile!r}; when it was done, {await self._state()!r}"
 
     async def _prepare(self) -> None:
-        if self._system.name != "foliot":
+        if self._system is not FOLIOT:
             await self._do("prepare")
             return
         around: dict[str, Any] = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
@@ -193,23 +197,27 @@ class Trial:
         await self._ask("insert into foliot.tasks (name, queue, seen_at) values ('wait_for_file', 'default', now()) on conflict do nothing")
         await self._ask("""select foliot.submit('{"task": "wait_for_file"}')""")
 
-    async def _start(self, verb: str) -> asyncio.subprocess.Process:
-        command = self._system.command(self._python, self._url, verb)
-        assert command is not None
-        return await self._spawn(command)
+    async def _start(self) -> asyncio.subprocess.Process:
+        own = [self._python, "-m", "foliot", "worker", "benchmarks.zombies:app"]
+        return await self._spawn(own if self._system is FOLIOT else self._program("work"))
+
+    def _program(self, verb: str) -> list[str]:
+        return [self._python, "-c", self._system.program, self._url, verb]
 
     async def _spawn(self, command: list[str]) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(*command, env=self._environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
         self._started.append(process)
         return process
 
-    async def _do(self, verb: str) -> None:
-        command = self._system.command(self._python, self._url, verb)
-        if command is not None:
-            process = await asyncio.create_subprocess_exec(*command, env=self._environment, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
-            _, said = await process.communicate()
-            if process.returncode:
-                raise RuntimeError(said.decode(errors="replace"))
+    async def _do(self, verb: str) -> str:
+        """What it printed."""
+        if self._system is FOLIOT:
+            return ""
+        process = await asyncio.create_subprocess_exec(*self._program(verb), env=self._environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+        printed, said = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(said.decode(errors="replace"))
+        return printed.decode().strip()
 
     async def _appears(self, name: str) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -217,7 +225,7 @@ class Trial:
                 await asyncio.sleep(0.05)
 
     async def _state(self) -> str:
-        return str(await self._ask(self._system.state))
+        return await self._do("state") if self._system.state is None else str(await self._ask(self._system.state))
 
     async def _ask(self, sql: str) -> Any:
         session = await asyncpg.connect(self._url)
@@ -227,35 +235,43 @@ class Trial:
             await session.close()
 
 
-async def compare(python: str, directory: Path) -> None:
+async def compare(directory: Path) -> None:
     server = EmbeddedPostgres(directory / "postgres", clock=SystemClock())
     url = await server.start()
     try:
-        for system in SYSTEMS:
-            here = sys.executable if system.name == "foliot" else python
-            if subprocess.run([here, "-c", f"import {system.module}"], check=False, capture_output=True).returncode:
-                print(f"{system.name:15} skipped: {here} has no module {system.module}")
-                continue
-            session = await asyncpg.connect(url)
-            await session.execute(f"create database zombies_{system.name}")
-            await session.close()
-            files = directory / system.name
-            files.mkdir()
+        for system in (FOLIOT, *OTHERS):
             try:
-                found = await Trial(system, python, url.replace("/foliot?", f"/zombies_{system.name}?"), files).run()
-            except (RuntimeError, TimeoutError) as error:
-                found = f"not tried: {type(error).__name__}: {error}"
-            print(f"{system.name:15} {found}", flush=True)
+                print(f"{system.name:15} {await tried(system, url, directory)}", flush=True)
+            except (Unavailable, RuntimeError, TimeoutError) as error:
+                print(f"{system.name:15} not tried: {type(error).__name__}: {error}", flush=True)
     finally:
         await server.stop()
 
 
+async def tried(system: System, url: str, directory: Path) -> str:
+    files = directory / system.name
+    files.mkdir()
+    if system is FOLIOT:
+        return await Trial(system, sys.executable, await new_database(url, system.name), files).run()
+    rival = next(rival for rival in RIVALS if rival.name == system.name)
+    python, *_ = await with_pip(rival.name, rival.packages)
+    if rival.needs_redis:
+        async with redis.started(directory) as (redis_url, _):
+            return await Trial(system, python, redis_url, files).run()
+    return await Trial(system, python, await new_database(url, system.name), files).run()
+
+
+async def new_database(url: str, name: str) -> str:
+    session = await asyncpg.connect(url)
+    await session.execute(f"create database zombies_{name}")
+    await session.close()
+    return url.replace("/foliot?", f"/zombies_{name}?")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.zombies", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--python", default=sys.executable, help="the Python of an environment that has the rivals")
-    asked = parser.parse_args()
+    argparse.ArgumentParser(prog="python -m benchmarks.zombies", description=(__doc__ or "").partition("\n")[0]).parse_args()
     with tempfile.TemporaryDirectory(prefix="foliot-zombies-") as directory:
-        asyncio.run(compare(asked.python, Path(directory)))
+        asyncio.run(compare(Path(directory)))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ async def measure(bench: Bench) -> Result:
         ],
         [
             at_least("single jobs a second in process", many["per_second"], 3000),
+            at_least("bulk, inside Foliot: share of raw inserts", stored["per_second"] / raw_bulk, 0.7),
             at_least("bulk, two programs: share of raw inserts", two_programs["per_second"] / raw_bulk, 0.7),
         ],
         {"seconds": seconds},
