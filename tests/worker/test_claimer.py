@@ -69,8 +69,15 @@ async def test_it_asks_again_at_once_while_it_gets_all_that_it_asked_for(claimer
     assert is_woken(claimer)
 
 
-async def test_it_waits_when_it_gets_less_than_it_asked_for(claimer: Claimer, store: Store) -> None:
+async def test_it_asks_again_when_others_left_it_a_little_short(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS - 1)
+    assert await claimer.run_once() == 0
+    # And then it has got next to nothing.
+    assert await claimer.run_once() > 0
+
+
+async def test_it_waits_when_it_gets_much_less_than_it_asked_for(claimer: Claimer, store: Store) -> None:
+    await insert(store, SLOTS // 3)
     assert 0.75 * POLL_SECONDS <= (await claimer.run_once() or 0) <= POLL_SECONDS
     # The queue was empty then, and a slot that frees says nothing else.
     claimer.slot_freed()

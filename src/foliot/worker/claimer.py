@@ -1,9 +1,10 @@
 """Takes ready runs, never more than there are free slots, and starts them.
 
-It asks again at once while a queue has all that it asked for, when a hint says that there is work, when a slot frees while the queue is
-known to hold more, and otherwise after a jittered poll: hints only shorten that wait. One that hears hints polls seldom, since
-`scheduler/announcer.py` looks for all of them. Where many workers hear the same hint, most come too late: one that found nothing lets the
-others go first, for a moment that grows each time, until it finds something again.
+It asks again at once while a queue has most of what it asked for (what another worker is taking is stepped over, and may leave a claim a
+little short), when a hint says that there is work, when a slot frees while the queue is known to hold more, and otherwise after a jittered
+poll: hints only shorten that wait. One that hears hints polls seldom, since `scheduler/announcer.py` looks for all of them. Where many
+workers hear the same hint, most come too late: one that found nothing lets the others go first, for a moment that grows each time, until it
+finds something again.
 
 A claim whose answer got lost leaves runs that are ours without our knowing. Until every such statement must have ended on the server, each
 turn first asks for what we own but do not hold.
@@ -97,7 +98,7 @@ class Claimer(Service):
         taken = Counter(claim.queue for claim in claims)
         # What was found again while in doubt says nothing about what is ready.
         is_in_doubt = bool(claims) and self.clock.monotonic() < self._doubt_until
-        self._more_is_ready = is_in_doubt or any(number >= slots[queue] for queue, number in taken.items())
+        self._more_is_ready = is_in_doubt or any(2 * number >= slots[queue] for queue, number in taken.items())
         self._courtesy_seconds = self._next_courtesy(is_hinted, bool(claims))
         return 0 if self._more_is_ready else self._poll_seconds() * random.uniform(0.75, 1.0)  # noqa: S311
 
