@@ -22,13 +22,13 @@ SLOTS = 8
 async def measure(bench: Bench) -> Result:
     commands = bench.size(2000, full=10_000, tiny=10)
     sandboxed_commands = bench.size(800, full=3000, tiny=5)
-    before = await bare(commands)
+    before = await bare(commands // 4)
     group = await drain(bench, commands, task="shell", slots=SLOTS, payload=_payload("none"), containment="launcher")
     bubblewrap, why_not = find_bubblewrap()
     sandboxed = None
     if bubblewrap:
         sandboxed = await drain(bench, sandboxed_commands, task="shell", slots=SLOTS, payload=_payload("bubblewrap"))
-    after = await bare(commands)
+    after = await bare(commands // 4)
     raw = (before[0] + after[0]) / 2
     rows = [
         Row(name, {"per_second": found.per_second, "bare": raw, "ratio": found.per_second / raw, **found.cpu})
