@@ -22,7 +22,6 @@ NAME = "growth"
 TITLE = "throughput and latency beside full tables, by those with empty ones"
 # Gigabytes at once keep a disk busy for longer than PostgreSQL waits for it, and every commit with it.
 REST_SECONDS, RESTED = 90, 0.8
-DRAINS = 4
 LOOKS = 2
 # Ids that grow, so that indexes are filled from one end, as Foliot's own ids fill them.
 QUEUED = """
@@ -77,7 +76,7 @@ async def measure(bench: Bench) -> Result:
     return Result(
         rows,
         goals,
-        {"jobs": _jobs(bench), "drains": DRAINS},
+        {"jobs": _jobs(bench), "drains": _drains(bench)},
         ["`empty`: the same with empty tables, measured in turns; cpu ratio: of the CPU time of a job, PostgreSQL's and the worker's"],
     )
 
@@ -115,7 +114,7 @@ async def _in_turns(full: Bench, empty: Bench) -> tuple[Found, Found]:
         # Nobody works on the queue that is full while another one is looked at for latency.
         for bench in _alternating(full, empty, LOOKS):
             found[bench.url].waits += (await starts(bench, wanted, queue="quick"))[0]
-        for bench in _alternating(full, empty, DRAINS):
+        for bench in _alternating(full, empty, _drains(full)):
             found[bench.url].drains.append(await drain(bench, _jobs(bench), beside=nothing_to_wait_for))
             # What it has left to be cleaned up is not cleaned up while the other one is looked at.
             await bench.session.execute("vacuum foliot.runs")
@@ -125,6 +124,10 @@ async def _in_turns(full: Bench, empty: Bench) -> tuple[Found, Found]:
 def _alternating(full: Bench, empty: Bench, times: int) -> list[Bench]:
     """Each of them so often, and neither always after the other."""
     return [bench for turn in range(times) for bench in ((empty, full) if turn % 2 == 0 else (full, empty))]
+
+
+def _drains(bench: Bench) -> int:
+    return bench.size(2, full=4, tiny=1)
 
 
 def _jobs(bench: Bench) -> int:

@@ -25,10 +25,10 @@ EVERY_SECONDS = 0.05
 
 async def measure(bench: Bench) -> Result:
     jobs = bench.size(400, full=1200, tiny=10)
-    before = await raw_starts(bench, jobs // 2)
+    before = await raw_starts(bench, jobs // 4)
     async with scheduler(bench):
         found, cpu = await starts(bench, jobs)
-    raw = spread_ms(before + await raw_starts(bench, jobs // 2))
+    raw = spread_ms(before + await raw_starts(bench, jobs // 4))
     waited = spread_ms(found)
     return Result(
         [Row("submit in process to start", {**waited, **cpu}), Row("raw SQL: insert, notify, claim", raw)],
