@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.model import ids
-from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, new_id_texts, new_ids, not_finished_before
+from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, new_id_texts, not_finished_before
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Until the year 9999.
@@ -34,17 +34,23 @@ def test_an_id_is_a_uuid_of_version_7(moment: int, random_bits: bytes) -> None:
     assert (made.version, made.variant) == (7, RFC_4122)
 
 
-@given(milliseconds, st.lists(st.integers(min_value=0, max_value=2**64 - 1), min_size=1, max_size=5))
-def test_an_id_as_a_text_is_the_same_id(moment: int, numbers: list[int]) -> None:
-    made = []
-    for make in (new_ids, new_id_texts):
-        with (
-            patch.object(ids, "unix_milliseconds", lambda: moment),
-            patch.object(ids, "_random_numbers", list(numbers)),
-            patch.object(ids, "_last", [0, 0]),
-        ):
-            made.append([str(one) for one in make(len(numbers))])
-    assert made[0] == made[1]
+@given(milliseconds, st.integers(min_value=1, max_value=2500))
+def test_texts_of_ids_are_those_of_uuids_of_version_7_in_their_order(moment: int, number: int) -> None:
+    with patch.object(ids, "unix_milliseconds", lambda: moment), patch.object(ids, "_last", [0, 0]):
+        before, texts, after = new_id(), new_id_texts(number), new_id()
+    made = [before, *map(UUID, texts), after]
+    assert texts == [str(one) for one in made[1:-1]]
+    assert {(one.version, one.variant, made_at(one)) for one in made} == {(7, RFC_4122, EPOCH + timedelta(milliseconds=moment))}
+    # Where a millisecond begins is up to chance; so is the order of those for which it has no room.
+    room = ids.COUNTER_MAX - (made[0].int >> 64 & ids.COUNTER_MAX)
+    assert made[:room] == sorted(made[:room])
+
+
+def test_texts_of_ids_are_of_as_many_random_bits_as_ids() -> None:
+    made = [UUID(text).int for text in new_id_texts(5000)]
+    assert len(set(made)) == 5000
+    for bit in range(62):
+        assert 2000 < sum(one >> bit & 1 for one in made) < 3000
 
 
 @given(milliseconds, st.binary(min_size=8, max_size=8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -183,7 +184,7 @@ class TestAnAnswerThatGotLost:
         proxy, store = lossy
         ids = new_id_texts(300)
         proxy.swallow_answer_to("insert into foliot.runs")
-        assert str((await store.runs.insert_alike(run(), ids, [f'"{one}"' for one in ids])).id) == ids[0]
+        assert str((await store.runs.insert_alike(run(), ids, json.dumps(ids))).id) == ids[0]
         assert proxy.swallowed.is_set()
         stored = await sql.fetch("select id, payload #>> '{}' as payload from foliot.runs order by rank")
         assert [(str(row["id"]), row["payload"]) for row in stored] == [(one, one) for one in ids]

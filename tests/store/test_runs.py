@@ -12,6 +12,7 @@ from foliot.model.ids import new_id, new_id_texts
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
+from foliot.store.postgres import json_array
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.plans import rows_read
@@ -57,7 +58,7 @@ async def test_what_is_alike_is_stored_in_its_order(store: Store) -> None:
     for given in (run(), run(delay_seconds=60.0, name="n", priority=3, options='{"retries": 2}')):
         ids = new_id_texts(100)
         texts = ['{"n": 7.10, "text": "\\u20ac"}', None, *(f'{{"n": {number}}}' for number in range(98))]
-        one = await store.runs.insert_alike(given, ids, texts)
+        one = await store.runs.insert_alike(given, ids, json_array(texts))
         views = [await store.runs.get_run(UUID(run_id)) for run_id in ids]
         assert [view.payload for view in views if view][:3] == [{"n": 7.1, "text": "€"}, {}, {"n": 0}]
         assert {(view.state, view.name, view.priority) for view in views if view} == {(one.state, given.name, given.priority)}
@@ -67,7 +68,7 @@ async def test_what_is_alike_is_stored_in_its_order(store: Store) -> None:
 async def test_more_than_one_json_array_can_hold_is_stored_too(store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foliot.store.runs.PAYLOADS_MAX", 20)
     ids = new_id_texts(3)
-    stored = await store.runs.insert_alike(run(), ids, ['{"a": 1}', None, '{"a": 2}'])
+    stored = await store.runs.insert_alike(run(), ids, '[{"a": 1},null,{"a": 2}]')
     await store.runs.insert_runs([run(payload='{"a": 3}') for _ in range(4)])
     assert (str(stored.id), stored.state) == (ids[0], RunState.READY)
     found = await sql.fetch("select payload from foliot.runs order by rank")

@@ -17,7 +17,7 @@ from foliot.model.run import NewRun, RunOptions
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, KnownTask
-from foliot.worker.claimer import FIRST_COURTESY_SECONDS, LAST_COURTESY_SECONDS, Claimer
+from foliot.worker.claimer import FIRST_COURTESY_SECONDS, HEARING_POLLS, LAST_COURTESY_SECONDS, Claimer
 from foliot.worker.completer import Completer
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -69,14 +69,26 @@ async def test_it_asks_again_at_once_while_it_gets_all_that_it_asked_for(claimer
     assert is_woken(claimer)
 
 
-async def test_it_waits_when_it_gets_less_than_it_asked_for(claimer: Claimer, store: Store) -> None:
+async def test_it_asks_again_when_others_left_it_a_little_short(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS - 1)
+    assert await claimer.run_once() == 0
+    # And then it has got next to nothing.
+    assert await claimer.run_once() > 0
+
+
+async def test_it_waits_when_it_gets_much_less_than_it_asked_for(claimer: Claimer, store: Store) -> None:
+    await insert(store, SLOTS // 3)
     assert 0.75 * POLL_SECONDS <= (await claimer.run_once() or 0) <= POLL_SECONDS
     # The queue was empty then, and a slot that frees says nothing else.
     claimer.slot_freed()
     assert not is_woken(claimer)
     claimer.hinted()
     assert is_woken(claimer)
+
+
+async def test_one_that_hears_hints_looks_seldom_by_itself(claimer: Claimer) -> None:
+    claimer.is_listening = lambda: True
+    assert 0.75 * HEARING_POLLS * POLL_SECONDS <= (await claimer.run_once() or 0) <= HEARING_POLLS * POLL_SECONDS
 
 
 async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: EventBus) -> None:

@@ -7,6 +7,7 @@ import os
 import threading
 from array import array
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 from uuid import UUID, SafeUUID
 
 from foliot.clock import unix_milliseconds
@@ -14,6 +15,10 @@ from foliot.clock import unix_milliseconds
 _RANDOM_BITS = 74
 COUNTER_MAX = 0xFFF
 _RANDOM_NUMBERS = 64
+_TOGETHER = 1000
+"""Made with one look at the clock, which goes on by a millisecond meanwhile."""
+_VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
+"""A digit's two random bits, behind the two that say which kind of UUID it is."""
 _making = threading.Lock()
 _last = [0, 0]
 # Asked for together: for one number at a time, asking the system would be a good part of making an id.
@@ -23,8 +28,8 @@ os.register_at_fork(after_in_child=_random_numbers.clear)
 # Looked up once: an enumeration's member takes as long as half an id.
 _new, _set, _SAFETY = object.__new__, object.__setattr__, SafeUUID.unknown
 _VERSION_AND_VARIANT = (0x7 << 76) | (0x2 << 62)
-# A clock that made the id may have been ahead of the database's by this much.
 SHARDS = 100
+# A clock that made the id may have been ahead of the database's by this much.
 CLOCK_TOLERANCE = timedelta(days=1)
 
 
@@ -34,20 +39,21 @@ def new_id() -> UUID:
         return _next_id()
 
 
-def new_ids(number: int) -> list[UUID]:
-    with _making:
-        return [_next_id() for _ in range(number)]
-
-
 def new_id_texts(number: int) -> list[str]:
-    """The same for who needs nothing but their texts, in half the time."""
+    """So many, for who needs nothing but their texts, each in a fifth of the time."""
     with _making:
-        return [_text(*_next_parts()) for _ in range(number)]
+        return [text for made in range(0, number, _TOGETHER) for text in _next_texts(min(_TOGETHER, number - made))]
 
 
-def _text(milliseconds: int, counter: int, low: int) -> str:
-    time = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}"
-    return f"{time}-7{counter:03x}-{0x8000 | low >> 48:04x}-{low & 0xFFFFFFFFFFFF:012x}"
+def _next_texts(number: int) -> list[str]:
+    """What they have in common is written once."""
+    milliseconds, counter, _ = _next_parts()
+    _last[1] = min(counter + number - 1, COUNTER_MAX)
+    time, noise = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7", os.urandom(8 * number).hex()
+    return [
+        f"{time}{count:03x}-{_VARIANTS[noise[at]]}{noise[at + 1 : at + 4]}-{noise[at + 4 : at + 16]}"
+        for count, at in zip(chain(range(counter, COUNTER_MAX), repeat(COUNTER_MAX)), range(0, 16 * number, 16), strict=False)
+    ]
 
 
 def _next_id() -> UUID:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
+from foliot.scheduler.announcer import Announcer
 from foliot.scheduler.expirer import Expirer
 from foliot.scheduler.firer import Firer, Resumer
 from foliot.scheduler.gatekeeper import Gatekeeper
@@ -34,6 +35,7 @@ class SchedulerNode(Supervisor):
             Resumer(store=store, shards=shards, clock=clock, events=events),
             gatekeeper,
             Promoter(store=store, clock=clock, events=events),
+            Announcer(store=store, config=config, clock=clock, events=events),
             Expirer(store=store, clock=clock, events=events),
             Repairer(store=store, clock=clock, events=events),
             Reaper(store=store, config=config, clock=clock, events=events),

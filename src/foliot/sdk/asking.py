@@ -17,7 +17,7 @@ from foliot.model.refused import refused
 from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.states import RunState
 from foliot.sdk.jobs import Alike, Made
-from foliot.sdk.transactions import encode_job
+from foliot.sdk.transactions import encode_jsonb, encode_payloads
 from foliot.store.hints import GATES_TOPIC
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.store import Store
@@ -32,7 +32,7 @@ decode_job = msgspec.json.Decoder(JobRequest).decode
 def asked(job: Mapping[str, Any]) -> JobRequest:
     """Raises `Invalid` for what is no job, or none that can be stored without a server."""
     try:
-        found = decode_job(encode_job(dict(job)))
+        found = decode_job(encode_jsonb(dict(job)))
     except msgspec.ValidationError as error:
         raise refused(error, whole="job") from None
     for field, why in NEEDS_A_SERVER.items():
@@ -60,8 +60,7 @@ class Asking:
             runs = [await self.run_of(asked(job)) for job in jobs]
             return [(str(run.id), run.is_new) for run in await self.store_all(runs)]
         ids = new_id_texts(len(jobs))
-        texts = [encode_job(dict(payload)) if payload else None for payload in jobs.payloads]
-        stored = await self._store.runs.insert_alike(one, ids, texts)
+        stored = await self._store.runs.insert_alike(one, ids, encode_payloads(jobs.payloads))
         await self._tell([UUID(run_id) for run_id in ids] if is_fair(one) else [], [(one.queue, stored.state)])
         return list(zip(ids, repeat(True)))
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from foliot.errors import JobFailed
 from foliot.sdk.server import Server
 
 
-class Handle:
+class Handle(msgspec.Struct, eq=False, gc=False):
     """What `submit` returns. Each question has a twin for async code: `status_async`, `wait_async`, `result_async`, `cancel_async`."""
 
-    __slots__ = ("_server", "id", "is_new")
-
-    def __init__(self, job_id: str, *, server: Server, is_new: bool | None = None) -> None:
-        self.id = job_id
-        self.is_new = is_new
-        """False when an idempotency key or a unique key led to a job that was there already. None: not known, from inside a transaction."""
-        self._server = server
+    id: str
+    server: Server
+    is_new: bool | None = None
+    """False when an idempotency key or a unique key led to a job that was there already. None: not known, from inside a transaction."""
 
     def __repr__(self) -> str:
         return f"<job {self.id}>"
@@ -31,34 +30,34 @@ class Handle:
 
     def status(self) -> str:
         """One of pending, scheduled, running, retrying, completed, failed, cancelled, skipped. Needs the server, as all questions do."""
-        return str(self._server.jobs().get_job(self.id).document["status"])
+        return str(self.server.jobs().get_job(self.id).document["status"])
 
     def wait(self, timeout: float | None = None) -> str:
         """Its status once it has ended, well or not. Raises `TimeoutError` when it has not so many seconds later."""
-        return str(self._server.jobs().wait_for_job(self.id, timeout).document["status"])
+        return str(self.server.jobs().wait_for_job(self.id, timeout).document["status"])
 
     def result(self, timeout: float | None = None) -> Any:
         """Waits, and returns what the task returned. Raises `foliot.JobFailed` when it did not come to that."""
-        return result_of(self._server.jobs().wait_for_job(self.id, timeout).document)
+        return result_of(self.server.jobs().wait_for_job(self.id, timeout).document)
 
     def cancel(self, reason: str | None = None, *, force: bool = False) -> str:
         """Cancels it: at once if it waits; a running one is asked to stop, and with `force` cut off. Its status thereafter."""
-        return str(self._server.jobs().cancel_run(self.id, reason=reason, force=force).document["status"])
+        return str(self.server.jobs().cancel_run(self.id, reason=reason, force=force).document["status"])
 
     async def status_async(self) -> str:
-        async with self._server.async_jobs() as client:
+        async with self.server.async_jobs() as client:
             return str((await client.get_job(self.id)).document["status"])
 
     async def wait_async(self, timeout: float | None = None) -> str:
-        async with self._server.async_jobs() as client:
+        async with self.server.async_jobs() as client:
             return str((await client.wait_for_job(self.id, timeout)).document["status"])
 
     async def result_async(self, timeout: float | None = None) -> Any:
-        async with self._server.async_jobs() as client:
+        async with self.server.async_jobs() as client:
             return result_of((await client.wait_for_job(self.id, timeout)).document)
 
     async def cancel_async(self, reason: str | None = None, *, force: bool = False) -> str:
-        async with self._server.async_jobs() as client:
+        async with self.server.async_jobs() as client:
             return str((await client.cancel_run(self.id, reason=reason, force=force)).document["status"])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ KNOWN = "an asyncpg or psycopg connection, or a connection or session of SQLAlch
 
 def submit_in(connection: Any, job: dict[str, Any]) -> str:
     """The id of the run."""
-    text, driver = encode_job(job), driver_of(connection)
+    text, driver = encode_jsonb(job), driver_of(connection)
     if driver == "psycopg":
         from psycopg.rows import tuple_row
 
@@ -39,7 +40,7 @@ def submit_in(connection: Any, job: dict[str, Any]) -> str:
 
 async def submit_in_async(connection: Any, job: dict[str, Any]) -> str:
     """The id of the run."""
-    text, driver = encode_job(job), driver_of(connection)
+    text, driver = encode_jsonb(job), driver_of(connection)
     if driver == "asyncpg":
         return str(await connection.fetchval(NUMBERED, text))
     if driver == "async psycopg":
@@ -68,10 +69,16 @@ def driver_of(connection: Any) -> str:
     raise TypeError(f"{_described(connection)} is not {KNOWN}")
 
 
-def encode_job(job: dict[str, Any]) -> str:
+def encode_payloads(payloads: Sequence[Mapping[str, Any]]) -> str:
+    """As one JSON array; with null for those in which there is nothing."""
+    are_plain = set(map(type, payloads)) == {dict} and all(payloads)
+    return encode_jsonb(list(payloads) if are_plain else [dict(payload) if payload else None for payload in payloads])
+
+
+def encode_jsonb(value: dict[str, Any] | list[Any]) -> str:
     """What PostgreSQL would refuse is refused here: there, it would cost the caller the transaction."""
     try:
-        text = msgspec.json.encode(job).decode()
+        text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"payload: this can't be written as JSON: {error}", field="payload") from None
     # The first look is quick; only what it finds may be an escaped backslash instead.

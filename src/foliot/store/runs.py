@@ -23,6 +23,8 @@ from foliot.store.partitions import Partitions
 from foliot.store.postgres import Beside, Database, Record, Transaction, array_text, columns, ids_text, json_array
 
 decode_json = msgspec.json.Decoder().decode
+decode_texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
+NO_PAYLOAD = b"null"
 LIMITED_SECONDS = 10.0
 PAYLOADS_MAX = 100_000_000
 """Characters: PostgreSQL takes no JSON array of more than 256 megabytes."""
@@ -76,15 +78,14 @@ class Runs:
                 raise
         return await self._insert_again(runs, beside)
 
-    async def insert_alike(self, one: NewRun, ids: Sequence[str], payloads: Sequence[str | None]) -> StoredRun:
+    async def insert_alike(self, one: NewRun, ids: Sequence[str], payloads: str) -> StoredRun:
         """As `insert_runs`, for runs that are like `one`, which has no unique key, but for these. Nothing is made of each of them.
 
-        Answers for the first. The others are as it is, unless this had to be sent again.
+        `payloads` is a JSON array. Answers for the first. The others are as it is, unless this had to be sent again.
         """
-        text = json_array(payloads)
-        if len(text) <= PAYLOADS_MAX:
+        if len(payloads) <= PAYLOADS_MAX:
             try:
-                arguments = self._alike(one, array_text(ids), text)
+                arguments = self._alike(one, array_text(ids), payloads)
                 ((now, state, due_at),) = await self._database.fetch(self._insert_alike, *arguments, is_repeatable=False)
                 return StoredRun(UUID(ids[0]), RunState(state), due_at, now)
             except asyncpg.UniqueViolationError:
@@ -92,7 +93,8 @@ class Runs:
             except StoreUnavailable as error:
                 if not error.is_doubtful:
                     raise
-        runs = [msgspec.structs.replace(one, id=UUID(run_id), payload=text) for run_id, text in zip(ids, payloads, strict=True)]
+        texts = [None if text == NO_PAYLOAD else text.decode() for text in map(bytes, decode_texts(payloads))]
+        runs = [msgspec.structs.replace(one, id=UUID(run_id), payload=text) for run_id, text in zip(ids, texts, strict=True)]
         return (await self._insert_again(runs))[runs[0].id]
 
     def _alike(self, one: NewRun, ids: str, payloads: str) -> tuple[object, ...]:
@@ -210,6 +212,9 @@ class Runs:
     async def seconds_until_due(self) -> float | None:
         found: float | None = await self._database.fetch_value(self._queries["seconds_until_due"], self._database.clock.sql_now())
         return found
+
+    async def ready_queues(self, limit: int) -> list[str]:
+        return [row[0] for row in await self._database.fetch(self._queries["ready_queues"], limit)]
 
     async def move_runs(self, run_ids: Sequence[UUID], target: RunState) -> list[UUID]:
         """Those that moved. No attempt begins or ends by it, so neither `running` nor a terminal state can be a target."""

@@ -1,8 +1,10 @@
 """Takes ready runs, never more than there are free slots, and starts them.
 
-It asks again at once while a queue has all that it asked for, when a hint says that there is work, when a slot frees while the queue is
-known to hold more, and otherwise after a jittered poll: hints only shorten that wait. Where many workers hear the same hint, most come too
-late: one that found nothing lets the others go first, for a moment that grows each time, until it finds something again.
+It asks again at once while a queue has most of what it asked for (what another worker is taking is stepped over, and may leave a claim a
+little short), when a hint says that there is work, when a slot frees while the queue is known to hold more, and otherwise after a jittered
+poll: hints only shorten that wait. One that hears hints polls seldom, since `scheduler/announcer.py` looks for all of them. Where many
+workers hear the same hint, most come too late: one that found nothing lets the others go first, for a moment that grows each time, until it
+finds something again.
 
 A claim whose answer got lost leaves runs that are ours without our knowing. Until every such statement must have ended on the server, each
 turn first asks for what we own but do not hold.
@@ -13,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -30,6 +32,8 @@ from foliot.worker.completer import Completer
 BATCH = 500
 BACKLOG_MAX = 5000
 BACKLOG_SECONDS = 0.02
+HEARING_POLLS = 5
+"""How many times longer the wait between two polls is for who hears hints."""
 FIRST_COURTESY_SECONDS = 0.001
 LAST_COURTESY_SECONDS = 0.05
 
@@ -57,6 +61,8 @@ class Claimer(Service):
         self._doubt_until = 0.0
         self.limited_queues: frozenset[str] = frozenset()
         """Those of ours that have a limit, as the last beat told."""
+        self.is_listening: Callable[[], bool] = lambda: False
+        """Whether hints can be heard right now."""
         self._more_is_ready = False
         self._is_hinted = False
         self._courtesy_seconds = 0.0
@@ -92,9 +98,12 @@ class Claimer(Service):
         taken = Counter(claim.queue for claim in claims)
         # What was found again while in doubt says nothing about what is ready.
         is_in_doubt = bool(claims) and self.clock.monotonic() < self._doubt_until
-        self._more_is_ready = is_in_doubt or any(number >= slots[queue] for queue, number in taken.items())
+        self._more_is_ready = is_in_doubt or any(2 * number >= slots[queue] for queue, number in taken.items())
         self._courtesy_seconds = self._next_courtesy(is_hinted, bool(claims))
-        return 0 if self._more_is_ready else self._config.poll_seconds * random.uniform(0.75, 1.0)  # noqa: S311
+        return 0 if self._more_is_ready else self._poll_seconds() * random.uniform(0.75, 1.0)  # noqa: S311
+
+    def _poll_seconds(self) -> float:
+        return self._config.poll_seconds * (HEARING_POLLS if self.is_listening() else 1)
 
     def _next_courtesy(self, is_hinted: bool, has_found: bool) -> float:
         if has_found:

@@ -137,7 +137,7 @@ class HeartbeatThread:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         events = EventBus()
         events.subscribe(lambda event: self._at_home(self._events.emit, event))
-        database = Database(self._url, config=self._config, clock=self._clock, events=events, part="foliot heartbeat")
+        database = Database(self._url, config=self._config, clock=self._clock, events=events, part="foliot heartbeat", plans_once=True)
         try:
             async with database:
                 workers = Workers(database, ttl_seconds=self._config.worker_ttl_seconds)

@@ -121,7 +121,8 @@ class WorkerNode:
         self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
-            self._listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
+            self._listener = listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
+            self.claimer.is_listening = lambda: listener.is_listening
 
     async def start(self) -> None:
         means, why_weak, limits = self._containment.means, self._containment.why_weak, self._containment.tree_limits

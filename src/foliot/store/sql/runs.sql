@@ -237,6 +237,16 @@ returning queue
 -- How long until the next scheduled run is due; null when there is none.
 select extract(epoch from min(due_at) - coalesce($1::timestamptz, clock_timestamp()))::float8 from foliot.runs where state = 'scheduled'
 
+-- name: ready_queues
+-- Those in which something is ready, one look at the index each however long their lines are.
+with recursive lines as (
+    (select queue from foliot.runs where state = 'ready' order by queue, rank limit 1)
+    union all
+    select (select r.queue from foliot.runs r where r.state = 'ready' and r.queue > lines.queue order by r.queue, r.rank limit 1)
+    from lines where lines.queue is not null
+)
+select queue from lines where queue is not null limit $1::bigint
+
 -- name: move_runs
 -- Between waiting, scheduled, held and ready: no attempt begins or ends. The from-states are those of the table in model/states.py.
 update foliot.runs
