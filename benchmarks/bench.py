@@ -95,6 +95,12 @@ async def twin(bench: Bench) -> AsyncIterator[Bench]:
         await bench.session.execute(f'drop database "{name}" with (force)')
 
 
+def in_turns(one: Bench, other: Bench, times: int) -> list[Bench]:
+    """Each of them so often, and neither always after the other: minutes apart, the same measurement of the same thing differs by a
+    quarter on a machine that others use too."""
+    return [bench for turn in range(times) for bench in ((other, one) if turn % 2 == 0 else (one, other))]
+
+
 @asynccontextmanager
 async def _connected(url: str, directory: Path, *, is_full: bool, is_tiny: bool) -> AsyncIterator[Bench]:
     async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:

@@ -24,9 +24,9 @@ def tree_seconds(pid: int) -> float:
 
 
 def machine_seconds() -> float:
-    """What all cores together were busy for."""
+    """What all cores together were busy for, or were taken from this machine by others on its host."""
     used = psutil.cpu_times()
-    return float(used.user + used.system + used.nice + getattr(used, "irq", 0.0) + getattr(used, "softirq", 0.0))
+    return float(used.user + used.system + used.nice + sum(getattr(used, name, 0.0) for name in ("irq", "softirq", "steal")))
 
 
 class Meter:
@@ -58,7 +58,7 @@ class Meter:
 
 
 class Others:
-    """How many cores everything else on the machine kept busy: what disturbs a measurement."""
+    """How many cores everything else on the machine kept busy, or on its host took away from it: what disturbs a measurement."""
 
     def __init__(self, postmaster: int | None) -> None:
         self._postmaster = postmaster

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from benchmarks.bench import Bench
+from benchmarks.bench import Bench, in_turns
 from benchmarks.cpu import Meter
 from benchmarks.processes import Variables, no_variables, workers
 from benchmarks.raw_sql import PAYLOAD
@@ -80,6 +80,27 @@ async def drain(
     if not done == distinct == jobs:
         raise RuntimeError(f"{done} runs of {task} succeeded, {distinct} distinct, of {jobs} jobs")
     return Drained(jobs / seconds, meter.microseconds(jobs))
+
+
+async def drain_in_turns(full: Bench, empty: Bench, times: int, drained: Callable[[Bench], Awaitable[Drained]]) -> tuple[Drained, Drained]:
+    """The same jobs beside something else and beside nothing, in two databases of one server."""
+    found: dict[str, list[Drained]] = {full.url: [], empty.url: []}
+    for bench in in_turns(full, empty, times):
+        found[bench.url].append(await drained(bench))
+        # What it has left to be cleaned up is not cleaned up while the other one is looked at.
+        await bench.session.execute("vacuum foliot.runs")
+    return mean(found[full.url]), mean(found[empty.url])
+
+
+def compared(full: Drained, empty: Drained) -> dict[str, float]:
+    """`cpu_ratio`: of the CPU time of a job, PostgreSQL's and the worker's."""
+    return {
+        "per_second": full.per_second,
+        "empty_per_second": empty.per_second,
+        "ratio": full.per_second / empty.per_second,
+        "cpu_ratio": full.all_us / empty.all_us,
+        **full.cpu,
+    }
 
 
 async def resume(bench: Bench, queue: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks.bench import Bench
-from benchmarks.draining import Drained, drain, mean
+from benchmarks.bench import Bench, twin
+from benchmarks.draining import Drained, compared, drain, drain_in_turns
 from benchmarks.processes import scheduler, workers
 from benchmarks.report import Result, Row, at_least
 
@@ -29,9 +29,35 @@ SETTLE_SECONDS = 20.0
 
 async def measure(bench: Bench) -> Result:
     jobs, size = bench.size(20_000, full=100_000, tiny=200), bench.size(100_000, full=100_000, tiny=1000)
+    times = bench.size(2, full=4, tiny=1)
+    await bench.empty()
+    async with twin(bench) as empty:
+        async with scheduler(bench), scheduler(empty), workers(bench, 1, "holders=1", grace_seconds="1"):
+            await bench.session.execute(HOLDER, LIMITED)
+            while not await bench.session.fetchval("select exists (select from foliot.runs where state = 'running')"):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            await bench.session.execute(HELD, size, LIMITED)
+            await bench.checkpoint()
+            held = await drain_in_turns(bench, empty, times, lambda one: _drain(one, jobs))
+        await bench.empty()
+        async with scheduler(bench), scheduler(empty):
+            await bench.session.execute(UNKNOWN, size)
+            await bench.checkpoint()
+            unknown = await drain_in_turns(bench, empty, times, lambda one: _drain(one, jobs))
+    await bench.empty()
+    rows = [
+        Row(name, compared(*found))
+        for name, found in ((f"{size:,} held by a limit", held), (f"{size:,} of a task that nobody knows", unknown))
+    ]
+    return Result(
+        rows,
+        [at_least(f"throughput beside {row.name}, by nothing", row.figures["ratio"], 0.95) for row in rows],
+        {"jobs": jobs, "drains": times},
+        ["`empty`: the same with nothing beside, measured in turns; cpu ratio: of the CPU time of a job, PostgreSQL's and the worker's"],
+    )
 
-    async def nothing() -> None: ...
 
+async def _drain(bench: Bench, jobs: int) -> Drained:
     async def unknown_set_aside() -> None:
         """The gatekeeper needs a moment, once. Should it leave them where they are, that is measured."""
         for _ in range(int(SETTLE_SECONDS / 0.2)):
@@ -39,40 +65,7 @@ async def measure(bench: Bench) -> Result:
                 return
             await asyncio.sleep(0.2)
 
-    async def alone() -> Drained:
-        await bench.empty()
-        await bench.checkpoint()
-        async with scheduler(bench):
-            return await drain(bench, jobs, task="one", payload=_item, beside=nothing)
-
-    before = await alone()
-    await bench.empty()
-    async with scheduler(bench), workers(bench, 1, "holders=1", grace_seconds="1"):
-        await bench.session.execute(HOLDER, LIMITED)
-        while not await bench.session.fetchval("select exists (select from foliot.runs where state = 'running')"):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-        await bench.session.execute(HELD, size, LIMITED)
-        await bench.checkpoint()
-        held = await drain(bench, jobs, task="one", payload=_item, beside=nothing)
-    await bench.empty()
-    async with scheduler(bench):
-        await bench.session.execute(UNKNOWN, size)
-        await bench.checkpoint()
-        unknown = await drain(bench, jobs, task="one", payload=_item, beside=unknown_set_aside)
-    plain = mean([before, await alone()])
-    rows = [
-        Row(name, {"per_second": found.per_second, "ratio": found.per_second / plain.per_second, **found.cpu})
-        for name, found in (
-            ("nothing beside", plain),
-            (f"{size:,} held by a limit", held),
-            (f"{size:,} of a task that nobody knows", unknown),
-        )
-    ]
-    return Result(
-        rows,
-        [at_least(f"throughput beside {row.name}, by nothing", row.figures["ratio"], 0.95) for row in rows[1:]],
-        {"jobs": jobs},
-    )
+    return await drain(bench, jobs, task="one", payload=_item, beside=unknown_set_aside)
 
 
 def _item(_: int) -> str:

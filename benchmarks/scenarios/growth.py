@@ -1,16 +1,15 @@
 """Does anything slow down as tables grow? Throughput and latency beside queued jobs, history and schedules, by those with empty tables.
 
-Full and empty tables are those of two databases of one server, measured in turns: minutes apart, the same measurement of the same thing
-differs by a quarter on a machine that others use too.
+Full and empty tables are those of two databases of one server, measured in turns.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from benchmarks.bench import Bench, twin
-from benchmarks.draining import Drained, drain, mean
+from benchmarks.bench import Bench, in_turns, twin
+from benchmarks.draining import Drained, compared, drain, drain_in_turns
 from benchmarks.environment import syncs
 from benchmarks.processes import scheduler
 from benchmarks.report import Goal, Result, Row, at_least, at_most, percentile
@@ -39,14 +38,10 @@ from (
 """
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Found:
-    drains: list[Drained] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
-
-    @property
-    def drained(self) -> Drained:
-        return mean(self.drains)
+    drained: Drained
+    waits: list[float]
 
     def wait_ms(self, share: float) -> float:
         return percentile(self.waits, share) * 1e3
@@ -67,7 +62,7 @@ async def measure(bench: Bench) -> Result:
             await bench.empty()
             await fill(bench, size)
             await _settle(bench, usual)
-            full, bare = await _in_turns(bench, empty)
+            full, bare = await _measured(bench, empty)
             figures = _compared(full, bare)
             rows.append(Row(name, figures))
             goals.append(at_least(f"throughput beside {name}, by empty", figures["ratio"], 0.9))
@@ -83,11 +78,7 @@ async def measure(bench: Bench) -> Result:
 
 def _compared(full: Found, empty: Found) -> dict[str, float]:
     return {
-        "per_second": full.drained.per_second,
-        "empty_per_second": empty.drained.per_second,
-        "ratio": full.drained.per_second / empty.drained.per_second,
-        "cpu_ratio": full.drained.all_us / empty.drained.all_us,
-        **full.drained.cpu,
+        **compared(full.drained, empty.drained),
         "p50_ms": full.wait_ms(0.5),
         "p95_ms": full.wait_ms(0.95),
         "empty_p50_ms": empty.wait_ms(0.5),
@@ -104,26 +95,20 @@ async def _settle(bench: Bench, usual_syncs: float) -> None:
         await asyncio.sleep(1)
 
 
-async def _in_turns(full: Bench, empty: Bench) -> tuple[Found, Found]:
-    found = {full.url: Found(), empty.url: Found()}
+async def _measured(full: Bench, empty: Bench) -> tuple[Found, Found]:
+    waits: dict[str, list[float]] = {full.url: [], empty.url: []}
     wanted = full.size(80, full=400, tiny=5) // LOOKS or 1
 
     async def nothing_to_wait_for() -> None: ...
 
     async with scheduler(full), scheduler(empty):
         # Nobody works on the queue that is full while another one is looked at for latency.
-        for bench in _alternating(full, empty, LOOKS):
-            found[bench.url].waits += (await starts(bench, wanted, queue="quick"))[0]
-        for bench in _alternating(full, empty, _drains(full)):
-            found[bench.url].drains.append(await drain(bench, _jobs(bench), beside=nothing_to_wait_for))
-            # What it has left to be cleaned up is not cleaned up while the other one is looked at.
-            await bench.session.execute("vacuum foliot.runs")
-    return found[full.url], found[empty.url]
-
-
-def _alternating(full: Bench, empty: Bench, times: int) -> list[Bench]:
-    """Each of them so often, and neither always after the other."""
-    return [bench for turn in range(times) for bench in ((empty, full) if turn % 2 == 0 else (full, empty))]
+        for bench in in_turns(full, empty, LOOKS):
+            waits[bench.url] += (await starts(bench, wanted, queue="quick"))[0]
+        drained, bare = await drain_in_turns(
+            full, empty, _drains(full), lambda bench: drain(bench, _jobs(bench), beside=nothing_to_wait_for)
+        )
+    return Found(drained, waits[full.url]), Found(bare, waits[empty.url])
 
 
 def _drains(bench: Bench) -> int:
@@ -131,7 +116,7 @@ def _drains(bench: Bench) -> int:
 
 
 def _jobs(bench: Bench) -> int:
-    return bench.size(60_000, full=100_000, tiny=200)
+    return bench.size(40_000, full=100_000, tiny=200)
 
 
 async def _queued(bench: Bench, size: int) -> None:
