@@ -23,15 +23,17 @@ from foliot.model.ids import new_id, new_id_texts
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.states import RunState
-from foliot.store.postgres import Database, Transaction
+from foliot.store.postgres import IDLE_SECONDS, Database, Transaction
 from foliot.store.queries import Query
 from foliot.store.store import Store, open_store
 from tests.support.audit import entry_for
+from tests.support.fake_clock import FakeClock
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.runs import claim_runs
 from tests.support.server import PostgresServer
 
 PING = Query("ping", "select 42")
+PID = Query("pid", "select pg_backend_pid()")
 SLEEP = Query("sleep", "select pg_sleep($1)")
 # As long as a server may take to come back on a busy machine.
 PATIENT = Config(database_retry_seconds=60)
@@ -275,6 +277,46 @@ async def test_a_cancelled_statement_leaves_the_pool_usable(store: Store) -> Non
         with pytest.raises(asyncio.CancelledError):
             await sleeping
     assert await store.database.fetch_value(PING) == 42
+
+
+class TestSessionsAtHand:
+    @pytest.fixture
+    async def database(self, database_url: str, events: EventBus) -> AsyncIterator[Database]:
+        async with Database(database_url, config=Config(database_pool_size=2), clock=SystemClock(), events=events) as database:
+            yield database
+
+    async def test_the_next_statement_finds_the_session_of_the_last(self, database: Database) -> None:
+        assert await database.fetch_value(PID) == await database.fetch_value(PID)
+
+    async def test_what_was_idle_for_long_is_not_trusted(
+        self, database_url: str, fake_clock: FakeClock, events: EventBus, sql: Any
+    ) -> None:
+        async with Database(database_url, config=Config(), clock=fake_clock, events=events) as database:
+            before = await database.fetch_value(PID)
+            await fake_clock.advance(IDLE_SECONDS + 1)
+            assert await database.fetch_value(PID) != before
+            while await sql.fetchval("select exists (select from pg_stat_activity where pid = $1)", before):
+                await asyncio.sleep(0.01)
+
+    async def test_who_waits_for_one_gets_it(self, database: Database) -> None:
+        """All are in use, so that the pool is waited at: what is done with its statement does not keep its session."""
+        assert len(await asyncio.gather(*(database.fetch(SLEEP, 0.05) for _ in range(7)))) == 7
+        async with database.transaction(), database.transaction():
+            waiting = asyncio.create_task(database.fetch_value(PING))
+            await asyncio.sleep(0)
+        assert await waiting == 42
+
+    async def test_one_that_ended_makes_room_for_another(self, database: Database, sql: Any) -> None:
+        for _ in range(3):
+            await terminate_all(sql)
+            await asyncio.gather(*(database.fetch(SLEEP, 0.05) for _ in range(2)))
+        async with database.transaction(), database.transaction() as session:
+            assert await session.fetchval(PING.sql) == 42
+
+    async def test_one_on_which_something_failed_is_not_kept_in_the_middle_of_it(self, database: Database) -> None:
+        with pytest.raises(asyncpg.UndefinedTableError):
+            await database.fetch(Query("bad", "select * from nowhere"))
+        assert await database.fetch_value(PING) == 42
 
 
 def test_the_test_server_does_not_run_on_utc(postgres: PostgresServer) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -28,6 +29,8 @@ from foliot.store.faults import Fault, is_read_only, judge, leaves_session_unusa
 from foliot.store.queries import Query, together
 
 T = TypeVar("T")
+Statement = Callable[[Any], Awaitable[T]]
+"""Given a session, it sends itself there."""
 # A plan that is kept may have been made when tables were empty, so it must not be one that reads all of a table.
 PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 Record = Any  # asyncpg ships no types; its records are read by position in one typed method each
@@ -39,6 +42,9 @@ LAST_PAUSE_SECONDS = 1.0
 # The server ends a statement by its own limit first; this one catches a server that no longer answers at all.
 SILENCE_SECONDS = 2.0
 MAINTENANCE_SECONDS = 60
+IDLE_SECONDS = 60
+AT_HAND = 2
+"""That of a loop that looks, and that of one that writes."""
 
 
 class Session(asyncpg.Connection):
@@ -101,6 +107,10 @@ class Database:
         self._events = events
         self._part = part
         self._pool: Any = None
+        self._at_hand: list[tuple[Any, float]] = []
+        """Sessions that were taken from the pool and not given back, and when each was used last."""
+        self._waiting = 0
+        """For a session of the pool: one that becomes free is theirs."""
 
     async def __aenter__(self) -> Database:
         await self.open()
@@ -117,7 +127,7 @@ class Database:
             max_size=self._config.database_pool_size,
             connection_class=Session,
             statement_cache_size=0 if self.is_pooled else 256,
-            max_inactive_connection_lifetime=60,
+            max_inactive_connection_lifetime=IDLE_SECONDS,
             command_timeout=self._config.database_statement_seconds + SILENCE_SECONDS,
             **self.connect_arguments(),
         )
@@ -125,6 +135,7 @@ class Database:
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None
+        self._at_hand.clear()
         if pool is not None:
             pool.terminate()
 
@@ -197,15 +208,28 @@ class Database:
 
         return await self._retrying(name, attempt, is_repeatable=True)
 
-    async def _run(self, query: Query, is_repeatable: bool, statement: Callable[[Any], Awaitable[T]]) -> T:
-        async def work() -> T:
-            if self.is_pooled:
-                async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
-                    return await statement(session)
-            async with self._session() as session:
-                return await statement(session)
+    async def _run(self, query: Query, is_repeatable: bool, statement: Statement[T]) -> T:
+        work = self._in_its_own_transaction if self.is_pooled else self._alone
+        return await self._retrying(query.name, partial(work, statement), is_repeatable=is_repeatable)
 
-        return await self._retrying(query.name, work, is_repeatable=is_repeatable)
+    async def _in_its_own_transaction(self, statement: Statement[T]) -> T:
+        async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
+            return await statement(session)
+
+    async def _alone(self, statement: Statement[T]) -> T:
+        """The way of nearly every statement. What it went well on is kept at hand for the next one: to ask the pool for a session and to
+        give it back costs as much as a short statement."""
+        session = await self._taken()
+        try:
+            found = await statement(session)
+        except BaseException as error:
+            await self._returned(session, error)
+            raise
+        if len(self._at_hand) < AT_HAND and not self._waiting and self._pool is not None:
+            self._at_hand.append((session, self.clock.monotonic()))
+        else:
+            await self._returned(session)
+        return found
 
     async def _retrying(self, name: str, work: Callable[[], Awaitable[T]], *, is_repeatable: bool) -> T:
         give_up_at = self.clock.monotonic() + self._config.database_retry_seconds
@@ -229,19 +253,43 @@ class Database:
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[Any]:
+        session = await self._taken()
+        try:
+            yield session
+        except BaseException as error:
+            await self._returned(session, error)
+            raise
+        await self._returned(session)
+
+    async def _taken(self) -> Any:
+        while self._at_hand:
+            session, since = self._at_hand.pop()
+            # What was idle for longer may have been forgotten by something between here and there.
+            if self.clock.monotonic() - since < IDLE_SECONDS and not has_ended(session):
+                return session
+            end(session)
         if self._pool is None:
             raise StoreUnavailable("PostgreSQL: the store is closed")
-        async with self._pool.acquire(timeout=self._config.database_connect_seconds) as session:
-            try:
-                yield session
-            except BaseException as error:
-                if is_read_only(error):
-                    # The node was demoted under us; its connections look healthy and would fail for ever.
-                    await self._pool.expire_connections()
-                    session.terminate()
-                elif leaves_session_unusable(error):
-                    session.terminate()
-                raise
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=self._config.database_connect_seconds)
+        finally:
+            self._waiting -= 1
+
+    async def _returned(self, session: Any, error: BaseException | None = None) -> None:
+        """Back to the pool, or ended, if what happened on it says so."""
+        if error is not None and is_read_only(error):
+            # The node was demoted under us; its connections look healthy and would fail for ever.
+            for other, _ in self._at_hand:
+                end(other)
+            self._at_hand.clear()
+            end(session)
+            if self._pool is not None:
+                await self._pool.expire_connections()
+        elif error is not None and leaves_session_unusable(error):
+            end(session)
+        if self._pool is not None:
+            await self._pool.release(session)
 
     async def _meets_a_pooler(self) -> bool:
         """A pooler answers with a process id of its own making."""
@@ -266,6 +314,20 @@ class Database:
         if idle_seconds is not None:
             limits["idle_in_transaction_session_timeout"] = int(idle_seconds * 1000)
         return "; ".join(["begin", *(f"set local {name} = {milliseconds}" for name, milliseconds in limits.items())])
+
+
+def has_ended(session: Any) -> bool:
+    try:
+        return bool(session.is_closed())
+    except asyncpg.InterfaceError:
+        # The pool has noticed, and has taken it back.
+        return True
+
+
+def end(session: Any) -> None:
+    """At once, and the pool has room for another, unless it had noticed an end before."""
+    with suppress(asyncpg.InterfaceError):
+        session.terminate()
 
 
 def array_text(values: Iterable[object]) -> str:
