@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.checker.attempts import LOOKING, claims_of, lease_ends, lost_claims
-from tests.chaos.checker.history import SECOND, History
+from tests.chaos.checker.history import SECOND, History, Lease
 from tests.chaos.checker.recovery import DATABASE_FAULTS, Throughput, healed
 
 FATAL = ("kill",)
@@ -31,12 +31,14 @@ def quantile(seconds: Sequence[float], share: float) -> float:
 
 def figures(history: History) -> list[Figure]:
     once, twice = noticed(history)
+    owned, owned_in_spite = owned_again(history)
     return [
         Figure("from a worker's last beat to its runs being given back", once),
         Figure("the same, with a fault of PostgreSQL or of a scheduler node in between", twice),
         Figure("from a claim of a worker whose lease is over to its being given back", list(_late_claims(history))),
         Figure("from a worker's death to its runs being given back", list(given_back(history))),
-        Figure("from a scheduler node's last renewal to its shards' next owner", list(_owned_again(history))),
+        Figure("from a scheduler node's last renewal to its shards' next owner", owned),
+        Figure("the same, with PostgreSQL or the other node in trouble, too", owned_in_spite),
         Figure("from PostgreSQL being back to the next run that ended", list(_resumed(history))),
         Figure("from a fault's end to half the usual throughput", list(_recovered(history))),
         Figure("from ready to running", list(_lags(history))),
@@ -86,20 +88,33 @@ def given_back(history: History) -> Iterator[float]:
             )
 
 
-def _owned_again(history: History) -> Iterator[float]:
-    for lease in history.leases:
-        if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
-            yield (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
+def owned_again(history: History) -> tuple[list[float], list[float]]:
+    """Once a shard; apart those in which whoever was to take it had trouble of its own."""
+    found: tuple[list[float], list[float]] = ([], [])
+    for lease, seconds in _taken_over(history):
+        renewed_at = lease.at - int(seconds * SECOND)
+        nodes = {
+            fault.target
+            for fault in history.faults
+            if fault.target.startswith("scheduler") and fault.since < lease.at and fault.until > renewed_at
+        }
+        found[len(nodes) > 1 or history.disturbed_seconds(lease.expired_at, lease.at, "postgres") > 0].append(seconds)
+    return found
 
 
 def owned_again_by_node(history: History) -> list[float]:
     """Once a node, by the last of its shards."""
     found: dict[str, float] = {}
+    for lease, seconds in _taken_over(history):
+        found[lease.owner_before] = max(found.get(lease.owner_before, 0), seconds)
+    return list(found.values())
+
+
+def _taken_over(history: History) -> Iterator[tuple[Lease, float]]:
+    """Shards that went from one node to another, each with the seconds since its last renewal."""
     for lease in history.leases:
         if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
-            seconds = (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
-            found[lease.owner_before] = max(found.get(lease.owner_before, 0), seconds)
-    return list(found.values())
+            yield lease, (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
 
 
 def _resumed(history: History) -> Iterator[float]:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos import deaths
 from tests.chaos.checker.history import SECOND, Fault
-from tests.chaos.figures import given_back, noticed, owned_again_by_node
+from tests.chaos.figures import given_back, noticed, owned_again, owned_again_by_node
 from tests.chaos.good import DIES_AT, TTL, good_history
 
 
@@ -33,6 +33,18 @@ def test_the_death_of_a_node_is_measured_by_the_last_of_its_shards() -> None:
     last = [lease for lease in history.leases if lease.kind == "shard" and lease.epoch == 2][-1]
     last.at += 2 * SECOND
     assert owned_again_by_node(history) == [pytest.approx(11.01, abs=0.01)]
+
+
+@pytest.mark.parametrize(
+    ("targets", "is_apart"), [(["scheduler-1"], False), (["scheduler-1", "scheduler-2"], True), (["scheduler-1", "postgres"], True)]
+)
+def test_a_shard_whose_next_owner_was_in_trouble_too_is_counted_apart(targets: list[str], is_apart: bool) -> None:
+    history = good_history(1)
+    taken = [lease for lease in history.leases if lease.kind == "shard" and lease.owner_before and lease.expired_at]
+    first, last = min(lease.expired_at for lease in taken), max(lease.at for lease in taken)
+    history.faults[:] = [Fault("kill", target, 0, first - 9 * SECOND, last + SECOND) for target in targets]
+    once, twice = owned_again(history)
+    assert (len(once), len(twice)) == ((0, len(taken)) if is_apart else (len(taken), 0))
 
 
 def test_figures_are_put_between_the_markers_of_a_document(tmp_path: Path) -> None:
