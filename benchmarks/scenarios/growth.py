@@ -116,7 +116,7 @@ def _drains(bench: Bench) -> int:
 
 
 def _jobs(bench: Bench) -> int:
-    return bench.size(40_000, full=100_000, tiny=200)
+    return bench.size(30_000, full=100_000, tiny=200)
 
 
 async def _queued(bench: Bench, size: int) -> None:

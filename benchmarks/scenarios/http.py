@@ -15,7 +15,7 @@ SHOWN = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
 async def measure(bench: Bench) -> Result:
-    rate, seconds = bench.size(1000, full=1000, tiny=50), bench.size(10, full=30, tiny=1)
+    rate, seconds = bench.size(1000, full=1000, tiny=50), bench.size(8, full=30, tiny=1)
     found = await over_http.measure(bench.url, rate=rate, seconds=seconds)
     paced, closed, raw = found["paced"], found["closed"], found["raw_sql"]
     cost = await _cost(bench, rate, seconds / 2)

@@ -19,7 +19,7 @@ CONNECTIONS = "select count(*) from pg_stat_activity where backend_type = 'clien
 
 
 async def measure(bench: Bench) -> Result:
-    numbers, seconds = [1, 2] if bench.is_tiny else [1, 10, WANTED], bench.size(8, full=60, tiny=1)
+    numbers, seconds = [1, 2] if bench.is_tiny else [1, 10, WANTED], bench.size(6, full=60, tiny=1)
     async with scheduler(bench) as node, AsyncExitStack() as started:
         await asyncio.sleep(2)
         rows = [Row("scheduler alone", await _spent(bench, seconds, {"scheduler": [node]}))]
@@ -27,7 +27,7 @@ async def measure(bench: Bench) -> Result:
         for number in numbers:
             pids += await started.enter_async_context(workers(bench, number - len(pids)))
             # What is done once, at the start, is no part of it.
-            await asyncio.sleep(5)
+            await asyncio.sleep(4)
             rows.append(Row(f"and {number} workers", await _spent(bench, seconds, {"scheduler": [node], "worker": pids})))
     return Result(
         rows,

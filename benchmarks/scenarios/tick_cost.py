@@ -17,7 +17,7 @@ TRANSACTIONS = "select xact_commit::float8 from pg_stat_database where datname =
 
 
 async def measure(bench: Bench) -> Result:
-    jobs, seconds = bench.size(1000, full=1000, tiny=20), bench.size(6, full=20, tiny=2)
+    jobs, seconds = bench.size(1000, full=1000, tiny=20), bench.size(4, full=20, tiny=2)
     stored = bench.size(100_000, full=1_000_000, tiny=1000)
     # The few before and after, since the machine may change its pace meanwhile.
     before = await _ticks(bench, jobs, seconds, stored // 100)
