@@ -42,6 +42,7 @@ LAST_PAUSE_SECONDS = 1.0
 # The server ends a statement by its own limit first; this one catches a server that no longer answers at all.
 SILENCE_SECONDS = 2.0
 MAINTENANCE_SECONDS = 60
+# Less than firewalls and address translators remember a connection on which nothing happens.
 IDLE_SECONDS = 60
 AT_HAND = 2
 """That of a loop that looks, and that of one that writes."""
