@@ -20,7 +20,7 @@ from foliot.worker.executors.launchers import Launchers
 async def start_commands(means: str, mark: str) -> None:
     guard = Guard(mark)
     await guard.start()
-    containment = replace(choose(msgspec.convert({"containment": means}, Config)), mark=guard.environment)
+    containment = replace(choose(msgspec.convert({"containment": means}, Config)), mark=mark)
     launchers = Launchers(containment)
     os.write(sys.stdout.fileno(), b"ready\n")
     while True:

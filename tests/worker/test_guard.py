@@ -12,7 +12,7 @@ import pytest
 
 from foliot.model.ids import new_id
 from foliot.worker.executors.guard import Guard
-from foliot.worker.executors.sweeper import bearers_of
+from foliot.worker.executors.sweeper import VARIABLE, bearers_of
 from tests.support.containment import gone, require_means
 from tests.support.waiting import until
 
@@ -23,14 +23,13 @@ START_SECONDS = 0.1
 pytestmark = pytest.mark.process
 
 
-def bearers(guard: Guard) -> list[int]:
-    ((name, mark),) = guard.environment.items()
-    return bearers_of(f"{name}={mark}".encode())
+def bearers(mark: str) -> list[int]:
+    return bearers_of(f"{VARIABLE}={mark}".encode())
 
 
-async def nothing_left(guard: Guard) -> None:
+async def nothing_left(mark: str) -> None:
     async def is_clear() -> bool:
-        return not bearers(guard)
+        return not bearers(mark)
 
     await until(is_clear)
 
@@ -38,28 +37,27 @@ async def nothing_left(guard: Guard) -> None:
 @pytest.mark.parametrize("means", ["bubblewrap", "cgroup", "launcher"])
 async def test_workers_killed_while_they_start_commands_leave_nothing(means: str) -> None:
     require_means(means)
-    guards = []
-    for _ in range(KILLS):
-        mark = str(new_id())
-        guards.append(Guard(mark))
+    marks = [str(new_id()) for _ in range(KILLS)]
+    for mark in marks:
         starter = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.starter", means, mark, stdout=PIPE)
         assert starter.stdout is not None
         assert await starter.stdout.readline() == b"ready\n"
         await asyncio.sleep(random.uniform(0, START_SECONDS))
         starter.kill()
         await starter.wait()
-    for guard in guards:
-        await nothing_left(guard)
-        assert gone(next(iter(guard.environment.values())))
+    for mark in marks:
+        await nothing_left(mark)
+        assert gone(mark)
 
 
 async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() -> None:
-    guard, other = Guard(str(new_id())), Guard(str(new_id()))
+    mark, other = str(new_id()), str(new_id())
+    guard = Guard(mark)
     await guard.start()
-    marked = await asyncio.create_subprocess_exec("sleep", "60", env=guard.environment)
-    unmarked = await asyncio.create_subprocess_exec("sleep", "60", env=other.environment)
+    marked = [await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: value}) for value in (mark, f"{mark}.7")]
+    unmarked = await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: other})
     guard.let_go()
-    assert await marked.wait() == -signal.SIGKILL
+    assert [await process.wait() for process in marked] == [-signal.SIGKILL, -signal.SIGKILL]
     assert bearers(other) == [unmarked.pid]
     unmarked.kill()
     await unmarked.wait()
@@ -67,10 +65,11 @@ async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() ->
 
 
 async def test_a_guard_that_is_stopped_kills_nothing() -> None:
-    guard = Guard(str(new_id()))
+    mark = str(new_id())
+    guard = Guard(mark)
     await guard.start()
-    marked = await asyncio.create_subprocess_exec("sleep", "60", env=guard.environment)
+    marked = await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: mark})
     await guard.stop()
-    assert bearers(guard) == [marked.pid]
+    assert bearers(mark) == [marked.pid]
     marked.kill()
     await marked.wait()

@@ -12,7 +12,6 @@ import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -87,8 +86,8 @@ class WorkerNode:
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
         """Set when an operator asks this worker to finish what it has and stop."""
-        self._guard = Guard(str(new_id()))
-        self._containment = replace(choose(config), mark=self._guard.environment)
+        self._containment = choose(config)
+        self._guard = Guard(self._containment.mark)
         self._launchers = Launchers(self._containment)
         self._processes = ProcessPool(self._launchers)
         known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items()}
@@ -127,8 +126,7 @@ class WorkerNode:
     async def start(self) -> None:
         means, why_weak, limits = self._containment.means, self._containment.why_weak, self._containment.tree_limits
         self._events.emit(ContainmentIsWeak(means, limits, why_weak) if why_weak else ContainmentChosen(means, limits))
-        if self._containment.bubblewrap is not None:
-            await self._guard.start()
+        await self._guard.start()
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
         await declare_jobs(self._app, store=self._store, events=self._events, namespace=self._namespace)
         await self._register()

@@ -20,6 +20,7 @@ from foliot.model.ids import new_id
 from foliot.worker.executors.containment import LIMIT_FILES, Means
 from foliot.worker.executors.launcher import is_removed
 from foliot.worker.executors.launchers import LAUNCHER_SECONDS, Launchers, Place, memory_file, written
+from foliot.worker.executors.sweeper import SWEEPS, sweep
 
 CHUNK = 65_536
 DRAIN_SECONDS = 1.0
@@ -27,6 +28,7 @@ END_SECONDS = 5.0
 """What has been asked to end and has not ended by then is killed."""
 PIPE_CHUNKS = 32
 CGROUP_TRIES = 100
+SWEEP_SECONDS = 0.01
 EXCEEDED_MEMORY = "more memory than `memory_mb` allows"
 
 
@@ -70,6 +72,8 @@ class Contained:
         self._containment = launchers.containment
         self._on_output = on_output
         self._is_wrapped = bool(command.wrapper) or self._containment.means is Means.BUBBLEWRAP
+        # In a namespace nothing outlives the launcher; elsewhere this tells what came from the command, should that be killed.
+        self._mark = {} if self._is_wrapped else launchers.new_mark()
         self._place: Place | None = None
         self._output = -1
         self._output_ended = asyncio.Event()
@@ -120,7 +124,7 @@ class Contained:
                 return ended
             # bubblewrap tells 128 + 9 for SIGKILL.
             status = -ended.signal if ended.signal else 128 - ended.code if ended.code > 128 else ended.code
-        if place.launcher.leader is None:
+        if not place.launcher.has_begun:
             return Verdict(refused=place.said or f"the launcher ended with {status} before it had started it")
         return Verdict(signal=-status if status < 0 else signal.SIGKILL)
 
@@ -188,6 +192,17 @@ class Contained:
         if leader is not None:
             with suppress(OSError):
                 os.killpg(leader, signal.SIGKILL)
+        for name, value in self._mark.items():
+            await self._sweep(f"{name}={value}".encode())
+
+    async def _sweep(self, mark: bytes) -> None:
+        """Twice in vain, at least: what was being started when the launcher died has its mark a moment later."""
+        in_vain = 0
+        for _ in range(SWEEPS):
+            in_vain = 0 if sweep(mark) else in_vain + 1
+            if in_vain == 2:
+                return
+            await self._clock.sleep(SWEEP_SECONDS)
 
     # --- starting
 
@@ -233,7 +248,7 @@ class Contained:
         entries = [f"{name}={value}" for name, value in command.limits.items()]
         entries.append(f"directory={command.directory}")
         entries += [f"wrapper={word}" for word in command.wrapper]
-        entries += [f"mark={name}={value}" for name, value in self._containment.mark.items()]
+        entries += [f"mark={name}={value}" for name, value in self._containment.marking.items()]
         if command.user is not None:
             entries.append(f"user={command.user}")
         if not self._is_wrapped and self._cgroup is not None:
@@ -244,7 +259,7 @@ class Contained:
             entries.append("entrance=")
         if "memory" in command.tree and not self._limits_memory:
             entries.append(f"memory={command.tree['memory']}")
-        return written(command.argv, command.environment, command.descriptors, entries)
+        return written(command.argv, {**command.environment, **self._mark}, command.descriptors, entries)
 
     # --- reading
 

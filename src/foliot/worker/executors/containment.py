@@ -2,7 +2,7 @@
 
 In order of strength: a process namespace made by bubblewrap, which the kernel empties when the attempt or the worker ends, however they do;
 a cgroup (version 2), killed as one; a launcher that adopts orphans and kills what it finds. Nothing leaves a namespace; a cgroup is left by
-who may write to others; the launcher by a process that gets out of the command's session and kills the launcher.
+who may write to others; the launcher by a process that gets out of the command's session, sheds its environment and kills the launcher.
 
 Limits of memory and of the number of processes hold for the whole tree where a cgroup with these controllers can be made. Elsewhere the
 launcher watches the memory of the tree, ten times a second, and the number of processes is one of the user's, as setrlimit has it.
@@ -19,7 +19,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,6 +27,8 @@ from pathlib import Path
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.errors import ConfigurationError
+from foliot.model.ids import new_id
+from foliot.worker.executors.sweeper import VARIABLE
 
 PROBE_SECONDS = 5.0
 LEFT_BEHIND_SECONDS = 60
@@ -52,8 +53,13 @@ class Containment:
     """Of `memory` and `pids`: what such a cgroup limits for all processes in it together."""
     why_weak: str = ""
     """Why it is no stronger one."""
-    mark: Mapping[str, str] = field(default_factory=dict)
+    mark: str = field(default_factory=lambda: str(new_id()))
     """What a worker's guard knows its processes by; see `guard.py`."""
+
+    @property
+    def marking(self) -> dict[str, str]:
+        """What the environment of those processes has of it."""
+        return {VARIABLE: self.mark}
 
     @property
     def tree_limits(self) -> str:

@@ -1,9 +1,10 @@
-"""Clears up after a worker that was killed, with its launchers, in the very moment in which they started a command.
+"""Clears up after a worker that was killed together with its launchers.
 
-bubblewrap binds its two processes to their parents, each some time after it came to be. A launcher that is killed in between takes the
-outer one along and leaves the inner one waiting for a word from it, for ever: nothing runs in there, but it stays. So whatever is started
-under bubblewrap carries the worker's mark in its environment (commands get another one), and a process that sleeps on a pipe until the
-worker is gone then kills what bears it. It is a shell while it sleeps, which takes a megabyte, and becomes `sweeper.py` when it is needed.
+A launcher that outlives its worker ends what it started. One that is killed too, in whichever moment, can leave something: a command and
+what came from it; of bubblewrap, which binds its two processes to their parents some time after each came to be, an inner one that waits
+for ever for a word from the outer. So whatever a worker starts carries its mark in the environment (but for commands in a namespace, which
+end with that), and a process that sleeps on a pipe until the worker is gone then kills what bears it. It is a shell while it sleeps, which
+takes a megabyte, and becomes `sweeper.py` when it is needed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
 from pathlib import Path
 
-from foliot.worker.executors.sweeper import VARIABLE
-
 SLEEPER = 'read -r nothing; exec "$@"'
 SWEEPER = Path(__file__).with_name("sweeper.py")
 
@@ -26,11 +25,6 @@ class Guard:
         self._mark = mark
         self._pipe = -1
         self._process: Process | None = None
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What is started under bubblewrap gets this."""
-        return {VARIABLE: self._mark}
 
     async def start(self) -> None:
         reading, self._pipe = os.pipe()

@@ -1,9 +1,10 @@
 """The small program between a worker and its commands: starts one, passes on the request to end, tells how it ended, takes its tree along.
 
 It exists because a worker must not fork: a worker has threads, and code between fork and exec can hang on a lock that one of them holds.
-This program has no thread, so it may, and sets the limits there. It serves one command at a time, and the next one when nothing is left of
-that: a command waits for a fork, not for an interpreter. It imports next to nothing (`_signal` without the names that `signal` gives to
-numbers, say), because there are many of it, and forks of it are cheap as long as it is small.
+This program has no thread, so it may. It serves one command at a time, and the next one when nothing is left of that, so that none waits
+for an interpreter to start. For most it need not even fork: they are spawned, which copies none of our memory and takes half the time. A
+fork is for what has limits to set, or a cgroup to enter, before it may begin. It imports next to nothing (`_signal` without the names that
+`signal` gives to numbers, say), because there are many of it, and forks of it are cheap as long as it is small.
 
 A command in a sandbox waits for bubblewrap, which makes one with a shell in it that does nothing but be there. What was forked enters the
 namespaces of that shell from outside. So nobody in a sandbox has more rights than the command, and how a command ended is asked of the
@@ -12,9 +13,9 @@ kernel: bubblewrap tells 137 both for a SIGKILL and for `exit 137`.
 It is given one descriptor, a socket that keeps messages apart. For a command the worker sends `run`, with descriptors: PLAN, OUTPUT, and
 those that PLAN names, in its order. PLAN holds what to do, as `key=value` texts with a NUL after each (`argv`, `environment`, `descriptor`
 come once for each, and so do the words of `wrapper`, which makes the sandbox); its first bytes get the number of the process, for a worker
-whose launcher was killed. Then `ask` asks the command to end, and `kill` means that the attempt is over. The socket's end does too, also by
-the worker's death. The worker is told `exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left
-of the command: a line each.
+whose launcher was killed (0 until it is known: then there is a mark in the command's environment to know it by). Then `ask` asks the
+command to end, and `kill` means that the attempt is over. The socket's end does too, also by the worker's death. The worker is told
+`exit CODE`, `signal NUMBER`, `refused WHY` or `exceeded memory`, and `cleared` once nothing is left of the command: a line each.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ NAMESPACES = {
 """The flags of setns."""
 OURS: dict[str, str] = {}
 """The namespaces that we are in."""
+IGNORED = (_signal.SIGPIPE, _signal.SIGXFSZ)
+"""By Python. What is ignored would stay so in a command."""
 KEEPER = (b"--", b"/bin/sh", b"-c", b"echo; read -r nothing")
 """What a sandbox is made with. It says that the sandbox is there, and ends with us."""
 REAP_MILLISECONDS = 500
@@ -101,9 +104,17 @@ class Plan:
             setattr(self, key, value)
 
     @property
+    def takes_a_fork(self) -> bool:
+        """There is something to be done that a command must do to itself before it begins."""
+        return bool(self.limits) or self.entrance >= 0
+
+    @property
     def leader(self) -> int:
         """The process that became the command, if it was noted."""
         return int(os.pread(self.file, LEADER_BYTES, 0).strip(b"\0") or 0)
+
+    def note_leader(self, process: int) -> None:
+        os.pwrite(self.file, b"%d" % process, 0)
 
     def close(self) -> None:
         for descriptor in (self.file, self.output, *self.received, self.stdin, self.entrance):
@@ -216,12 +227,27 @@ class Launcher:
         tell(self._worker, verdict + b"cleared\n")
 
     def _start(self, plan: Plan) -> int:
+        """0 if it fails."""
+        if not plan.takes_a_fork and not plan.directory:
+            return self._spawn(plan)
         launcher, child = os.getpid(), os.fork()
         if child == 0:
             if self._is_outside:
                 self._die_with(launcher)
-            os.pwrite(plan.file, b"%d" % os.getpid(), 0)
+            plan.note_leader(os.getpid())
             self._become(plan)
+        return child
+
+    def _spawn(self, plan: Plan) -> int:
+        """What `_become` does in a fork, without one. 0 if it fails."""
+        # Before we know its number, it may have killed us.
+        plan.note_leader(0)
+        try:
+            child = spawn(plan)
+        except OSError as error:
+            self._refuse(f"can't execute {plan.argv[0].decode(errors='replace')!r}", error)
+            return 0
+        plan.note_leader(child)
         return child
 
     def _start_within(self, sandbox: Sandbox, plan: Plan) -> int:
@@ -234,14 +260,14 @@ class Launcher:
             self._die_with(launcher)
             try:
                 sandbox.enter(self._libc)
-                child = os.fork()
-            except OSError as error:
-                os._exit(error.errno or 127)
-            if child == 0:
                 # It has all rights in its namespaces, and root has even more. They end with the exec, and for root with becoming nobody.
                 self._libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                child = os.fork() if plan.takes_a_fork else self._spawn_within(plan)
+            except OSError as error:
+                os._exit(error.errno or 127)
+            if child == 0 and plan.takes_a_fork:
                 self._become(plan)
-            os.pwrite(plan.file, b"%d" % child, 0)
+            plan.note_leader(child)
             os._exit(0)
         number = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
         if number:
@@ -254,6 +280,17 @@ class Launcher:
         if os.getppid() != launcher:
             # It died before that took effect.
             os._exit(127)
+
+    def _spawn_within(self, plan: Plan) -> int:
+        """By who has nothing else to do, and so may go to the directory of the command and become its user. 0 if it fails."""
+        try:
+            if plan.directory:
+                os.chdir(plan.directory)
+        except OSError as error:
+            self._refuse(cant_enter(plan.directory), error)
+            return 0
+        become_user(plan)
+        return self._spawn(plan)
 
     def _become(self, plan: Plan) -> None:
         """Turns this process into the command."""
@@ -269,19 +306,22 @@ class Launcher:
             os.dup2(plan.output, 2)
             self._worker = pass_on(plan, self._worker)
             if plan.directory:
-                doing = f"can't enter the directory {plan.directory.decode(errors='replace')!r}"
+                doing = cant_enter(plan.directory)
                 os.chdir(plan.directory)
             doing = "can't set its limits"
             set_limits(plan)
+            become_user(plan)
             doing = f"can't execute {plan.argv[0].decode(errors='replace')!r}"
-            for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
-                # Python ignores these two, and what is ignored stays so in a command.
+            for number in IGNORED:
                 _signal.signal(number, _signal.SIG_DFL)
             os.execvpe(plan.argv[0], plan.argv, plan.environment)  # noqa: S606
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            tell(self._worker, f"refused {doing}: {reason}\n".encode(errors="replace"))
+            self._refuse(doing, error)
         os._exit(127)
+
+    def _refuse(self, doing: str, error: Exception) -> None:
+        reason = error.strerror if isinstance(error, OSError) else error
+        tell(self._worker, f"refused {doing}: {reason}\n".encode(errors="replace"))
 
     def _watch_command(self, child: int, plan: Plan, poll: select.poll) -> bytes:
         try:
@@ -390,15 +430,47 @@ def pass_on(plan: Plan, worker: int) -> int:
     return places[-1]
 
 
+def spawn(plan: Plan) -> int:
+    """Without a fork. A program without a slash is looked for as `execvpe` does."""
+    given = [(descriptor, number) for descriptor, number in ((plan.stdin, 0), (plan.output, 1), (plan.output, 2)) if descriptor >= 0]
+    given += zip(plan.received, plan.passed, strict=True)
+    # By way of numbers that nobody has, or one would be in the way of another.
+    free = 1 + max(max(pair) for pair in given)
+    actions = [(os.POSIX_SPAWN_DUP2, descriptor, free + at) for at, (descriptor, _) in enumerate(given)]
+    actions += [(os.POSIX_SPAWN_DUP2, free + at, number) for at, (_, number) in enumerate(given)]
+    closing = [(os.POSIX_SPAWN_CLOSE, free + at) for at in range(len(given))]
+    refusals: list[OSError] = []
+    for path in paths_of(plan.argv[0], plan.environment):
+        try:
+            return os.posix_spawn(path, plan.argv, plan.environment, file_actions=[*actions, *closing], setsid=True, setsigdef=IGNORED)
+        except OSError as error:
+            refusals.append(error)
+    # That it can't be executed here says more than that it is not there.
+    raise max(refusals, key=lambda error: not isinstance(error, FileNotFoundError | NotADirectoryError))
+
+
+def paths_of(program: bytes, environment: dict[bytes, bytes]) -> list[bytes]:
+    if b"/" in program:
+        return [program]
+    return [os.path.join(directory, program) for directory in environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")]  # noqa: PTH118
+
+
+def cant_enter(directory: bytes) -> str:
+    return f"can't enter the directory {directory.decode(errors='replace')!r}"
+
+
+def become_user(plan: Plan) -> None:
+    if plan.user is not None:
+        os.setgroups([])
+        os.setresgid(plan.user, plan.user, plan.user)
+        os.setresuid(plan.user, plan.user, plan.user)
+
+
 def set_limits(plan: Plan) -> None:
     for name, value in plan.limits.items():
         # One second more than the soft limit of CPU time, so that the command is told (SIGXCPU) before it is killed.
         hard = value + 1 if name == "RLIMIT_CPU" else value
         resource.setrlimit(getattr(resource, name), (value, hard))
-    if plan.user is not None:
-        os.setgroups([])
-        os.setresgid(plan.user, plan.user, plan.user)
-        os.setresuid(plan.user, plan.user, plan.user)
 
 
 def uses_more_than(limit: int, pids: list[int]) -> bool:

@@ -11,6 +11,7 @@ may have left something in, is not: a launcher outside makes one for each comman
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 import subprocess
@@ -68,7 +69,12 @@ class Launcher:
     @property
     def leader(self) -> int | None:
         """The process that it started, as it is numbered there."""
-        return int(os.pread(self._plan, LEADER_BYTES, 0).strip(b"\0") or 0) or None
+        return int(self._noted() or 0) or None
+
+    @property
+    def has_begun(self) -> bool:
+        """To start it. It may have been killed before it could note the number."""
+        return bool(self._noted())
 
     def forget(self) -> None:
         """What it ran is over."""
@@ -86,6 +92,9 @@ class Launcher:
         """What was said up to now, before the event loop gets to it."""
         if self._connection.fileno() >= 0:
             self._read()
+
+    def _noted(self) -> bytes:
+        return os.pread(self._plan, LEADER_BYTES, 0).strip(b"\0")
 
     def _say(self, word: bytes) -> None:
         with suppress(OSError):
@@ -199,6 +208,12 @@ class Launchers:
         self._ending: set[asyncio.Task[None]] = set()
         self._shedding: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._commands = itertools.count(1)
+
+    def new_mark(self) -> dict[str, str]:
+        """What a command, and all that comes from it, is known by: the worker's mark and a number."""
+        number = next(self._commands)
+        return {name: f"{mark}.{number}" for name, mark in self.containment.marking.items()}
 
     def take(self, wrapper: Sequence[str] = ()) -> Place:
         """One that is free, or a new one. May raise OSError."""
@@ -206,7 +221,7 @@ class Launchers:
         place = self._idle_one(wanted)
         if place is None and wanted:
             outside = self._idle_one(())
-            place = Place(Outside() if outside is None else outside.outside, wanted, self.containment.mark)
+            place = Place(Outside() if outside is None else outside.outside, wanted, self.containment.marking)
         return place or Place(Outside())
 
     async def give_back(self, place: Place, *, is_clean: bool) -> None:

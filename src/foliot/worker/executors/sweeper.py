@@ -1,5 +1,7 @@
 """Kills what bears a mark in its environment: run as `python -I -S sweeper.py MARK` once a worker is gone; see `guard.py` for why.
 
+A mark may go on after a dot: the worker's own is followed by the number of a command, so that one command can be looked for.
+
 It imports next to nothing.
 """
 
@@ -19,13 +21,20 @@ PAUSE_SECONDS = 0.1
 def main() -> None:
     mark = f"{VARIABLE}={sys.argv[1]}".encode()
     for _ in range(SWEEPS):
-        for pid in bearers_of(mark):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                # Gone by itself.
-                continue
+        sweep(mark)
         select.select([], [], [], PAUSE_SECONDS)
+
+
+def sweep(mark: bytes) -> bool:
+    """Whether there was anything to kill."""
+    found = bearers_of(mark)
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            # Gone by itself.
+            continue
+    return bool(found)
 
 
 def bearers_of(mark: bytes) -> list[int]:
@@ -39,7 +48,7 @@ def bearers_of(mark: bytes) -> list[int]:
         except OSError:
             # Gone, or somebody else's.
             continue
-        if mark in environment.split(b"\0"):
+        if any(entry == mark or entry.startswith(mark + b".") for entry in environment.split(b"\0")):
             found.append(int(name))
     return found
 
