@@ -22,7 +22,9 @@ from foliot.errors import ConfigurationError
 
 PREFIX = "FOLIOT_"
 # Read by other parts than this one: the command line's client, and the path of the TOML file itself.
-OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"})
+GIVEN_TO_COMMANDS = frozenset(f"FOLIOT_{name}" for name in ("RUN_ID", "ATTEMPT", "RESULT", "UPSTREAM", "SIGNAL", "GUARD"))
+"""What a job's command finds in its environment, and so does a `foliot` that it calls."""
+OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"}) | GIVEN_TO_COMMANDS
 
 LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
 HOST = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::[0-9]{0,5})?")

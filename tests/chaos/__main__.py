@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tests.chaos import deaths
 from tests.chaos.checker.check import breaches, invariants
-from tests.chaos.checker.history import History, load
+from tests.chaos.checker.history import SECOND, History, load
+from tests.chaos.checker.recovery import WINDOW, Throughput
 from tests.chaos.cluster import APP, UNFENCED_APP
 from tests.chaos.figures import figures
 from tests.chaos.good import good_history
@@ -28,6 +29,10 @@ def report(history: History) -> int:
     """What is broken, in words; the exit code."""
     print(f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, {len(history.ledger)} effects, "
           f"{len(history.faults)} faults")  # fmt: skip
+    throughput = Throughput(history)
+    print(
+        f"  runs that ended in a second: {throughput.average:.1f} on average, outages included; {throughput.usual * SECOND / WINDOW:.1f} usually"
+    )
     for figure in figures(history):
         print(f"  {figure}")
     found = breaches(history)

@@ -1,4 +1,8 @@
-"""Clients that submit, cancel, pause and edit without end, and write down what they were answered, outside of the database."""
+"""Clients that submit, cancel, pause and edit without end, and write down what they were answered, outside of the database.
+
+The rate is that of jobs which were accepted, over the whole run: what could not be submitted while the servers, or PostgreSQL, were away is
+submitted afterwards, as clients do who kept it.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from tests.chaos.recorder import Journal, monotonic_us
 from tests.support.workflow_oracle import Given
 
 TURN_SECONDS = 0.1
+CATCH_UP = 4
+"""How many times its usual size a batch may have while there is something to catch up with."""
 AT_ONCE = 96
 """Requests on their way; while the servers are away nothing more is asked for."""
 PATIENCE_SECONDS = 5.0
@@ -33,6 +39,11 @@ class Load:
         self._rate = rate
         self._names = 0
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._began = 0
+        """On the monotonic clock, in microseconds."""
+        self._on_their_way = 0
+        """Jobs that have been sent and not answered for."""
+        self._accepted = 0
         self._cancellable: deque[str] = deque(maxlen=50)
         self._recurring: list[str] = []
         self._asking: set[asyncio.Task[None]] = set()
@@ -48,6 +59,7 @@ class Load:
         limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
         async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as self._client:
             await asyncio.gather(*(self._make_recurring(number) for number in range(RECURRING)))
+            self._began = monotonic_us()
             pausing = asyncio.create_task(self._pause_now_and_then(is_over), name="pause")
             while not is_over.is_set():
                 await self._turn()
@@ -62,24 +74,28 @@ class Load:
 
     async def _turn(self) -> None:
         """What a tenth of a second brings: most of it in one batch, the rest one by one."""
-        number = max(1, round(self._rate * TURN_SECONDS))
-        alone = max(1, number // 5)
-        await self._begin(lambda: self._batch(number - alone))
+        usual = max(1, round(self._rate * TURN_SECONDS))
+        alone = max(1, usual // 5)
+        owed = round(self._rate * (monotonic_us() - self._began) / 1e6) - self._accepted - self._on_their_way
+        number = min(max(1, owed - alone), CATCH_UP * usual)
+        await self._begin(lambda: self._batch(number), jobs=number)
         kinds = (self._single, self._single, self._keyed, self._limited, self._delayed, self._long)
         for _ in range(alone):
-            await self._begin(self._chance.choice(kinds))
+            await self._begin(self._chance.choice(kinds), jobs=1)
         if self._chance.random() < 0.2:
             await self._begin(self._chance.choice((self._cancel, self._edit)))
         if self._chance.random() < 0.1:
             await self._begin(self._workflow)
 
-    async def _begin(self, ask: Callable[[], Awaitable[None]]) -> None:
+    async def _begin(self, ask: Callable[[], Awaitable[None]], *, jobs: int = 0) -> None:
         await self._room.acquire()
+        self._on_their_way += jobs
 
         async def asking() -> None:
             try:
                 await ask()
             finally:
+                self._on_their_way -= jobs
                 self._room.release()
 
         task = asyncio.create_task(asking(), name="ask")
@@ -105,6 +121,7 @@ class Load:
             self.acknowledged += 1
             if kind in ("job", "keyed", "workflow", "recurring"):
                 ids = [made["id"] for made in answer.get("items", [answer])]
+                self._accepted += len(ids)
                 was_created = bool(answer.get("created", True))
         elif status:
             self.refused += 1

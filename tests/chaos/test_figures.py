@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.chaos import deaths
 from tests.chaos.checker.history import SECOND, Fault
+from tests.chaos.checker.recovery import Throughput
 from tests.chaos.figures import given_back, noticed, owned_again, owned_again_by_node
 from tests.chaos.good import DIES_AT, TTL, good_history
 
@@ -45,6 +47,15 @@ def test_a_shard_whose_next_owner_was_in_trouble_too_is_counted_apart(targets: l
     history.faults[:] = [Fault("kill", target, 0, first - 9 * SECOND, last + SECOND) for target in targets]
     once, twice = owned_again(history)
     assert (len(once), len(twice)) == ((0, len(taken)) if is_apart else (len(taken), 0))
+
+
+def test_throughput_counts_the_time_in_which_nothing_ended() -> None:
+    history = good_history(1)
+    ends = sorted(change.at for change in history.changes if change.kind == "finish")
+    history.settings = msgspec.structs.replace(history.settings, quiet_at=ends[0] + 100 * SECOND)
+    within = [at for at in ends if at < history.settings.quiet_at]
+    assert len(within) > 10
+    assert Throughput(history).average == pytest.approx(len(within) / 100)
 
 
 def test_figures_are_put_between_the_markers_of_a_document(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from foliot.config import Config
+from foliot.config import Config, load
 from foliot.model.outcome import Attempted, Ending
 from foliot.worker.executors.containment import choose
 from foliot.worker.executors.shell import shell
@@ -48,12 +48,21 @@ async def test_upstream_results_and_the_signal_reach_a_command_and_its_result_co
     assert {f"FOLIOT_RUN_ID={context.run_id}", "FOLIOT_ATTEMPT=3"} <= set(variables)
 
 
+async def test_what_a_command_is_given_does_not_keep_it_from_calling_foliot(config: Config) -> None:
+    context = KeptContext()
+    context.upstream, context.signal = {"extract": 1}, {"by": "ann"}
+    await run(config, context, "env")
+    variables = dict(line.split("=", 1) for line in context.output.decode().splitlines())
+    assert "FOLIOT_SIGNAL" in variables
+    assert load(environment=variables) == load(environment={})
+
+
 async def test_what_there_is_none_of_is_not_named(config: Config) -> None:
     context = KeptContext()
     attempted = await run(config, context, "env", environment={"FOLIOT_RUN_ID": "another"})
     assert attempted.result == '{"exit_code":0}'
     names = {line.partition("=")[0] for line in context.output.decode().splitlines()}
-    assert {name for name in names if name.startswith("FOLIOT_")} == {"FOLIOT_RUN_ID", "FOLIOT_ATTEMPT", "FOLIOT_RESULT"}
+    assert {name for name in names if name.startswith("FOLIOT_")} - {"FOLIOT_GUARD"} == {"FOLIOT_RUN_ID", "FOLIOT_ATTEMPT", "FOLIOT_RESULT"}
     assert f"FOLIOT_RUN_ID={context.run_id}" in context.output.decode()
 
 

@@ -31,6 +31,9 @@ class Throughput:
         counts = [count for at in range(first, self._quiet_at - WINDOW, WINDOW) if (count := self.after(at))]
         self.usual = sorted(counts)[len(counts) // 2] if counts else 0
         """In five seconds. 0: there is nothing to compare with."""
+        seconds = (self._quiet_at - first) / SECOND
+        self.average = bisect_left(self._ends, self._quiet_at) / seconds if seconds > 0 else 0.0
+        """In one second, from the first end until the load was taken away, with all outages."""
 
     def after(self, at: int) -> int:
         """In the five seconds after this instant."""
