@@ -30,9 +30,8 @@ def report(history: History) -> int:
     print(f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, {len(history.ledger)} effects, "
           f"{len(history.faults)} faults")  # fmt: skip
     throughput = Throughput(history)
-    print(
-        f"  runs that ended in a second: {throughput.average:.1f} on average, outages included; {throughput.usual * SECOND / WINDOW:.1f} usually"
-    )
+    usual = throughput.usual * SECOND / WINDOW
+    print(f"  runs that ended in a second: {throughput.average:.1f} on average, outages included; {usual:.1f} usually")
     for figure in figures(history):
         print(f"  {figure}")
     found = breaches(history)
