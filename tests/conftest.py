@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -16,6 +17,7 @@ from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.events import Event, EventBus
 from foliot.store.store import Store, open_store
+from foliot.worker.executors.launcher.tree import descendants_of
 from tests.support.fake_clock import FakeClock
 from tests.support.memory import directory_in_memory
 from tests.support.schemas import work_out_schemas_once
@@ -113,15 +115,24 @@ async def no_leaks() -> AsyncIterator[None]:
     yield
     tasks = [task for task in asyncio.all_tasks() - tasks_before if task is not asyncio.current_task()]
     assert not tasks, f"tasks left running: {tasks}"
-    new = _children() - processes_before
+    new = _alive(_children() - processes_before)
     left = {child for child in new if not _is_of_the_test_server(child) and not _came_from(child, processes_before)}
     # What was dying when it was looked at is no leak, however long this machine takes to bury it.
     stayed = [child for child in psutil.wait_procs(left, timeout=DYING_SECONDS)[1] if _is_alive(child)] if left else []
     assert not stayed, f"processes left running: {stayed}"
 
 
-def _children() -> set[psutil.Process]:
-    return {child for child in psutil.Process().children(recursive=True) if _is_alive(child)}
+def _children() -> set[int]:
+    """Asks the kernel for them. psutil would look at every process of the machine, before and after each of thousands of tests."""
+    return set(descendants_of(os.getpid()))
+
+
+def _alive(pids: set[int]) -> set[psutil.Process]:
+    found = set()
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            found.add(psutil.Process(pid))
+    return {process for process in found if _is_alive(process)}
 
 
 def _is_alive(process: psutil.Process) -> bool:
@@ -131,10 +142,10 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _came_from(process: psutil.Process, others: set[psutil.Process]) -> bool:
+def _came_from(process: psutil.Process, others: set[int]) -> bool:
     """What a cluster that several tests share starts, and when, is its own business."""
     try:
-        return not others.isdisjoint(process.parents())
+        return not others.isdisjoint(parent.pid for parent in process.parents())
     except psutil.NoSuchProcess:
         return True
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -27,6 +29,9 @@ SETTINGS = {
     "max_wal_size": "256MB",
     "shared_buffers": "64MB",
 }
+
+
+CONNECTED = "select application_name || ': ' || query from pg_stat_activity where datname = $1"
 
 
 class PostgresServer:
@@ -66,20 +71,26 @@ class PostgresServer:
 
     async def drop(self, name: str) -> list[str]:
         """Drops a database; what was still connected to it."""
-        # A session that was closed a moment ago is still listed until its process has gone.
-        for _ in range(1000):
-            left = await self.admin("select application_name || ': ' || query from pg_stat_activity where datname = $1", name)
-            if not left:
-                break
-            await asyncio.sleep(0.02)
-        await self.admin(f"drop database if exists {name} with (force)")
+        async with self._admin_session() as session:
+            # A session that was closed a moment ago is still listed until its process has gone.
+            for _ in range(1000):
+                left = await session.fetch(CONNECTED, name)
+                if not left:
+                    break
+                await asyncio.sleep(0.02)
+            await session.execute(f"drop database if exists {name} with (force)")
         return [row[0] for row in left]
 
     async def admin(self, sql: str, *arguments: object) -> list[Any]:
-        session = await asyncpg.connect(self.url_of("postgres"))
-        try:
+        async with self._admin_session() as session:
             rows: list[Any] = await session.fetch(sql, *arguments)
             return rows
+
+    @asynccontextmanager
+    async def _admin_session(self) -> AsyncIterator[Any]:
+        session = await asyncpg.connect(self.url_of("postgres"))
+        try:
+            yield session
         finally:
             await session.close()
 

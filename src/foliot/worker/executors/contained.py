@@ -18,7 +18,7 @@ from pathlib import Path
 from foliot.clock import SystemClock
 from foliot.model.ids import new_id
 from foliot.worker.executors.containment import LIMIT_FILES, Means
-from foliot.worker.executors.launcher import is_removed
+from foliot.worker.executors.launcher.tree import is_removed
 from foliot.worker.executors.launchers import LAUNCHER_SECONDS, Launchers, Place, memory_file, written
 from foliot.worker.executors.sweeper import SWEEPS, sweep
 

@@ -1,7 +1,7 @@
 """The launchers of a worker, kept warm: a command takes one, or one in a namespace, and gives it back when nothing is left of it.
 
 None is started before it is needed, and those that had nothing to do for a while end. One that died is not used again: whoever had it is
-told. All of them end with the worker, whose end of their sockets is the only one. `launcher.py` is the other side.
+told. All of them end with the worker, whose end of their sockets is the only one. `launcher/` is the other side.
 
 A namespace of bubblewrap that only keeps processes together has a launcher inside, which a launcher outside has started: bubblewrap's
 processes are its children, or become so, in whatever moment they are left alone. Such a namespace is used again. A sandbox, which a command
@@ -22,9 +22,9 @@ from pathlib import Path
 
 from foliot.clock import SystemClock
 from foliot.worker.executors.containment import Containment
-from foliot.worker.executors.launcher import LEADER_BYTES
+from foliot.worker.executors.launcher.plan import LEADER_BYTES
 
-PROGRAM = "import sys; sys.path.append(sys.argv[1]); import launcher; launcher.main(int(sys.argv[2]), sys.argv[3])"
+PROGRAM = "import sys; sys.path.append(sys.argv[1]); from launcher.serving import main; main(int(sys.argv[2]), sys.argv[3])"
 """Imported, because Python compiles what it is given as a program anew each time."""
 IDLE_SECONDS = 30.0
 LAUNCHER_SECONDS = 2.0
@@ -295,7 +295,7 @@ def program(descriptor: int, role: str) -> tuple[str, ...]:
 
 
 def written(argv: Sequence[str], environment: Mapping[str, str], passed: Sequence[int], more: Sequence[str] = ()) -> bytes:
-    """A plan, as `launcher.py` has it. `passed` are the numbers of descriptors that the command gets."""
+    """A plan, as `launcher/` has it. `passed` are the numbers of descriptors that the command gets."""
     entries = [f"argv={word}" for word in argv]
     entries += [f"environment={name}={value}" for name, value in environment.items()]
     entries += [f"descriptor={descriptor}" for descriptor in passed]

@@ -1,0 +1,94 @@
+"""The namespaces that bubblewrap makes for one command."""
+
+from __future__ import annotations
+
+import _socket
+import ctypes
+import os
+
+from .plan import Plan
+from .tree import descendants_of, signal_process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Slow to load.
+    import signal as _signal
+else:
+    import _signal
+
+NAMESPACES = {
+    "cgroup": 0x02000000, "ipc": 0x08000000, "mnt": 0x00020000, "net": 0x40000000, "pid": 0x20000000, "user": 0x10000000, "uts": 0x04000000,
+}  # fmt: skip
+"""The flags of setns."""
+OURS: dict[str, str] = {}
+"""The namespaces that we are in."""
+KEEPER = (b"--", b"/bin/sh", b"-c", b"echo; read -r nothing")
+"""What a sandbox is made with. It says that the sandbox is there, and ends with us."""
+PROCESSES_OF_A_SANDBOX = 2
+"""The first of its process namespace, and the shell."""
+TOLD_BYTES = 4096
+
+
+class Sandbox:
+    """The namespaces of a shell, which ends with us."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._ours, theirs = _socket.socketpair()
+        said = os.memfd_create("foliot")
+        places = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said))]
+        self._process = self._flags = 0
+        self._door = -1
+        try:
+            self._process = os.posix_spawn(plan.wrapper[0], [*plan.wrapper, *KEEPER], plan.mark, file_actions=places)
+        except OSError as error:
+            os.write(said, f"can't execute {plan.wrapper[0].decode(errors='replace')!r}: {error.strerror}".encode())
+        theirs.close()
+        is_there = self._ours.recv(1) == b"\n"
+        found = descendants_of(self._process) if is_there else []
+        self.refusal = ""
+        if len(found) == PROCESSES_OF_A_SANDBOX:
+            self._first, self._keeper = found
+            self._find_door()
+        else:
+            lines = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").split("\n")
+            self.refusal = "; ".join(filter(None, lines)) or "bubblewrap made no sandbox"
+        os.close(said)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whoever entered it is our child and not one of its own. It must be buried, too, or the sandbox can't end."""
+        return descendants_of(os.getpid()) == [self._process, self._first, self._keeper]
+
+    def enter(self, libc: ctypes.CDLL) -> None:
+        """All at once: to a user who is not root they open together only. The next fork is in there too."""
+        if libc.setns(self._door, self._flags) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    def end(self) -> None:
+        """One that is empty, by its first process."""
+        signal_process(self._first, _signal.SIGKILL)
+        try:
+            os.waitpid(self._process, 0)
+        except ChildProcessError:
+            # It had ended by itself.
+            return
+
+    def close(self) -> None:
+        self._ours.close()
+        if self._door >= 0:
+            os.close(self._door)
+
+    def _find_door(self) -> None:
+        """Before the fork: what a child does costs it pages of its own."""
+        try:
+            self._door = os.pidfd_open(self._keeper)
+            for name, flag in NAMESPACES.items():
+                if namespace_of(self._keeper, name) != OURS[name]:
+                    self._flags |= flag
+        except OSError as error:
+            self.refusal = f"can't find the way into its sandbox: {error.strerror}"
+
+
+def namespace_of(process: int | str, name: str) -> str:
+    return os.readlink(f"/proc/{process}/ns/{name}")  # noqa: PTH115

@@ -1,0 +1,73 @@
+"""From a plan to a process: spawned, or what a fork does to itself."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+from .plan import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Slow to load.
+    import signal as _signal
+else:
+    import _signal
+
+IGNORED = (_signal.SIGPIPE, _signal.SIGXFSZ)
+"""By Python. What is ignored would stay so in a command."""
+
+
+def spawn(plan: Plan) -> int:
+    """Without a fork. A program without a slash is looked for as `execvpe` does."""
+    given = [(descriptor, number) for descriptor, number in ((plan.stdin, 0), (plan.output, 1), (plan.output, 2)) if descriptor >= 0]
+    given += zip(plan.received, plan.passed, strict=True)
+    # By way of numbers that nobody has, or one would be in the way of another.
+    free = 1 + max(max(pair) for pair in given)
+    actions = [(os.POSIX_SPAWN_DUP2, descriptor, free + at) for at, (descriptor, _) in enumerate(given)]
+    actions += [(os.POSIX_SPAWN_DUP2, free + at, number) for at, (_, number) in enumerate(given)]
+    closing = [(os.POSIX_SPAWN_CLOSE, free + at) for at in range(len(given))]
+    refusals: list[OSError] = []
+    for path in paths_of(plan.argv[0], plan.environment):
+        try:
+            return os.posix_spawn(path, plan.argv, plan.environment, file_actions=[*actions, *closing], setsid=True, setsigdef=IGNORED)
+        except OSError as error:
+            refusals.append(error)
+    # That it can't be executed here says more than that it is not there.
+    raise max(refusals, key=lambda error: not isinstance(error, FileNotFoundError | NotADirectoryError))
+
+
+def paths_of(program: bytes, environment: dict[bytes, bytes]) -> list[bytes]:
+    if b"/" in program:
+        return [program]
+    return [os.path.join(directory, program) for directory in environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")]  # noqa: PTH118
+
+
+def pass_on(plan: Plan, worker: int) -> int:
+    """Gives what was received the numbers that it is to have. Whatever is in the way, the socket also, moves first."""
+    places = [*plan.received, worker]
+    for index, number in enumerate(plan.passed):
+        places = [os.dup(place) if place == number and at != index else place for at, place in enumerate(places)]
+        if places[index] == number:
+            os.set_inheritable(number, True)
+        else:
+            os.dup2(places[index], number)
+    return places[-1]
+
+
+def cant_enter(directory: bytes) -> str:
+    return f"can't enter the directory {directory.decode(errors='replace')!r}"
+
+
+def set_limits(plan: Plan) -> None:
+    for name, value in plan.limits.items():
+        # One second more than the soft limit of CPU time, so that the command is told (SIGXCPU) before it is killed.
+        hard = value + 1 if name == "RLIMIT_CPU" else value
+        resource.setrlimit(getattr(resource, name), (value, hard))
+
+
+def become_user(plan: Plan) -> None:
+    if plan.user is not None:
+        os.setgroups([])
+        os.setresgid(plan.user, plan.user, plan.user)
+        os.setresuid(plan.user, plan.user, plan.user)

@@ -1,0 +1,111 @@
+"""The processes that came from a command: found, weighed, signalled, buried."""
+
+from __future__ import annotations
+
+import os
+import select
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants_of(pid: int) -> list[int]:
+    children = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
+                children += [int(word) for word in file.read().split()]
+    except OSError:
+        # It ended while it was looked at.
+        return children
+    return children + [deeper for found in children for deeper in descendants_of(found)]
+
+
+def signal_group(leader: int, number: int) -> None:
+    try:
+        os.killpg(leader, number)
+    except OSError:
+        # Not yet the leader of a group, or gone.
+        signal_process(leader, number)
+
+
+def signal_process(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return
+
+
+def bury(child: int = 0) -> bytes:
+    """Whatever has ended; says how the command did, if that is among it."""
+    found = b""
+    while True:
+        try:
+            pid, code = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == child:
+            found = b"signal %d\n" % os.WTERMSIG(code) if os.WIFSIGNALED(code) else b"exit %d\n" % os.WEXITSTATUS(code)
+
+
+def kill_cgroup(cgroup: bytes) -> None:
+    try:
+        write_to(cgroup + b"/cgroup.kill", b"1")
+    except OSError:
+        return
+    for _ in range(1000):
+        bury()
+        if is_removed(cgroup):
+            return
+        select.select([], [], [], 0.005)
+
+
+def is_removed(cgroup: bytes) -> bool:
+    """A cgroup can be removed when nothing is in it any more."""
+    try:
+        os.rmdir(cgroup)  # noqa: PTH106
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def write_to(path: bytes, text: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, text)
+    finally:
+        os.close(descriptor)
+
+
+def uses_more_than(limit: int, pids: list[int]) -> bool:
+    """The quick look counts what processes share after a fork once for each; only where that is too much is it added up exactly."""
+    return sum(map(unshared_memory, pids)) > limit and sum(map(share_of_memory, pids)) > limit
+
+
+def unshared_memory(pid: int) -> int:
+    """In bytes, without what is in files."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+            words = file.read().split()
+    except OSError:
+        return 0
+    return (int(words[1]) - int(words[2])) * PAGE_BYTES
+
+
+def share_of_memory(pid: int) -> int:
+    """The same, with an equal part of what it shares with others."""
+    found = 0
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
+            for line in file:
+                if line.startswith(b"Pss_Anon:"):
+                    found = int(line.split()[1]) * 1024
+    except PermissionError:
+        return unshared_memory(pid)
+    except OSError:
+        # It ended while it was looked at.
+        return 0
+    return found or unshared_memory(pid)
