@@ -49,11 +49,15 @@ def host(results: Results) -> str:
 
 def goals(results: Results) -> str:
     rows = [
-        [f"`{one['scenario']}`", goal["what"], shown(goal["value"]), goal["wanted"], goal["verdict"]]
+        [f"`{one['scenario']}`", goal["what"], shown(goal["value"]), _others(goal), goal["wanted"], goal["verdict"]]
         for one in results
         for goal in one.get("goals", ())
     ]
-    return _table(["scenario", "goal", "measured", "wanted", ""], rows) if rows else ""
+    return _table(["scenario", "goal", "measured", "other tries", "wanted", ""], rows) if rows else ""
+
+
+def _others(goal: Mapping[str, Any]) -> str:
+    return ", ".join(shown(value) for value in goal.get("other_tries", ()))
 
 
 def tables(results: Results) -> str:

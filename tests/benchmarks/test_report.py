@@ -40,6 +40,21 @@ def test_the_table_is_made_from_the_json() -> None:
     assert "a note" in table
 
 
+def test_of_several_tries_the_best_is_shown_with_what_the_others_found() -> None:
+    slow, quick, slower = (
+        report.document("one", "a title", Result([], [at_most("soon", soon, 5), at_least("fast", fast, 0.7)]))
+        for soon, fast in ((9, 0.6), (4, 0.8), (12, 0.8))
+    )
+    failed = {"scenario": "one", "error": "TimeoutError: "}
+    assert report.missed(slow) == ["soon", "fast"]
+    found = report.best([slow, failed, slower, quick])
+    assert (found, report.missed(found)) == (quick, [])
+    assert [goal["other_tries"] for goal in found["goals"]] == [[9, 12], [0.6, 0.8]]
+    page = document.filled("<!-- measured: goals -->\n<!-- end -->", [found])
+    assert "| `one` | soon | 4 | 9, 12 | <= 5 | met |" in page
+    assert report.best([failed]) == failed
+
+
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.0, 1)])
 def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> None:
     assert report.percentile([float(value) for value in range(100, 0, -1)], share) == expected
@@ -49,7 +64,7 @@ def test_the_page_gets_what_was_measured_and_keeps_what_was_written() -> None:
     page = "before\n<!-- measured: goals -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
     found = document.filled(page, [report.document("one", "a title", RESULT)])
     assert "old" not in found
-    assert "| `one` | fast | 0.7 | >= 0.7 | met |" in found
+    assert "| `one` | fast | 0.7 |  | >= 0.7 | met |" in found
     assert found.count("Not measured yet") == 1
     assert found.startswith("before\n<!-- measured: goals -->\n")
     assert found.endswith("<!-- end -->\nafter\n")
