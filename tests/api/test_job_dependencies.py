@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
@@ -10,14 +11,20 @@ import pytest
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.outcome import Outcome
+from foliot.model.namespace import Namespace
+from foliot.model.outcome import Ending, Outcome
 from foliot.model.states import RunState
 from foliot.scheduler.shard_keeper import ShardKeeper
+from foliot.sdk.context import Context
 from foliot.store.store import Store
+from foliot.worker.executors.expanding import workflow
 from tests.support.dependencies import WORKER, create, end
 from tests.support.fake_clock import FakeClock
 from tests.support.runs import claim_runs
 from tests.support.schedulers import Node
+from tests.support.waiting import until
+
+WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 @pytest.fixture
@@ -141,4 +148,45 @@ class TestBySuccess:
         claims = await claim_runs(store, WORKER, {"default": 100}, ["simulate"])
         done = [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
         await asyncio.gather(*(store.runs.finish_runs(WORKER, [outcome]) for outcome in done))
+        assert await ticks(client, "down") == ["ready"]
+
+    async def test_ends_that_do_not_see_each_other_fire_it_all_the_same(
+        self, client: httpx.AsyncClient, store: Store, node: Node, sql: Any
+    ) -> None:
+        for name in ("a", "b"):
+            await create(client, name=name, every="10s")
+        await create(client, name="down", dependencies=["a", "b"])
+        await node.pass_time(10)
+        assert [await end(store), await end(store)] == [["a", "b"], ["down"]]
+        await node.pass_time(10)
+        first, second = (
+            Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)
+            for claim in await claim_runs(store, WORKER, {"default": 2}, ["simulate"])
+        )
+        async with store.database.transaction() as session:
+            assert await store.runs.finish_in(session, WORKER, first)
+            ending = asyncio.create_task(store.runs.finish_runs(WORKER, [second]))
+
+            async def waits_or_has_ended() -> bool:
+                return ending.done() or bool(await sql.fetchval(WAITING))
+
+            await until(waits_or_has_ended)
+        assert await ending == 1
+        assert await ticks(client, "down") == ["succeeded", "ready"]
+
+    async def test_an_upstream_may_be_a_workflow(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        """Its run ends with its last step, in the midst of what follows from that."""
+        await store.workers.announce_tasks({"simulate": "default", "workflow": "default"})
+        steps = [{"key": "first", "task": "simulate"}, {"key": "last", "task": "simulate", "after": ["first"]}]
+        await create(client, name="up", task="workflow", payload={"steps": steps}, every="10s")
+        await create(client, name="down", dependencies=["up"])
+        await node.pass_time(10)
+        (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
+        context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
+        expand = workflow(store, Namespace(), lambda: WORKER)
+        assert (await expand({"steps": steps}, context)).ending is Ending.EXPANDED
+        await end(store)
+        assert await ticks(client, "down") == []
+        await end(store)
+        assert await ticks(client, "up") == ["succeeded"]
         assert await ticks(client, "down") == ["ready"]

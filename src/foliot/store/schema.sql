@@ -25,6 +25,10 @@ declare
     job record;
     open_run uuid;
 begin
+    -- In a statement of its own, and in order: those that follow see what whoever had the lock before us has written.
+    perform 1 from foliot.jobs
+    where id in (select job_id from foliot.job_dependencies where upstream_id = any (upstreams) and fires)
+    order by id for no key update;
     update foliot.job_dependencies d set succeeded_at = at, run_id = g.run_id
     from unnest(upstreams, run_ids) as g (upstream_id, run_id)
     where d.upstream_id = g.upstream_id and d.fires;
@@ -35,10 +39,8 @@ begin
             group by job_id having bool_and(succeeded_at is not null)
         ) as d on d.job_id = j.id
         where j.paused_at is null and coalesce(j.runs_left, 1) > 0
-        order by j.id for update of j
+        order by j.id
     loop
-        -- Another one may have fired it while we waited for the lock.
-        continue when exists (select from foliot.job_dependencies d where d.job_id = job.id and d.succeeded_at is null);
         update foliot.job_dependencies set succeeded_at = null where job_id = job.id;
         select r.id into open_run from foliot.runs r where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
         if open_run is not null then
@@ -286,10 +288,6 @@ declare
     upstreams uuid[];
     run_ids uuid[];
 begin
-    if current_setting('foliot.is_settling', true) = 'yes' then
-        -- What ends by the settling is counted there.
-        return null;
-    end if;
     select max(finished_at),
         array_agg(row(
             id, state, parent_id,
@@ -300,7 +298,7 @@ begin
         array_agg(id) filter (where job_id is not null and state = 'succeeded')
     into at, ended, upstreams, run_ids
     from gone where parent_id is not null or has_dependents or job_id is not null;
-    if ended is not null then
+    if ended is not null and current_setting('foliot.is_settling', true) is distinct from 'yes' then
         perform foliot.settle_endings(ended, at);
     end if;
     if upstreams is not null and exists (select from foliot.job_dependencies where upstream_id = any (upstreams) and fires) then

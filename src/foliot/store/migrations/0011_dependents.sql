@@ -1,0 +1,71 @@
+-- Upstreams that end at the same time do not see each other's success before it is committed. Each found that another one was missing, and
+-- the job that waits for all of them was not fired before one of them had succeeded once more. Now they take turns, by the job's row.
+create or replace function foliot.fire_dependents(upstreams uuid[], run_ids uuid[], at timestamptz) returns void language plpgsql as $$
+declare
+    job record;
+    open_run uuid;
+begin
+    -- In a statement of its own, and in order: those that follow see what whoever had the lock before us has written.
+    perform 1 from foliot.jobs
+    where id in (select job_id from foliot.job_dependencies where upstream_id = any (upstreams) and fires)
+    order by id for no key update;
+    update foliot.job_dependencies d set succeeded_at = at, run_id = g.run_id
+    from unnest(upstreams, run_ids) as g (upstream_id, run_id)
+    where d.upstream_id = g.upstream_id and d.fires;
+    for job in
+        select j.*, d.aging, d.run_ids from foliot.jobs j join (
+            select job_id, max(aging) as aging, array_agg(run_id) as run_ids from foliot.job_dependencies
+            where job_id in (select job_id from foliot.job_dependencies where upstream_id = any (upstreams) and fires)
+            group by job_id having bool_and(succeeded_at is not null)
+        ) as d on d.job_id = j.id
+        where j.paused_at is null and coalesce(j.runs_left, 1) > 0
+        order by j.id
+    loop
+        update foliot.job_dependencies set succeeded_at = null where job_id = job.id;
+        select r.id into open_run from foliot.runs r where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
+        if open_run is not null then
+            insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by) values (job.id, at, at, 'overlap', open_run);
+            continue;
+        end if;
+        insert into foliot.runs (
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, upstream
+        )
+        values (
+            foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - job.priority * job.aging, job.priority,
+            case when job.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
+            case when job.options ?| '{concurrency,rate}' then 'limit' end,
+            job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
+        );
+        update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
+    end loop;
+end
+$$;
+
+-- A job that is a workflow, or a map, ends with the last of its children: by the settling of what follows from their ends. That is counted
+-- there, and so nobody looked whether another job waits for it.
+create or replace function foliot.settle() returns trigger language plpgsql as $$
+declare
+    at timestamptz;
+    ended foliot.ending[];
+    upstreams uuid[];
+    run_ids uuid[];
+begin
+    select max(finished_at),
+        array_agg(row(
+            id, state, parent_id,
+            case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end,
+            has_dependents
+        )::foliot.ending) filter (where parent_id is not null or has_dependents),
+        array_agg(job_id) filter (where job_id is not null and state = 'succeeded'),
+        array_agg(id) filter (where job_id is not null and state = 'succeeded')
+    into at, ended, upstreams, run_ids
+    from gone where parent_id is not null or has_dependents or job_id is not null;
+    if ended is not null and current_setting('foliot.is_settling', true) is distinct from 'yes' then
+        perform foliot.settle_endings(ended, at);
+    end if;
+    if upstreams is not null and exists (select from foliot.job_dependencies where upstream_id = any (upstreams) and fires) then
+        perform foliot.fire_dependents(upstreams, run_ids, at);
+    end if;
+    return null;
+end
+$$;
