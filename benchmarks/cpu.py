@@ -29,6 +29,11 @@ def machine_seconds() -> float:
     return float(used.user + used.system + used.nice + sum(getattr(used, name, 0.0) for name in ("irq", "softirq", "steal")))
 
 
+def stolen_seconds() -> float:
+    """What the host has taken away from the cores of this machine, where it is one of several on a host."""
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
+
+
 class Meter:
     """What named trees of processes use between `start` and `stop`."""
 

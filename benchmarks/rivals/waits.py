@@ -13,7 +13,7 @@ from benchmarks.report import Figure, Result, Row, percentile, spread_ms
 from benchmarks.rivals.installing import Unavailable
 from benchmarks.rivals.stage import RIVALS, Rival, on_stage, until_more_than
 from benchmarks.scenarios import due_at_once
-from benchmarks.scenarios.latency import EVERY_SECONDS, starts
+from benchmarks.scenarios.latency import EVERY_SECONDS, seconds_of, starts
 
 NAME = "rivals_waits"
 TITLE = "one job every 50 ms on an idle system, and thousands due at one instant: until they start, one worker process"
@@ -24,7 +24,7 @@ AHEAD_SECONDS = 10.0
 async def measure(bench: Bench) -> Result:
     single, due = bench.size(200, full=200, tiny=10), bench.size(5000, full=5000, tiny=100)
     async with scheduler(bench):
-        ours: dict[str, Figure] = dict(spread_ms((await starts(bench, single))[0]))
+        ours: dict[str, Figure] = dict(spread_ms(seconds_of((await starts(bench, single))[0])))
     at_once = (await due_at_once.once(bench, due)).figures
     rows, notes = [Row("foliot", {**ours, **{name: at_once[name] for name in ("first_seconds", "p50_seconds", "all_started_seconds")}})], []
     for rival in RIVALS:

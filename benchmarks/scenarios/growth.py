@@ -13,7 +13,7 @@ from benchmarks.draining import Drained, compared, drain, drain_in_turns
 from benchmarks.environment import syncs
 from benchmarks.processes import scheduler
 from benchmarks.report import Goal, Result, Row, at_least, at_most, percentile
-from benchmarks.scenarios.latency import starts
+from benchmarks.scenarios.latency import seconds_of, starts
 from benchmarks.schedules import EVERY_HOUR, TOMORROW, insert_jobs
 from foliot.store.partitions import partition_name
 
@@ -104,7 +104,7 @@ async def _measured(full: Bench, empty: Bench) -> tuple[Found, Found]:
     async with scheduler(full), scheduler(empty):
         # Nobody works on the queue that is full while another one is looked at for latency.
         for bench in in_turns(full, empty, LOOKS):
-            waits[bench.url] += (await starts(bench, wanted, queue="quick"))[0]
+            waits[bench.url] += seconds_of((await starts(bench, wanted, queue="quick"))[0])
         drained, bare = await drain_in_turns(
             full, empty, _drains(full), lambda bench: drain(bench, _jobs(bench), beside=nothing_to_wait_for)
         )

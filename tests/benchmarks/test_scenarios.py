@@ -29,6 +29,12 @@ async def test_a_scenario_measures_something(bench: Bench) -> None:
     assert await bench.session.fetchval("select to_regnamespace('yardstick')") is None
 
 
+def test_a_wait_during_which_a_core_was_taken_away_is_told_apart() -> None:
+    waits = latency.told_apart([0.001, 0.02, 0.002], [5.0, 5.0, 5.01, 5.01])
+    assert latency.undisturbed(waits) == [0.001, 0.002]
+    assert latency.seconds_of(waits) == [0.001, 0.02, 0.002]
+
+
 def test_every_scenario_has_a_name_of_its_own_and_says_what_it_is() -> None:
     names = [scenario.NAME for scenario in order.ALL]
     assert len(set(names)) == len(names)
