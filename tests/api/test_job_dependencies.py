@@ -190,3 +190,19 @@ class TestBySuccess:
         await end(store)
         assert await ticks(client, "up") == ["succeeded"]
         assert await ticks(client, "down") == ["ready"]
+
+    async def test_a_workflow_that_is_redriven_fires_them_too(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        await store.workers.announce_tasks({"simulate": "default", "workflow": "default"})
+        steps = [{"key": "only", "task": "simulate"}]
+        up = await create(client, name="up", task="workflow", payload={"steps": steps}, every="1h")
+        await create(client, name="down", dependencies=["up"])
+        await node.pass_time(3600)
+        (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
+        context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
+        await workflow(store, Namespace(), lambda: WORKER)({"steps": steps}, context)
+        await end(store, RunState.FAILED)
+        assert await ticks(client, "up") == ["failed"]
+        answer = await client.post(f"/v1/workflows/{claim.run_id}/redrive")
+        assert (answer.status_code, answer.json()["job_id"]) == (201, up["id"])
+        await end(store)
+        assert await ticks(client, "down") == ["ready"]

@@ -15,12 +15,15 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
+from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.scheduler.expirer import Expirer
 from foliot.scheduler.pruner import Pruner
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.runs import claim_runs
+from tests.support.waiting import until
 
 WORKER = new_id()
 TASKS = ["send_invoice", "simulate"]
@@ -300,6 +303,19 @@ class TestUniqueJobs:
             await post(client, **ONCE, unique=unique, **fields)
             assert tuple(await sql.fetchrow("select state, held_by from foliot.runs")) == (state, held_by)
 
+    async def test_a_replaced_run_waits_for_its_own_signal(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+        """Nobody has approved of what it is now, whatever was approved before."""
+        unique = {"key": "report", "on_conflict": "replace"}
+        made = (await post(client, **ONCE, unique=unique, signal={})).json()
+        for is_signalled in (False, True):
+            if is_signalled:
+                assert (await client.post(f"/v1/runs/{made['id']}/signal", json={"payload": {"by": "ann"}})).status_code == 200
+                assert await sql.fetchval("select state from foliot.runs") == "ready"
+            await post(client, task="simulate", payload={"n": 2}, unique=unique, signal={})
+            assert tuple(await sql.fetchrow("select state, held_by, signal from foliot.runs")) == ("held", "signal", None)
+            assert await claim_runs(store, WORKER, {"default": 1}, TASKS) == []
+        assert await store.workflows.time_out_signals(10) == []
+
     async def test_the_key_and_the_expiry_are_shown_while_they_hold(self, client: httpx.AsyncClient, store: Store) -> None:
         expires_at = "2190-01-01T00:00:00Z"
         made = (await post(client, **ONCE, unique={"key": "report"}, expires_at=expires_at)).json()
@@ -399,3 +415,16 @@ class TestBatches:
         assert (first.status_code, again.status_code) == (201, 200)
         assert again.json() == first.json() | {"created": False}
         assert await count(sql) == 2
+
+
+async def test_what_is_replaced_while_its_limit_admits_it_waits_for_its_signal(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    unique = {"key": "report", "on_conflict": "replace"}
+    made = (await post(client, **ONCE, unique=unique, concurrency={"key": "k", "limit": 1})).json()
+    new = NewRun(UUID(made["id"]), "simulate", "default", options='{"signal": {}}', unique_key="report", on_conflict="replace")
+    async with store.database.transaction() as session:
+        assert await store.submissions.replace_run(Transaction(session, is_repetition=False), new)
+        admitting = asyncio.create_task(store.gates.admit_runs())
+        waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        await until(lambda: sql.fetchval(waiting))
+    await admitting
+    assert tuple(await sql.fetchrow("select state, held_by from foliot.runs")) == ("held", "signal")

@@ -81,6 +81,17 @@ async def test_a_map_that_stopped_at_its_first_failure_makes_the_items_it_never_
     assert bench.ran == {"m0": 1, "m1": 2, **{f"m{number}": 1 for number in range(2, 6)}}
 
 
+async def test_a_map_that_took_longer_than_history_is_kept_begins_anew(bench: WorkflowBench, sql: Any) -> None:
+    bench.failing = {"m1", "m2"}
+    workflow_id = await bench.create(act("m", map={"range": {"stop": 4}}))
+    assert (await bench.ended(workflow_id))["state"] == "failed"
+    await sql.execute("delete from foliot.history where step = '1'")
+    bench.failing.clear()
+    await bench.post(f"/v1/workflows/{workflow_id}/redrive", 201)
+    assert (await bench.ended(workflow_id))["state"] == "succeeded"
+    assert bench.ran == dict.fromkeys(("m0", "m1", "m2", "m3"), 2)
+
+
 async def test_a_map_that_succeeded_runs_whole_when_what_it_follows_is_run_again(bench: WorkflowBench) -> None:
     bench.failing = {"a"}
     workflow_id = await bench.create(act("a"), act("m", "a", rule="all_done", map={"range": {"stop": 3}}))

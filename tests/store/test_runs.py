@@ -162,6 +162,19 @@ async def test_a_released_run_is_not_consumed_but_its_token_is(store: Store) -> 
     assert (second.token, second.attempt) == (2, 1)
 
 
+@pytest.mark.parametrize("outcome", ["error", "snoozed"])
+async def test_a_retry_that_is_released_has_started_all_the_same(store: Store, sql: Any, outcome: str) -> None:
+    await store.runs.insert_runs([run(expires_at=datetime.now(UTC) + timedelta(minutes=1))])
+    (first,) = await claim(store)
+    await store.runs.retry_runs(WORKER, [Outcome(first.run_id, first.token, RunState.SCHEDULED, outcome, 0.0)])
+    assert await store.runs.promote_due_runs(10) == ["default"]
+    (second,) = await claim(store)
+    await store.runs.release_runs(WORKER, [Outcome(second.run_id, second.token, RunState.READY)])
+    await sql.execute("update foliot.runs set expires_at = now()")
+    assert await store.runs.expire_runs(10) == 0
+    assert len(await claim(store)) == 1
+
+
 async def test_lost_runs_come_back_until_their_budget_is_spent(store: Store, sql: Any) -> None:
     given = run()
     await store.runs.insert_runs([given])

@@ -191,8 +191,10 @@ class Workflows:
         )
         return bool(await within.fetch_value(self._queries["insert_parent"], *arguments))
 
-    async def insert_parent_run(self, within: Transaction, run: NewRun, rerun_of: UUID | None = None) -> datetime:
-        arguments = (run.id, run.task, run.queue, run.name, run.priority, run.payload, self._now(), rerun_of, run.options)
+    async def insert_parent_run(
+        self, within: Transaction, run: NewRun, rerun_of: UUID | None = None, job_id: UUID | None = None
+    ) -> datetime:
+        arguments = (run.id, run.task, run.queue, run.name, run.priority, run.payload, self._now(), rerun_of, run.options, job_id)
         created_at: datetime = await within.fetch_value(self._queries["insert_parent_run"], *arguments)
         return created_at
 
@@ -267,15 +269,17 @@ class Workflows:
             holders |= {row[0] for row in rows if row[0] is not None}
         return holders
 
-    async def redrive(self, parent: Parent, run: NewRun, steps: Sequence[PlannedStep], kept: Sequence[RunState]) -> set[str] | None:
-        """The workflow goes on under a new run. None: somebody else was first."""
+    async def redrive(
+        self, parent: Parent, run: NewRun, steps: Sequence[PlannedStep], kept: Sequence[RunState], job_id: UUID | None = None
+    ) -> set[str] | None:
+        """The workflow goes on under a new run, which is its job's. None: somebody else was first."""
 
         async def work(within: Transaction) -> set[str] | None:
             succeeded, skipped = kept.count(RunState.SUCCEEDED), kept.count(RunState.SKIPPED)
             arguments = (parent.id, run.id, len(steps), succeeded, skipped, parent.run_id)
             if not await within.fetch_value(self._queries["reopen_parent"], *arguments):
                 return None
-            await self.insert_parent_run(within, run, parent.run_id)
+            await self.insert_parent_run(within, run, parent.run_id, job_id)
             replaced = [(step.rerun_of, step.id) for step in steps if step.rerun_of is not None] + [(parent.run_id, run.id)]
             since = parent.created_at - CLOCK_TOLERANCE
             await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)

@@ -191,7 +191,7 @@ class WorkflowRoutes:
         payload = msgspec.json.encode(run.payload).decode()
         new = NewRun(new_id(), run.task, run.queue, run.name, run.priority, payload=payload, options=options)
         kept = [child.state for child in children if child.step not in again]
-        queues = await self._store.workflows.redrive(parent, new, steps, kept)
+        queues = await self._store.workflows.redrive(parent, new, steps, kept, run.job_id)
         if queues is None:
             raise Conflict(f"the workflow {reference!r} was run again by somebody else just now")
         self._store.hints.send(queues)

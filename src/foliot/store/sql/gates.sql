@@ -72,7 +72,7 @@ with recursive clock as (
     where r.id = any (array(select id from waiting))
 ), admitted as (
     update foliot.runs set state = 'ready', held_by = null
-    where id = any (array(select id from ranked where has_place and is_in_time)) and state = 'held'
+    where id = any (array(select id from ranked where has_place and is_in_time)) and held_by = 'limit'
     returning id, queue, options #>> '{rate,key}' as rate_key
 ), started as (
     insert into foliot.rate_starts (rate_key, started_at) select a.rate_key, clock.at from admitted a, clock where a.rate_key is not null

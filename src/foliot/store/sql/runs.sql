@@ -204,9 +204,11 @@ set state = 'scheduled', worker_id = null, due_at = held.due, attempt = r.attemp
 from held where r.id = held.id
 
 -- name: release_runs
--- running -> ready: given back by a worker that stops. The attempt is not consumed; the token is, for good.
+-- running -> ready: given back by a worker that stops. The attempt is not consumed; the token is, for good. What had an attempt before has
+-- started, and can't expire any more.
 update foliot.runs r
-set state = 'ready', worker_id = null, started_at = null, attempt = r.attempt - 1
+set state = 'ready', worker_id = null, attempt = r.attempt - 1,
+    started_at = case when r.attempt > 1 or r.options ? 'snoozes' then r.started_at end
 from unnest($2::uuid[], $3::bigint[]) as o (id, token)
 where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
 

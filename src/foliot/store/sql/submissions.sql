@@ -29,15 +29,20 @@ select id, name, task, queue, priority, state, attempt, due_at, created_at from 
 
 -- name: replace_run
 -- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. Its state is that of a new run;
--- only what waits for other runs goes on waiting for them.
+-- only what waits for other runs goes on waiting for them. A signal that came was for what it was before.
 update foliot.runs r
 set task = $2::text, queue = $3::text, name = $4::text, priority = $5::bigint, payload = $8::jsonb, options = $9::jsonb,
-    expires_at = $10::timestamptz, due_at = timed.due, rank = (extract(epoch from timed.due) * 1000000)::bigint - $5::bigint * $12::bigint,
+    expires_at = $10::timestamptz, signal = null,
+    due_at = case when $9::jsonb ? 'signal' then timed.at + foliot.signal_wait($9::jsonb) else timed.due end,
+    rank = (extract(epoch from timed.due) * 1000000)::bigint - $5::bigint * $12::bigint,
     state = case
         when r.state = 'waiting' then r.state when timed.due > timed.at then 'scheduled'
-        when $9::jsonb ?| '{concurrency,rate}' then 'held' else 'ready'
+        when $9::jsonb ?| '{concurrency,rate,signal}' then 'held' else 'ready'
     end,
-    held_by = case when r.state <> 'waiting' and timed.due <= timed.at and $9::jsonb ?| '{concurrency,rate}' then 'limit' end
+    held_by = case
+        when r.state = 'waiting' or timed.due > timed.at then null when $9::jsonb ? 'signal' then 'signal'
+        when $9::jsonb ?| '{concurrency,rate}' then 'limit'
+    end
 from (
     select at, greatest(at, coalesce($6::timestamptz, at + $7::float8 * interval '1 second', at)) as due
     from (select coalesce($11::timestamptz, clock_timestamp()) as at) as clock

@@ -11,11 +11,17 @@ on conflict (id) do nothing
 returning true
 
 -- name: insert_parent_run
--- The workflow's own run: under way from the start, and nobody's to claim. Of a redrive, $8 is the run that it takes the place of.
-insert into foliot.runs (id, created_at, due_at, started_at, rank, priority, state, queue, task, name, payload, rerun_of, options)
+-- The workflow's own run: under way from the start, and nobody's to claim. Of a redrive, $8 is the run that it takes the place of, and $10
+-- its job: it goes beside the schedule, as a rerun does; a tick that is being fired ahead of its instant is waited for.
+with locked as materialized (
+    select id from foliot.jobs where id = $10::uuid for share
+)
+insert into foliot.runs (
+    id, created_at, due_at, started_at, rank, priority, state, queue, task, name, payload, rerun_of, options, job_id, tick_at
+)
 select $1::uuid, at, at, at, (extract(epoch from at) * 1000000)::bigint, $5::bigint, 'waiting', $3::text, $2::text, $4::text, $6::jsonb, $8::uuid,
-    $9::jsonb
-from (select coalesce($7::timestamptz, clock_timestamp()) as at) as clock
+    $9::jsonb, $10::uuid, case when $10::uuid is not null then at end
+from (select coalesce($7::timestamptz, clock_timestamp()) as at) as clock left join locked on true
 returning created_at
 
 -- name: expand_run
@@ -76,10 +82,18 @@ select foliot.refill($1::uuid, coalesce($2::timestamptz, clock_timestamp()))
 
 -- name: find_adoptable
 -- The map whose items a run of it may take over: one that is made from the same, and of which some did not succeed. A list that was made
--- anew and became another is begun anew.
+-- anew and became another is begun anew; so is a map that took so long that not all of these are in history any more.
 select p.id, p.failed + p.cancelled + p.skipped from foliot.runs r join foliot.parents p on p.run_id = r.rerun_of and p.kind = 'map'
 where r.id = $1::uuid and p.finished_at is not null and p.template = $2::jsonb and p.items is not distinct from $3::jsonb
     and (p.succeeded < p.next_index or p.next_index < p.total)
+    and p.failed + p.cancelled + p.skipped = (
+        select count(*) from (
+            select distinct on (h.step) h.state from foliot.history h
+            where h.parent_id = p.id and h.finished_at >= p.created_at - interval '1 day'
+            order by h.step, h.finished_at desc, h.id desc
+        ) as latest
+        where latest.state <> 'succeeded'
+    )
 
 -- name: adopt_items
 -- A map that is run again takes over from its last run: what was counted as failed is open again, and what was never made will be.
