@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,17 +11,21 @@ import pytest
 
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.ids import new_id
+from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
-from foliot.scheduler.firer import Resumer
+from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.loader import Loader
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
+from foliot.triggers.base import to_instant
 from tests.support.jobs import make_job
 from tests.support.runs import claim_runs
+from tests.support.waiting import until
 
 WORKER = new_id()
+WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 @pytest.fixture
@@ -98,3 +103,37 @@ async def test_a_range_that_makes_no_sense_is_refused(
     answer = await client.post(f"/v1/jobs/{job.id}/backfill", json=range_of_day | change)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
     assert await count(sql) == 0
+
+
+async def test_a_tick_that_is_still_to_fire_is_left_to_its_schedule(
+    client: httpx.AsyncClient, store: Store, config: Config, events: EventBus
+) -> None:
+    """As by its jitter, or because no scheduler was there: it would run twice."""
+    now = await store.jobs.database_now()
+    job = await make_job(store, cron="0 * * * *", now=now - timedelta(hours=1))
+    await backfill(client, job, **{"from": (now - timedelta(hours=3)).isoformat(), "to": now.isoformat()}, overlap="allow_all")
+    claims = await claim_runs(store, WORKER, {"default": 10}, ["t"])
+    await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
+    keeper = ShardKeeper(store=store, config=config, clock=store.database.clock, events=events)
+    await keeper.run_once()
+    loader = Loader(store=store, shards=keeper, clock=store.database.clock, events=events)
+    await loader.run_once()
+    await Firer(store=store, shards=keeper, loader=loader, clock=store.database.clock, events=events).run_once()
+    ticks = [tick.tick_at for tick in await store.jobs.list_ticks(job.id, 100)]
+    assert len(ticks) == len(set(ticks)) == 3
+
+
+async def test_a_tick_whose_run_ends_meanwhile_does_not_run_again(store: Store, job: RecurringJob, sql: Any) -> None:
+    tick = (await store.jobs.database_now()).replace(minute=0, second=0, microsecond=0)
+    ticks = {tick_run_id(job.id, to_instant(tick)): tick}
+    assert await store.jobs.insert_backfill(job.id, ticks, RunState.READY) == [tick]
+    (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["t"])
+    async with store.database.transaction() as session:
+        assert await store.runs.finish_in(session, WORKER, Outcome(claim.run_id, claim.token, RunState.SUCCEEDED))
+        again = asyncio.create_task(store.jobs.insert_backfill(job.id, ticks, RunState.READY))
+
+        async def waits_or_has_ended() -> bool:
+            return again.done() or bool(await sql.fetchval(WAITING))
+
+        await until(waits_or_has_ended)
+    assert (await again, await count(sql)) == ([], 0)

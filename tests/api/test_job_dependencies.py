@@ -206,3 +206,19 @@ class TestBySuccess:
         assert (answer.status_code, answer.json()["job_id"]) == (201, up["id"])
         await end(store)
         assert await ticks(client, "down") == ["ready"]
+
+    async def test_one_that_loses_its_schedule_is_fired_by_them(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        await create(client, name="up", every="10s")
+        await create(client, name="down", every="10s", dependencies=["up"])
+        assert (await client.patch("/v1/jobs/down", json={"every": None})).status_code == 200
+        await node.pass_time(10)
+        assert await end(store) == ["up"]
+        assert await ticks(client, "down") == ["ready"]
+
+    async def test_one_that_gets_a_schedule_is_no_longer_fired_by_them(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+        await create(client, name="up", every="10s")
+        await create(client, name="down", dependencies=["up"])
+        assert (await client.patch("/v1/jobs/down", json={"every": "1h"})).status_code == 200
+        await node.pass_time(10)
+        assert await end(store) == ["up"]
+        assert await ticks(client, "down") == []

@@ -225,6 +225,7 @@ async def test_a_circuit_opens_after_failures_in_a_row_and_one_probe_decides(
     assert await claim(store) == []
     for verdict in ("fails", "succeeds"):
         await fake_clock.advance(601)
+        assert await claim(store) == []
         await gatekeeper.run_once()
         await gatekeeper.run_once()
         (probe,) = await claim(store)
@@ -243,3 +244,49 @@ async def test_a_circuit_opens_after_failures_in_a_row_and_one_probe_decides(
 async def test_a_success_that_is_not_the_probe_s_does_not_close_an_open_circuit(store: Store) -> None:
     assert await store.gates.record_failures({"t": 5}, {"t": Circuit(failures=5)}) == {"t": True}
     assert await store.gates.record_successes(["t"], [new_id()]) == []
+
+
+async def test_a_probe_that_fails_waits_for_its_retry_like_any_other(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+    circuits = {"t": Circuit(failures=1, seconds=600)}
+    await store.gates.record_failures({"t": 1}, circuits)
+    await insert(store)
+    assert await claim(store) == []
+    await fake_clock.advance(601)
+    await store.workers.register_worker(new_id(), "another", {"q": 1}, ["t"])
+    await gatekeeper.run_once()
+    (probe,) = await claim(store)
+    await store.runs.retry_runs(WORKER, [Outcome(probe.run_id, probe.token, RunState.SCHEDULED, "error", delay_seconds=1)])
+    assert await store.gates.record_failures({"t": 1}, circuits) == {"t": True}
+    await fake_clock.advance(2)
+    await store.runs.promote_due_runs(10)
+    await gatekeeper.run_once()
+    assert await claim(store) == []
+
+
+async def test_a_probe_of_a_paused_task_waits_for_the_pause_to_end(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+    await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
+    await insert(store)
+    await store.gates.put_pause("task", "t", None, None, None)
+    await fake_clock.advance(601)
+    await store.workers.register_worker(new_id(), "another", {"q": 1}, ["t"])
+    await gatekeeper.run_once()
+    assert await claim(store) == []
+    await store.gates.delete_pause("task", "t")
+    await gatekeeper.run_once()
+    assert len(await claim(store)) == 1
+
+
+@pytest.mark.parametrize("why", ["no worker", "paused"])
+async def test_a_probe_is_taken_from_a_queue_that_somebody_serves(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, why: str
+) -> None:
+    await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
+    await insert(store, queue="elsewhere")
+    (served,) = await insert(store)
+    if why == "paused":
+        await store.gates.put_pause("queue", "elsewhere", None, None, None)
+    await fake_clock.advance(601)
+    await store.workers.register_worker(new_id(), "another", {"q": 1} | ({"elsewhere": 1} if why == "paused" else {}), ["t"])
+    await gatekeeper.run_once()
+    await gatekeeper.run_once()
+    assert [one.run_id for one in await claim(store)] == [served]

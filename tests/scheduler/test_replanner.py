@@ -117,3 +117,19 @@ async def test_a_cursor_found_under_other_rules_is_corrected_when_it_comes_up_at
     for job, hour in ((early, 8), (late, 9)):
         ticks = [tick.tick_at for tick in await store.jobs.list_ticks(job.id, 10)]
         assert ticks == [datetime(2026, 3, 3, 8, tzinfo=UTC), datetime(2026, 3, 2, hour, tzinfo=UTC)]
+
+
+async def test_a_job_that_a_calendar_left_no_tick_goes_on_when_it_is_corrected(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("SUN",)))
+    monday, end = datetime(2026, 3, 2, 9, tzinfo=UTC), datetime(2026, 3, 2, 12, tzinfo=UTC)
+    job = await make_job(store, times=(monday,), end_at=end, calendar="holidays", calendar_days=("SUN",), on_excluded="move")
+    assert await next_at(store, job) == monday
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("MON",)))
+    await node.replanner.run_once()
+    assert await next_at(store, job) is None
+    await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("SUN",)))
+    await node.replanner.run_once()
+    await node.pass_time(86_400)
+    assert await outcomes(store, job) == ["ready"]

@@ -54,6 +54,23 @@ async def test_a_pause_that_ends_by_itself_does_not_end_the_next_one(
     assert (await current(store, job.id)).paused_reason == "until further notice"
 
 
+async def test_a_pause_that_is_prolonged_as_it_ends_goes_on(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await make_job(store, every="10s")
+    await store.jobs.pause_job(job.id, "a short one", fake_clock.now() + timedelta(seconds=5))
+    await fake_clock.advance(5)
+    resume = store.jobs.resume_job
+
+    async def meet_an_operator(*arguments: Any) -> bool:
+        assert await store.jobs.pause_job(job.id, "a longer one", fake_clock.now() + timedelta(hours=1))
+        return await resume(*arguments)
+
+    monkeypatch.setattr(store.jobs, "resume_job", meet_an_operator)
+    await Resumer(store=store, shards=keeper, clock=fake_clock, events=events).run_once()
+    assert (await current(store, job.id)).paused_reason == "a longer one"
+
+
 async def test_notes_of_a_stale_plan_are_not_written_with_the_firing_of_a_current_one(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, sql: Any
 ) -> None:

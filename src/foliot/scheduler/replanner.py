@@ -58,7 +58,7 @@ class Replanner(Service):
         job, now = await self._store.jobs.get_job(job_id, ""), await self._store.jobs.database_now()
         if job is None:
             return 0
-        is_due = job.next_at is None or job.next_at <= now
+        is_due = job.next_at is not None and job.next_at <= now
         return int(await self._store.jobs.replan_job(job, job if is_due else scheduled_from(job, now)))
 
     async def _follow_zones(self, shard: int) -> int:

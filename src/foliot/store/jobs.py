@@ -209,7 +209,7 @@ class Jobs:
         now = self._database.clock.sql_now()
         arguments = (
             job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now, job.utc_offset, job.found_under,
-            job.paused_at,
+            job.paused_at, job.paused_until,
         )  # fmt: skip
         write = partial(self._database.fetch_value, self._queries["resume_job"], *arguments)
         return bool(await self._partitions.with_partition(write))
@@ -305,7 +305,14 @@ class Jobs:
     async def insert_backfill(self, job_id: UUID, ticks: Mapping[UUID, datetime], state: RunState) -> list[datetime]:
         """The ticks that became runs by it; `ticks` maps the id of each tick's run to its instant."""
         arguments = (job_id, list(ticks), list(ticks.values()), state, self._aging, self._database.clock.sql_now())
-        return [row[0] for row in await self._database.fetch(self._queries["insert_backfill"], *arguments)]
+
+        async def work(within: Transaction) -> list[datetime]:
+            made = {row[0] for row in await within.fetch(self._queries["insert_backfill"], *arguments)}
+            ids = [run_id for run_id, tick in ticks.items() if tick in made]
+            removed = await within.fetch(self._queries["remove_fired"], job_id, list(made), ids)
+            return list(made - {row[0] for row in removed})
+
+        return await self._database.in_transaction("insert_backfill", work)
 
     async def find_fired(self, job_id: UUID, ticks: Sequence[datetime]) -> set[datetime]:
         return {row[0] for row in await self._database.fetch(self._queries["find_fired"], job_id, ticks)}

@@ -261,12 +261,15 @@ class Backfilled(msgspec.Struct, frozen=True):
 
 
 def ticks_between(job: RecurringJob, start: datetime, end: datetime) -> list[int]:
-    """The ticks from `start` to `end`. Raises `Invalid` when there are too many for one request."""
+    """The ticks from `start` to `end` that its schedule is done with: what is still to fire would run twice. Raises `Invalid` when there
+    are too many for one request."""
     if start > end:
         raise Invalid("to: is before from", field="to")
     if max(start, end) >= LATEST or start.year < 1970:
         raise Invalid("from: must be between 1970 and 2200", field="from")
     first, last = to_instant(start) - (0 if start.microsecond else 1), to_instant(end)
+    if job.fire_at is not None and job.next_at is not None:
+        last = min(last, to_instant(job.next_at) - 1)
     found = [tick for tick in fire_times(job.timetable.fires, first, BACKFILL_MAX + 1) if tick <= last]
     if len(found) > BACKFILL_MAX:
         raise Invalid(f"to: more than {BACKFILL_MAX} ticks; take a smaller range", field="to")

@@ -289,22 +289,35 @@ returning task, open_until is not null
 delete from foliot.circuits where task = any ($1::text[]) and (open_until is null or probe_id = any ($2::uuid[])) returning task
 
 -- name: send_probes
--- One run of each task whose circuit has been open for long enough; another one if the last got lost on the way.
-with due as (
-    select c.task from foliot.circuits c
-    where c.open_until <= coalesce($1::timestamptz, clock_timestamp())
-        and not exists (select from foliot.runs r where r.id = c.probe_id and r.is_probe)
-    for update skip locked
+-- One run of each task whose circuit has been open for long enough; another one if the last got lost on the way. Only of what somebody may
+-- start: one that waits where nobody serves, or for a pause to end, would keep the circuit open for all the others.
+with clock as (
+    select coalesce($1::timestamptz, clock_timestamp()) as at
+), due as (
+    select c.task from foliot.circuits c, clock
+    where c.open_until <= clock.at and not exists (select from foliot.runs r where r.id = c.probe_id and r.is_probe)
+    for update of c skip locked
+), served as (
+    select distinct due.task, q.name as queue
+    from due join foliot.workers w on due.task = any (w.tasks) cross join jsonb_object_keys(w.queues) as q (name), clock
+    where w.expires_at > clock.at and not exists (
+        select from foliot.pauses p
+        where (p.until_at is null or p.until_at > clock.at)
+            and (p.kind = 'everything' or (p.kind = 'queue' and p.name = q.name) or (p.kind = 'task' and p.name = due.task))
+    )
 ), chosen as (
-    select due.task, first.id from due cross join lateral (
-        (select r.id, r.rank from foliot.runs r where r.state = 'ready' and r.task = due.task order by r.rank limit 1)
+    select distinct on (s.task) s.task, first.id from served s cross join lateral (
+        (
+            select r.id, r.rank from foliot.runs r
+            where r.state = 'ready' and r.queue = s.queue and r.task = s.task order by r.rank limit 1
+        )
         union all
         (
             select r.id, r.rank from foliot.runs r
-            where r.held_by in ('pause', 'circuit', 'no_worker') and r.task = due.task order by r.rank limit 1
+            where r.held_by in ('pause', 'circuit', 'no_worker') and r.queue = s.queue and r.task = s.task order by r.rank limit 1
         )
-        order by rank limit 1
     ) as first
+    order by s.task, first.rank
 ), marked as (
     update foliot.runs r set is_probe = true, state = 'ready', held_by = null
     from chosen where r.id = chosen.id and (r.state = 'ready' or r.held_by in ('pause', 'circuit', 'no_worker'))

@@ -81,7 +81,7 @@ order by name limit $5::bigint
 -- name: change_job
 -- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
 -- and had not fired is noted. A cursor that was moved meanwhile, or passed, by the new schedule or by the old one ($18): nothing is changed.
--- A job without runs left stays ended.
+-- A job without runs left stays ended. With a schedule of its own, one that depends on others is no longer fired by them; without one, it is.
 with clock as (
     select coalesce($11::timestamptz, clock_timestamp()) as at
 ), changed as (
@@ -102,6 +102,9 @@ with clock as (
     insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason)
     select id, $13::timestamptz, $14::timestamptz, updated_at, case when paused_at is null then 'superseded' else 'paused' end
     from changed where $13::timestamptz is not null
+), dependent as (
+    update foliot.job_dependencies d set fires = not d.fires, succeeded_at = null
+    from changed where d.job_id = changed.id and d.fires = ($8::jsonb ?| '{cron,every,times}')
 )
 select version from changed
 
@@ -119,13 +122,13 @@ where id = $1::uuid and ($5::bigint is null or version = $5::bigint)
 returning true
 
 -- name: resume_job
--- Goes on after now; the ticks in between are summed up in one row. Only from the very pause that was read.
+-- Goes on after now; the ticks in between are summed up in one row. Only from the very pause that was read, which may have been prolonged.
 with resumed as (
     update foliot.jobs
     set paused_at = null, paused_until = null, paused_reason = null, next_at = $3::timestamptz, utc_offset = $8::bigint,
         calendar_version = $9::bigint,
         fire_at = case when coalesce(runs_left, 1) > 0 then $4::timestamptz end
-    where id = $1::uuid and version = $2::bigint and paused_at = $10::timestamptz
+    where id = $1::uuid and version = $2::bigint and paused_at = $10::timestamptz and paused_until is not distinct from $11::timestamptz
     returning id
 ), noted as (
     insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason)
@@ -160,8 +163,8 @@ where shard = $1::bigint and (due_bucket, id) > ($2::bigint, $3::uuid) order by 
 -- name: replan_job
 -- The cursor is set anew, because the rules by which it was found have changed; only from where it was read, and only if nobody edited it.
 update foliot.jobs
-set next_at = $4::timestamptz, fire_at = case when fire_at is not null then $5::timestamptz end, utc_offset = $6::bigint,
-    calendar_version = $7::bigint
+set next_at = $4::timestamptz, fire_at = case when paused_at is null and coalesce(runs_left, 1) > 0 then $5::timestamptz end,
+    utc_offset = $6::bigint, calendar_version = $7::bigint
 where id = $1::uuid and version = $2::bigint and next_at is not distinct from $3::timestamptz
 returning true
 
@@ -309,6 +312,14 @@ from foliot.jobs j, (select coalesce($6::timestamptz, clock_timestamp()) as at) 
     unnest($2::uuid[], $3::timestamptz[]) with ordinality as t (run_id, tick_at, ordinal)
 where j.id = $1::uuid and not exists (select from foliot.history h where h.job_id = j.id and h.tick_at = t.tick_at)
 on conflict (id) do nothing
+returning tick_at
+
+-- name: remove_fired
+-- Of what was backfilled in this transaction, that whose run had ended between the look into history and the insert, which can't have met it
+-- among the live ones any more.
+delete from foliot.runs r
+where r.job_id = $1::uuid and r.tick_at = any ($2::timestamptz[]) and r.id = any ($3::uuid[])
+    and exists (select from foliot.history h where h.job_id = r.job_id and h.tick_at = r.tick_at)
 returning tick_at
 
 -- name: find_fired

@@ -80,8 +80,8 @@ select id, state, due_at, created_at from foliot.history where id = any($1::uuid
 -- name: claim_runs
 -- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over, and so is
 -- what has expired, or came back from a worker after it was asked to end, and was not swept up yet. Not from what is paused, nor of a task
--- whose circuit is open, but for its probe. Nothing for a worker whose lease is over: it would be given back before it has begun. A queue
--- with a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
+-- whose circuit is open, but for its probe, unless the task is paused as well. Nothing for a worker whose lease is over: it would be given
+-- back before it has begun. A queue with a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
 -- By ctid, which saves looking each of them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
 with clock as (
     select coalesce($5::timestamptz, clock_timestamp()) as at
@@ -96,9 +96,9 @@ with clock as (
         and exists (select from foliot.workers, clock where id = $4::uuid and expires_at > clock.at)
         and not exists (select from paused p where p.kind = 'everything' or (p.kind = 'queue' and p.name = w.queue))
 ), closed as materialized (
-    select task from foliot.circuits where open_until is not null
+    select task, false as is_paused from foliot.circuits where open_until is not null
     union all
-    select name from paused where kind = 'task'
+    select name, true from paused where kind = 'task'
 )
 update foliot.runs
 set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = $4::uuid,
@@ -109,7 +109,10 @@ where ctid = any (array(
     cross join lateral (
         select ctid from foliot.runs
         where state = 'ready' and cancel is null and queue = wanted.queue and task = any ($3::text[])
-            and case when task = any (array(select task from closed)) then is_probe else true end
+            and case
+                when task = any (array(select task from closed)) then is_probe and task <> all (array(select task from closed where is_paused))
+                else true
+            end
             and case
                 when expires_at is null or started_at is not null then true
                 else expires_at > coalesce($5::timestamptz, clock_timestamp())
@@ -180,6 +183,7 @@ from finished
 
 -- name: retry_runs
 -- running -> scheduled: the attempt gets a row of its own, the run waits for its next one. One that was snoozed is not consumed, but counted.
+-- A probe has had its say: it waits for the circuit like the others.
 with outcome as (
     select o.*, coalesce($8::timestamptz, clock_timestamp()) as at
     from unnest($2::uuid[], $3::bigint[], $4::text[], $5::float8[], $6::jsonb[], $7::bytea[])
@@ -195,7 +199,7 @@ with outcome as (
     select id, token, attempt, worker_id, started_at, at, outcome, error, output from held
 )
 update foliot.runs r
-set state = 'scheduled', worker_id = null, due_at = held.due, attempt = r.attempt - (held.outcome = 'snoozed')::int,
+set state = 'scheduled', worker_id = null, is_probe = null, due_at = held.due, attempt = r.attempt - (held.outcome = 'snoozed')::int,
     options = case
         when held.outcome <> 'snoozed' then r.options
         else jsonb_set(coalesce(r.options, '{}'), '{snoozes}', to_jsonb(coalesce((r.options ->> 'snoozes')::bigint, 0) + 1))
