@@ -38,6 +38,7 @@ async def run(bench: Bench, chosen: Sequence[Scenario], *, again: int) -> list[d
 
 async def tried(bench: Bench, scenario: Scenario, surroundings: dict[str, Any]) -> dict[str, Any]:
     await bench.empty()
+    await bench.settle()
     began, others = perf_counter(), Others(bench.postmaster)
     try:
         async with asyncio.timeout(FULL_SECONDS if bench.is_full or scenario not in ALL else USUAL_SECONDS):

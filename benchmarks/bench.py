@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import psutil
 
+from benchmarks.disk import Disk
 from benchmarks.tasks import app
 from foliot.clock import SystemClock
 from foliot.config import Config
@@ -46,6 +47,7 @@ class Bench:
     is_full: bool
     directory: Path
     """For files of a scenario."""
+    disk: Disk
     postmaster: int | None
     """None: PostgreSQL runs on another machine, or out of sight."""
     is_tiny: bool = False
@@ -58,23 +60,25 @@ class Bench:
         """What one scenario left is no concern of the next."""
         await self.session.execute(EMPTY)
 
-    async def checkpoint(self) -> None:
-        """All that was written is on disk, where we may ask for that."""
+    async def settle(self) -> None:
+        """All that was written is on disk, where we may ask for that, and the disk has got over it."""
         with suppress(asyncpg.InsufficientPrivilegeError):
             await self.session.execute("checkpoint")
+        await self.disk.rested()
 
 
 @asynccontextmanager
 async def opened(url: str | None, *, is_full: bool, is_tiny: bool = False) -> AsyncIterator[Bench]:
     with tempfile.TemporaryDirectory(prefix="foliot-bench-") as name:
         directory = Path(name)
+        disk = Disk(directory)
         if url is not None:
-            async with _connected(url, directory, is_full=is_full, is_tiny=is_tiny) as bench:
+            async with _connected(url, is_full, directory, disk, is_tiny) as bench:
                 yield bench
             return
         server = EmbeddedPostgres(directory / "server", clock=SystemClock(), settings=SETTINGS)
         try:
-            async with _connected(await server.start(), directory, is_full=is_full, is_tiny=is_tiny) as bench:
+            async with _connected(await server.start(), is_full, directory, disk, is_tiny) as bench:
                 yield bench
         finally:
             await server.stop()
@@ -89,7 +93,7 @@ async def twin(bench: Bench) -> AsyncIterator[Bench]:
     await bench.session.execute(f'create database "{name}"')
     try:
         url = urlunsplit(parts._replace(path=f"/{name}"))
-        async with _connected(url, bench.directory, is_full=bench.is_full, is_tiny=bench.is_tiny) as found:
+        async with _connected(url, bench.is_full, bench.directory, bench.disk, bench.is_tiny) as found:
             yield found
     finally:
         await bench.session.execute(f'drop database "{name}" with (force)')
@@ -102,14 +106,14 @@ def in_turns(one: Bench, other: Bench, times: int) -> list[Bench]:
 
 
 @asynccontextmanager
-async def _connected(url: str, directory: Path, *, is_full: bool, is_tiny: bool) -> AsyncIterator[Bench]:
+async def _connected(url: str, is_full: bool, directory: Path, disk: Disk, is_tiny: bool) -> AsyncIterator[Bench]:
     async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
         await store.migrate()
         # Submitting refuses what no worker has ever known.
         await store.workers.announce_tasks({name: task.queue for name, task in app.tasks.items()})
         session = await asyncpg.connect(url, command_timeout=1800)
         try:
-            yield Bench(url, session, store, is_full, directory, await _postmaster(session), is_tiny)
+            yield Bench(url, session, store, is_full, directory, disk, await _postmaster(session), is_tiny)
         finally:
             await session.close()
 

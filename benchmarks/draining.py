@@ -6,8 +6,11 @@ The queue is paused while workers start, so that neither the start of Python nor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
 from uuid import UUID
 
 from benchmarks.bench import Bench, in_turns
@@ -22,10 +25,23 @@ BATCH = 1000
 SLOTS = 1000
 PAUSE = "insert into foliot.pauses (kind, name, paused_at) values ('queue', $1, clock_timestamp()) on conflict do nothing"
 RESUME = "delete from foliot.pauses where kind = 'queue' and name = $1"
+IN_TURNS = (
+    "`empty`: the same with empty tables, measured in turns; ratio: that of the pair in the middle;"
+    " cpu ratio: of the CPU time of a job, PostgreSQL's and the worker's"
+)
 SPAN = """
 select count(*), count(distinct id), extract(epoch from max(finished_at) - min(started_at))::float8
-from foliot.history where task = $1 and state = 'succeeded' and queue = $2 and ($3::timestamptz is null or created_at >= $3)
+from foliot.history where task = $1 and state = 'succeeded' and queue = $2 and ($3::timestamptz is null or finished_at >= $3)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    task: str
+    jobs: int
+    began: datetime
+    """Before the first of them was submitted, by the database's clock."""
+    last: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,51 +72,84 @@ async def drain(
     slots: int = SLOTS,
     payload: Callable[[int], str] = lambda _: PAYLOAD,
     variables: Variables = no_variables,
-    beside: Callable[[], Awaitable[None]] | None = None,
     **settings: str,
 ) -> Drained:
-    """`beside`: something else is in the tables, and is given time to settle when the workers are warm. By default they are emptied."""
-    if beside is None:
-        await bench.empty()
-    began = await bench.session.fetchval("select clock_timestamp()")
-    await bench.session.execute(PAUSE, "default")
-    last = await submit(bench, jobs, task=task, payload=payload)
-    await bench.session.execute("vacuum analyze foliot.runs")
+    """With tables that are empty, and workers of its own."""
+    await bench.empty()
+    queued = await _queued(bench, jobs, task, payload)
     async with workers(bench, processes, f"default={slots}", variables=variables, **settings) as pids:
-        if beside is not None:
-            await beside()
-        meter = Meter({"postgres": [bench.postmaster], "worker": pids})
-        meter.start()
-        await resume(bench, "default")
-        # The last in line is looked for by its key, which costs next to nothing; only when it is gone is the whole table looked at.
-        await _gone(bench, "id = $1", last)
-        meter.stop()
-        await _gone(bench, "task = $1", task)
-    done, distinct, seconds = await bench.session.fetchrow(SPAN, task, "default", began)
-    if not done == distinct == jobs:
-        raise RuntimeError(f"{done} runs of {task} succeeded, {distinct} distinct, of {jobs} jobs")
-    return Drained(jobs / seconds, meter.microseconds(jobs))
+        return await _worked_off(bench, queued, pids)
 
 
-async def drain_in_turns(full: Bench, empty: Bench, times: int, drained: Callable[[Bench], Awaitable[Drained]]) -> tuple[Drained, Drained]:
-    """The same jobs beside something else and beside nothing, in two databases of one server."""
+@asynccontextmanager
+async def warm_workers(*benches: Bench) -> AsyncIterator[Mapping[str, Sequence[int]]]:
+    """A worker for each, whose queue is paused; their process ids by the url."""
+    async with AsyncExitStack() as started:
+        pids = {}
+        for bench in benches:
+            await bench.session.execute(PAUSE, "default")
+            pids[bench.url] = await started.enter_async_context(workers(bench, 1, f"default={SLOTS}"))
+        yield pids
+
+
+async def drain_in_turns(
+    full: Bench,
+    empty: Bench,
+    pids: Mapping[str, Sequence[int]],
+    *,
+    times: int,
+    jobs: int,
+    task: str = "noop",
+    payload: Callable[[int], str] = lambda _: PAYLOAD,
+) -> list[tuple[Drained, Drained]]:
+    """The same jobs beside something else and beside nothing, right after each other, in two databases of one server, by `warm_workers`."""
     found: dict[str, list[Drained]] = {full.url: [], empty.url: []}
     for bench in in_turns(full, empty, times):
-        found[bench.url].append(await drained(bench))
+        queued = await _queued(bench, jobs, task, payload)
+        found[bench.url].append(await _worked_off(bench, queued, pids[bench.url]))
         # What it has left to be cleaned up is not cleaned up while the other one is looked at.
         await bench.session.execute("vacuum foliot.runs")
-    return mean(found[full.url]), mean(found[empty.url])
+    return list(zip(found[full.url], found[empty.url], strict=True))
 
 
-def compared(full: Drained, empty: Drained) -> dict[str, float]:
-    """`cpu_ratio`: of the CPU time of a job, PostgreSQL's and the worker's."""
+def compared(pairs: Sequence[tuple[Drained, Drained]]) -> dict[str, float]:
+    """By the ratio in the middle: when a pair was measured the machine was the same for both, and few of them were disturbed.
+
+    `cpu_ratio`: of the CPU time of a job, PostgreSQL's and the worker's.
+    """
+    full, empty = mean([one for one, _ in pairs]), mean([other for _, other in pairs])
     return {
         "per_second": full.per_second,
         "empty_per_second": empty.per_second,
-        "ratio": full.per_second / empty.per_second,
-        "cpu_ratio": full.all_us / empty.all_us,
+        "ratio": median(one.per_second / other.per_second for one, other in pairs),
+        "cpu_ratio": median(one.all_us / other.all_us for one, other in pairs),
         **full.cpu,
     }
+
+
+async def _queued(bench: Bench, jobs: int, task: str, payload: Callable[[int], str]) -> Queued:
+    """The queue is paused meanwhile."""
+    await bench.session.execute(PAUSE, "default")
+    began = await bench.session.fetchval("select clock_timestamp()")
+    last = await submit(bench, jobs, task=task, payload=payload)
+    await bench.session.execute("vacuum analyze foliot.runs")
+    return Queued(task, jobs, began, last)
+
+
+async def _worked_off(bench: Bench, queued: Queued, pids: Sequence[int]) -> Drained:
+    """By workers that are warm; afterwards the queue is paused again, for what else is in it to stay there."""
+    meter = Meter({"postgres": [bench.postmaster], "worker": pids})
+    meter.start()
+    await resume(bench, "default")
+    # The last in line is looked for by its key, which costs next to nothing; only when it is gone is the whole table looked at.
+    await _gone(bench, "id = $1", queued.last)
+    meter.stop()
+    await _gone(bench, "task = $1", queued.task)
+    await bench.session.execute(PAUSE, "default")
+    done, distinct, seconds = await bench.session.fetchrow(SPAN, queued.task, "default", queued.began)
+    if not done == distinct == queued.jobs:
+        raise RuntimeError(f"{done} runs of {queued.task} succeeded, {distinct} distinct, of {queued.jobs} jobs")
+    return Drained(queued.jobs / seconds, meter.microseconds(queued.jobs))
 
 
 async def resume(bench: Bench, queue: str) -> None:

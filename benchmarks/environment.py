@@ -8,7 +8,6 @@ import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import psutil
@@ -16,7 +15,6 @@ import psutil
 from benchmarks.bench import Bench
 
 SHOWN = ("server_version", "fsync", "synchronous_commit", "shared_buffers", "max_wal_size", "wal_level", "jit", "max_connections")
-SYNCS = 200
 
 
 async def describe(bench: Bench) -> dict[str, Any]:
@@ -30,7 +28,7 @@ async def describe(bench: Bench) -> dict[str, Any]:
         "memory_gb": round(psutil.virtual_memory().total / 2**30),
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "fdatasync_per_second": round(syncs(bench.directory)),
+        "fdatasync_per_second": round(bench.disk.usual_syncs),
         "postgres": settings,
         "size": "tiny" if bench.is_tiny else "full" if bench.is_full else "usual",
     }
@@ -47,15 +45,3 @@ def _processor() -> str:
     except OSError:
         found = None
     return found[1] if found else platform.processor() or platform.machine()
-
-
-def syncs(directory: Path) -> float:
-    """How often a second this disk says that a page is safe: the most that one commit after the other can reach."""
-    with (directory / "sync").open("wb", buffering=0) as file:
-        file.write(b"x" * 8192)
-        began = perf_counter()
-        for _ in range(SYNCS):
-            file.seek(0)
-            file.write(b"x" * 8192)
-            os.fdatasync(file.fileno())
-        return SYNCS / (perf_counter() - began)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 from benchmarks.bench import Bench, twin
-from benchmarks.draining import Drained, compared, drain, drain_in_turns
+from benchmarks.draining import IN_TURNS, Drained, compared, drain_in_turns, warm_workers
 from benchmarks.processes import scheduler, workers
 from benchmarks.report import Result, Row, at_least
 
@@ -28,8 +29,7 @@ SETTLE_SECONDS = 20.0
 
 
 async def measure(bench: Bench) -> Result:
-    jobs, size = bench.size(20_000, full=100_000, tiny=200), bench.size(100_000, full=100_000, tiny=1000)
-    times = bench.size(2, full=4, tiny=1)
+    size = bench.size(100_000, full=100_000, tiny=1000)
     await bench.empty()
     async with twin(bench) as empty:
         async with scheduler(bench), scheduler(empty), workers(bench, 1, "holders=1", grace_seconds="1"):
@@ -37,36 +37,40 @@ async def measure(bench: Bench) -> Result:
             while not await bench.session.fetchval("select exists (select from foliot.runs where state = 'running')"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             await bench.session.execute(HELD, size, LIMITED)
-            await bench.checkpoint()
-            held = await drain_in_turns(bench, empty, times, lambda one: _drain(one, jobs))
+            await bench.settle()
+            async with warm_workers(bench, empty) as pids:
+                held = await _drained(bench, empty, pids)
         await bench.empty()
-        async with scheduler(bench), scheduler(empty):
+        async with scheduler(bench), scheduler(empty), warm_workers(bench, empty) as pids:
             await bench.session.execute(UNKNOWN, size)
-            await bench.checkpoint()
-            unknown = await drain_in_turns(bench, empty, times, lambda one: _drain(one, jobs))
+            await _set_aside(bench)
+            await bench.settle()
+            unknown = await _drained(bench, empty, pids)
     await bench.empty()
     rows = [
-        Row(name, compared(*found))
+        Row(name, compared(found))
         for name, found in ((f"{size:,} held by a limit", held), (f"{size:,} of a task that nobody knows", unknown))
     ]
     return Result(
         rows,
         [at_least(f"throughput beside {row.name}, by nothing", row.figures["ratio"], 0.95) for row in rows],
-        {"jobs": jobs, "drains": times},
-        ["`empty`: the same with nothing beside, measured in turns; cpu ratio: of the CPU time of a job, PostgreSQL's and the worker's"],
+        {"jobs": _jobs(bench), "pairs": len(held)},
+        [IN_TURNS],
     )
 
 
-async def _drain(bench: Bench, jobs: int) -> Drained:
-    async def unknown_set_aside() -> None:
-        """The gatekeeper needs a moment, once. Should it leave them where they are, that is measured."""
-        for _ in range(int(SETTLE_SECONDS / 0.2)):
-            if not await bench.session.fetchval("select exists (select from foliot.runs where task = 'nobody' and state = 'ready')"):
-                return
-            await asyncio.sleep(0.2)
-
-    return await drain(bench, jobs, task="one", payload=_item, beside=unknown_set_aside)
+async def _drained(bench: Bench, empty: Bench, pids: Mapping[str, Sequence[int]]) -> list[tuple[Drained, Drained]]:
+    times = bench.size(5, full=7, tiny=1)
+    return await drain_in_turns(bench, empty, pids, times=times, jobs=_jobs(bench), task="one", payload=lambda _: '{"item": 1}')
 
 
-def _item(_: int) -> str:
-    return '{"item": 1}'
+def _jobs(bench: Bench) -> int:
+    return bench.size(20_000, full=100_000, tiny=200)
+
+
+async def _set_aside(bench: Bench) -> None:
+    """The gatekeeper needs a moment, once. Should it leave them where they are, that is measured."""
+    for _ in range(int(SETTLE_SECONDS / 0.2)):
+        if not await bench.session.fetchval("select exists (select from foliot.runs where task = 'nobody' and state = 'ready')"):
+            return
+        await asyncio.sleep(0.2)

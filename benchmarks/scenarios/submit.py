@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from statistics import median
 from time import perf_counter, process_time
 
-from benchmarks import over_http, raw_sql
+from benchmarks import over_http
 from benchmarks.bench import Bench
 from benchmarks.bulk_client import side_by_side
 from benchmarks.cpu import Meter
-from benchmarks.raw_sql import PAYLOAD, SCHEMA
+from benchmarks.raw_sql import INSERT, PAYLOAD, SCHEMA
 from benchmarks.report import Result, Row, at_least, spread_ms
 from benchmarks.tasks import noop
 from foliot import App
@@ -22,11 +23,13 @@ NAME = "submit"
 TITLE = "jobs submitted in process, straight to PostgreSQL"
 CALLERS = 64
 BATCH = 1000
+CALLS = 10
+"""In a row, before it is somebody else's turn."""
 Submit = Callable[[], Awaitable[object]]
 
 
 async def measure(bench: Bench) -> Result:
-    jobs, seconds = bench.size(40_000, full=200_000, tiny=2000), bench.size(3, full=15, tiny=1)
+    seconds, rounds = bench.size(3, full=15, tiny=1), bench.size(10, full=40, tiny=1)
     app = App(url=bench.url)
     task, payload = app.task(noop.function), json.loads(PAYLOAD)
 
@@ -36,54 +39,105 @@ async def measure(bench: Bench) -> Result:
     async def bulk() -> None:
         await task.submit_many_async([payload] * BATCH)
 
-    # Made beforehand, as the rows of raw SQL are.
-    runs = [NewRun(id=new_id(), task="noop", queue="default", payload=PAYLOAD) for _ in range(jobs + BATCH)]
-
-    async def through_the_store() -> None:
-        await bench.store.runs.insert_runs(runs[-BATCH:])
-        del runs[-BATCH:]
-
     try:
-        before, raw_before = await raw_sql.limit(bench, jobs), await _raw_singles(bench, seconds)
+        raw_before = await _raw_singles(bench, seconds)
         alone = await _timed(bench, single, callers=1, seconds=seconds)
         many = await _timed(bench, single, callers=CALLERS, seconds=seconds)
-        in_bulk = await _timed(bench, bulk, callers=1, seconds=seconds, jobs_a_call=BATCH)
+        raw_single = (raw_before + await _raw_singles(bench, seconds)) / 2
+        in_bulk, stored, raw = await _in_turns(bench, bulk, rounds)
         two_programs = await _two_programs(bench, seconds)
-        stored = await _timed(bench, through_the_store, callers=1, seconds=60, jobs_a_call=BATCH, calls=jobs // BATCH)
-        after, raw_after = await raw_sql.limit(bench, jobs), await _raw_singles(bench, seconds)
     finally:
         await asyncio.to_thread(app.close)
-    raw_single, raw_bulk = (raw_before + raw_after) / 2, raw_sql.mean(before, after).insert_per_second
-
-    def row(name: str, found: dict[str, float], raw: float | None) -> Row:
-        beside = {} if raw is None else {"raw_sql": raw, "ratio": found["per_second"] / raw}
-        return Row(name, {"per_second": found["per_second"], **beside, **found})
-
+    two_programs |= {"raw_sql": raw["per_second"], "ratio": two_programs["per_second"] / raw["per_second"]}
     return Result(
         [
-            row("single, one caller after the other", alone, None),
-            row(f"single, {CALLERS} callers at once", many, raw_single),
-            row(f"bulk, {BATCH:,} a call (`submit_many`), one after the other", in_bulk, raw_bulk),
-            row(f"bulk, {BATCH:,} a call, two programs", two_programs, raw_bulk),
-            row(f"bulk, {BATCH:,} a call, inside Foliot", stored, raw_bulk),
+            Row("single, one caller after the other", alone),
+            Row(f"single, {CALLERS} callers at once", {**many, "raw_sql": raw_single, "ratio": many["per_second"] / raw_single}),
+            Row(f"bulk, {BATCH:,} a call (`submit_many`), one after the other", in_bulk),
+            Row(f"bulk, {BATCH:,} a call, two programs", two_programs),
+            Row(f"bulk, {BATCH:,} a call, inside Foliot", stored),
+            Row(f"bulk, {BATCH:,} a call, raw SQL", raw),
         ],
         [
             at_least("single jobs a second in process", many["per_second"], 3000),
-            at_least("bulk, inside Foliot: share of raw inserts", stored["per_second"] / raw_bulk, 0.7),
-            at_least("bulk, two programs: share of raw inserts", two_programs["per_second"] / raw_bulk, 0.7),
+            at_least("bulk, inside Foliot: share of raw inserts", stored["ratio"], 0.7),
+            at_least("bulk, two programs: share of raw inserts", two_programs["ratio"], 0.7),
         ],
-        {"seconds": seconds},
+        {"seconds": seconds, "rounds": rounds},
         [
             "client us: the CPU time of the program that submits",
             "percentiles are of one call",
+            f"bulk: {CALLS} calls each in turn with raw SQL; ratio: that of the turn in the middle",
             "raw SQL in bulk: one connection, one payload for all rows; one caller of ours waits while PostgreSQL works, and the reverse",
         ],
     )
 
 
-async def _timed(
-    bench: Bench, submit: Submit, *, callers: int, seconds: float, jobs_a_call: int = 1, calls: int | None = None
-) -> dict[str, float]:
+async def _in_turns(bench: Bench, bulk: Submit, rounds: int) -> tuple[dict[str, float], ...]:
+    """`submit_many`, what it does inside Foliot, and raw SQL. For the last two, what is stored was made beforehand."""
+    made = [new_id() for _ in range((rounds * CALLS + 1) * BATCH)]
+    runs = [NewRun(id=run_id, task="noop", queue="default", payload=PAYLOAD) for run_id in made]
+    ranks = list(range(BATCH))
+
+    async def inside() -> None:
+        await bench.store.runs.insert_runs(runs[-BATCH:])
+        del runs[-BATCH:]
+
+    async def raw() -> None:
+        await bench.session.execute(INSERT, made[-BATCH:], ranks, PAYLOAD)
+        del made[-BATCH:]
+
+    turns = [Turns(bench, submit) for submit in (bulk, inside, raw)]
+    await bench.empty()
+    await bench.session.execute(SCHEMA)
+    try:
+        for turn in turns:
+            # Connecting is no part of it.
+            await turn.submit()
+        for number in range(rounds):
+            for turn in turns if number % 2 else reversed(turns):
+                await turn.take()
+        stored = await bench.session.fetchval("select (select count(*) from foliot.runs) + (select count(*) from yardstick.live)")
+    finally:
+        await bench.session.execute("drop schema yardstick cascade")
+    if stored != len(turns) * (rounds * CALLS + 1) * BATCH:
+        raise RuntimeError(f"{stored} jobs are stored, and {len(turns) * (rounds * CALLS + 1) * BATCH} were answered for")
+    return tuple(turn.figures(beside=turns[-1]) for turn in turns)
+
+
+class Turns:
+    """What one of several found, who take turns so that the machine is the same for all of them."""
+
+    def __init__(self, bench: Bench, submit: Submit) -> None:
+        self.submit = submit
+        self._meter = Meter({"postgres": [bench.postmaster]})
+        self._calls: list[float] = []
+        self._used: list[dict[str, float]] = []
+        self._rates: list[float] = []
+
+    async def take(self) -> None:
+        own, calls = process_time(), list[float]()
+        self._meter.start()
+        for _ in range(CALLS):
+            asked = perf_counter()
+            await self.submit()
+            calls.append(perf_counter() - asked)
+        self._meter.stop()
+        jobs = CALLS * BATCH
+        self._used.append(self._meter.microseconds(jobs) | {"client_us": (process_time() - own) / jobs * 1e6})
+        self._rates.append(jobs / sum(calls))
+        self._calls += calls
+
+    def figures(self, *, beside: Turns) -> dict[str, float]:
+        used = {name: sum(one[name] for one in self._used) / len(self._used) for name in self._used[0]}
+        found = {"per_second": median(self._rates), **spread_ms(self._calls), **used}
+        if beside is self:
+            return found
+        ratio = median(one / other for one, other in zip(self._rates, beside._rates, strict=True))
+        return found | {"raw_sql": median(beside._rates), "ratio": ratio}
+
+
+async def _timed(bench: Bench, submit: Submit, *, callers: int, seconds: float) -> dict[str, float]:
     await bench.empty()
     # Connecting is no part of it.
     await submit()
@@ -93,16 +147,16 @@ async def _timed(
     began, own = perf_counter(), process_time()
 
     async def one_after_another() -> None:
-        while (asked := perf_counter()) < began + seconds and (calls is None or len(latencies) < calls):
+        while (asked := perf_counter()) < began + seconds:
             await submit()
             latencies.append(perf_counter() - asked)
 
     await asyncio.gather(*(one_after_another() for _ in range(callers)))
     took, own = perf_counter() - began, process_time() - own
     meter.stop()
-    stored, jobs = await bench.session.fetchval("select count(*) from foliot.runs"), len(latencies) * jobs_a_call
-    if stored != jobs + jobs_a_call:
-        raise RuntimeError(f"{stored} jobs are stored, and {jobs + jobs_a_call} were answered for")
+    stored, jobs = await bench.session.fetchval("select count(*) from foliot.runs"), len(latencies)
+    if stored != jobs + 1:
+        raise RuntimeError(f"{stored} jobs are stored, and {jobs + 1} were answered for")
     return {"per_second": jobs / took, **spread_ms(latencies), **meter.microseconds(jobs), "client_us": own / jobs * 1e6}
 
 

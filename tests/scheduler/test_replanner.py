@@ -103,6 +103,24 @@ async def test_a_cursor_found_under_other_rules_moves_to_the_same_time_on_the_wa
     assert await sql.fetchval("select array_agg(distinct zones) from foliot.shards") == [rules_fingerprint()]
 
 
+async def test_all_jobs_of_a_node_are_looked_through_some_at_a_time(
+    store: Store, keeper: ShardKeeper, node: Node, sql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foliot.scheduler.replanner.LOOKED_THROUGH", 2)
+    await node.replanner.on_start()
+    # A page on which there is nothing to look at is not the end.
+    plain = [await make_job(store, every="1h") for _ in range(5)]
+    jobs = [await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin") for _ in range(5)]
+    await sql.execute(
+        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where id = any ($1)",
+        [job.id for job in jobs],
+    )
+    await node.replanner.run_once()
+    assert {await next_at(store, job) for job in jobs} == {datetime(2026, 3, 2, 8, tzinfo=UTC)}
+    assert [await next_at(store, job) for job in plain] == [job.next_at for job in plain]
+    assert await sql.fetchval("select array_agg(distinct zones) from foliot.shards") == [rules_fingerprint()]
+
+
 async def test_a_cursor_found_under_other_rules_is_corrected_when_it_comes_up_at_the_latest(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
 ) -> None:

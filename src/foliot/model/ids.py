@@ -7,7 +7,6 @@ import os
 import threading
 from array import array
 from datetime import UTC, datetime, timedelta
-from itertools import chain, repeat
 from uuid import UUID, SafeUUID
 
 from foliot.clock import unix_milliseconds
@@ -17,8 +16,9 @@ COUNTER_MAX = 0xFFF
 _RANDOM_NUMBERS = 64
 _TOGETHER = 1000
 """Made with one look at the clock, which goes on by a millisecond meanwhile."""
-_VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
-"""A digit's two random bits, behind the two that say which kind of UUID it is."""
+_VARIANTS = bytes(0x80 | byte & 0x3F for byte in range(256))
+"""A byte's last six random bits, behind the two that say which kind of UUID it is."""
+_COUNTERS = [f"{counter:03x}" for counter in range(COUNTER_MAX + 1)]
 _making = threading.Lock()
 _last = [0, 0]
 # Asked for together: for one number at a time, asking the system would be a good part of making an id.
@@ -40,20 +40,22 @@ def new_id() -> UUID:
 
 
 def new_id_texts(number: int) -> list[str]:
-    """So many, for who needs nothing but their texts, each in a fifth of the time."""
+    """So many, for who needs nothing but their texts, each in a tenth of the time."""
     with _making:
         return [text for made in range(0, number, _TOGETHER) for text in _next_texts(min(_TOGETHER, number - made))]
 
 
 def _next_texts(number: int) -> list[str]:
-    """What they have in common is written once."""
+    """What they have in common is written once, and what is random of all of them at once, in its two groups of digits."""
     milliseconds, counter, _ = _next_parts()
     _last[1] = min(counter + number - 1, COUNTER_MAX)
-    time, noise = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7", os.urandom(8 * number).hex()
-    return [
-        f"{time}{count:03x}-{_VARIANTS[noise[at]]}{noise[at + 1 : at + 4]}-{noise[at + 4 : at + 16]}"
-        for count, at in zip(chain(range(counter, COUNTER_MAX), repeat(COUNTER_MAX)), range(0, 16 * number, 16), strict=False)
-    ]
+    time = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7"
+    counters = _COUNTERS[counter : counter + number]
+    counters += _COUNTERS[-1:] * (number - len(counters))
+    first, second = bytearray(os.urandom(2 * number)), os.urandom(6 * number)
+    first[::2] = first[::2].translate(_VARIANTS)
+    groups = first.hex("-", -2).split("-"), second.hex("-", -6).split("-")
+    return [f"{time}{counter}-{group}-{rest}" for counter, group, rest in zip(counters, *groups, strict=True)]
 
 
 def _next_id() -> UUID:

@@ -5,7 +5,7 @@ under the rules of its time.
 
 A calendar that ticks are skipped by needs none of this: its days are looked at when a tick is due. One that ticks are *moved* by decides
 where the next tick is, so each job remembers the version under which its own was found. For zones, each shard remembers a fingerprint of
-the rules; a node with other rules looks through the shard once, and corrects each tick that is now shown at another time on the wall.
+the rules; a node with other rules looks through its shards once, and corrects each tick that is now shown at another time on the wall.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from foliot.events import CursorsReplanned, EventBus
 from foliot.model.job import scheduled_from, with_cursor
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
-from foliot.store.jobs import ShardJob
+from foliot.store.jobs import WallJob
+from foliot.store.shards import Epochs
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant
 from foliot.triggers.zones import offset_at, rules_fingerprint, zone_named
 
 INTERVAL_SECONDS = 1.0
 BATCH = 1000
-BEGINNING = (0, UUID(int=0))
+LOOKED_THROUGH = 10_000
+BEGINNING = UUID(int=0)
 
 
 class Replanner(Service):
@@ -46,10 +48,8 @@ class Replanner(Service):
         moved = 0
         for job_id in stale:
             moved += await self._follow_calendar(job_id)
-        for shard, epoch in (await self._store.shards.shards_with_other_zones(self._shards.scheduler_id, self._zones)).items():
-            if not self.stopping:
-                moved += await self._follow_zones(shard)
-                await self._store.shards.mark_zones(shard, self._shards.scheduler_id, epoch, self._zones)
+        if epochs := await self._store.shards.shards_with_other_zones(self._shards.scheduler_id, self._zones):
+            moved += await self._follow_zones(epochs)
         if moved:
             self.events.emit(CursorsReplanned(moved))
         return 0 if len(stale) == BATCH else INTERVAL_SECONDS
@@ -61,13 +61,19 @@ class Replanner(Service):
         is_due = job.next_at is not None and job.next_at <= now
         return int(await self._store.jobs.replan_job(job, job if is_due else scheduled_from(job, now)))
 
-    async def _follow_zones(self, shard: int) -> int:
-        moved, after = 0, BEGINNING
-        while page := await self._store.jobs.jobs_of_shard(shard, after, BATCH):
-            for found in page:
-                if found.utc_offset is not None and offset_now(found) != found.utc_offset:
-                    moved += await self._correct(found.id)
-            after = (page[-1].due_bucket, page[-1].id)
+    async def _follow_zones(self, epochs: Epochs) -> int:
+        moved = 0
+        after: UUID | None = BEGINNING
+        while after is not None and not self.stopping:
+            found, after = await self._store.jobs.jobs_on_the_wall(list(epochs), after, LOOKED_THROUGH)
+            for job in found:
+                if offset_now(job) != job.utc_offset:
+                    moved += await self._correct(job.id)
+        if after is not None:
+            return moved
+        for shard, epoch in epochs.items():
+            # One at a time: what fires holds on to several of them, too.
+            await self._store.shards.mark_zones(shard, self._shards.scheduler_id, epoch, self._zones)
         return moved
 
     async def _correct(self, job_id: UUID) -> int:
@@ -79,5 +85,5 @@ class Replanner(Service):
         return 0 if corrected == tick else int(await self._store.jobs.replan_job(job, with_cursor(job, corrected)))
 
 
-def offset_now(job: ShardJob) -> int:
+def offset_now(job: WallJob) -> int:
     return offset_at(zone_named(job.timezone), to_instant(job.next_at))

@@ -82,13 +82,12 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardJob:
-    """A job of a shard, with what tells whether its cursor is still where it belongs."""
+class WallJob:
+    """A job that fires at a time on a wall, with what tells whether its cursor is still where it belongs."""
 
     id: UUID
-    due_bucket: int
     next_at: datetime
-    utc_offset: int | None
+    utc_offset: int
     timezone: str
 
 
@@ -229,9 +228,10 @@ class Jobs:
     async def stale_jobs(self, limit: int) -> list[UUID]:
         return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit)]
 
-    async def jobs_of_shard(self, shard: int, after: tuple[int, UUID], limit: int) -> list[ShardJob]:
-        rows = await self._database.fetch(self._queries["jobs_of_shard"], shard, *after, limit)
-        return [ShardJob(*row) for row in rows]
+    async def jobs_on_the_wall(self, shards: Sequence[int], after: UUID, limit: int) -> tuple[list[WallJob], UUID | None]:
+        """Those among the next so many jobs, and where to go on from; None at the end."""
+        rows = await self._database.fetch(self._queries["jobs_on_the_wall"], shards, after, limit)
+        return [WallJob(*row) for row in rows[:-1]], rows[-1][0] if rows else None
 
     async def replan_job(self, before: RecurringJob, after: RecurringJob) -> bool:
         arguments = (before.id, before.version, before.next_at, after.next_at, after.fire_at, after.utc_offset, after.found_under)

@@ -155,10 +155,16 @@ left join foliot.calendars c on c.name = j.calendar
 -- Those whose next tick was found under a calendar that has been changed since.
 select j.id from foliot.calendars c join foliot.jobs j on j.calendar = c.name and j.calendar_version <> c.version limit $1::bigint
 
--- name: jobs_of_shard
--- Those that will fire, in the order in which they will, a page at a time: for a look through their cursors.
-select id, due_bucket, next_at, utc_offset, coalesce(schedule ->> 'timezone', 'UTC') from foliot.jobs
-where shard = $1::bigint and (due_bucket, id) > ($2::bigint, $3::uuid) order by due_bucket, id limit $4::bigint
+-- name: jobs_on_the_wall
+-- Those of these shards that will fire at a time on a wall. One look through the table for all shards of a node, and not one for each; so
+-- many jobs at a time, in the order of the key, whether or not there is one of those among them. The last row is where to go on from.
+with page as materialized (
+    select id, shard, due_bucket, next_at, utc_offset, schedule from foliot.jobs where id > $2::uuid order by id limit $3::bigint
+)
+select id, next_at, utc_offset, coalesce(schedule ->> 'timezone', 'UTC') from page
+where shard = any ($1::bigint[]) and utc_offset is not null and due_bucket is not null
+union all
+(select id, null, null, null from page order by id desc limit 1)
 
 -- name: replan_job
 -- The cursor is set anew, because the rules by which it was found have changed; only from where it was read, and only if nobody edited it.
