@@ -1,4 +1,4 @@
-"""Does anything slow down as tables grow? Throughput and latency beside queued jobs, history and schedules, by those with empty tables.
+"""Does anything slow down as tables grow? Throughput and latency beside queued and future jobs, history and schedules, by those with empty tables.
 
 Full and empty tables are those of two databases of one server, measured in turns.
 """
@@ -10,7 +10,7 @@ from benchmarks.draining import IN_TURNS, compared, drain_in_turns, warm_workers
 from benchmarks.processes import scheduler
 from benchmarks.report import Goal, Result, Row, at_least, at_most, spread_ms
 from benchmarks.scenarios.latency import seconds_of, starts
-from benchmarks.schedules import EVERY_HOUR, TOMORROW, insert_jobs
+from benchmarks.schedules import EVERY_HOUR, TOMORROW, insert_delayed, insert_jobs
 from foliot.store.partitions import partition_name
 
 NAME = "growth"
@@ -36,12 +36,14 @@ async def measure(bench: Bench) -> Result:
     queued = bench.size(200_000, full=1_000_000, tiny=1000)
     history = bench.size(1_000_000, full=10_000_000, tiny=1000)
     schedules = bench.size(100_000, full=1_000_000, tiny=1000)
+    delayed = bench.size(200_000, full=1_000_000, tiny=1000)
     rows, goals = list[Row](), list[Goal]()
     async with twin(bench) as empty:
         for name, fill, size in (
             (f"{queued:,} queued jobs", _queued, queued),
             (f"{history:,} rows of history", _history, history),
             (f"{schedules:,} schedules", _schedules, schedules),
+            (f"{delayed:,} jobs due tomorrow", _delayed, delayed),
         ):
             await bench.empty()
             await fill(bench, size)
@@ -103,3 +105,8 @@ async def _history(bench: Bench, size: int) -> None:
 async def _schedules(bench: Bench, size: int) -> None:
     await insert_jobs(bench, "far", EVERY_HOUR, size, TOMORROW)
     await bench.session.execute("vacuum analyze foliot.jobs")
+
+
+async def _delayed(bench: Bench, size: int) -> None:
+    await insert_delayed(bench, size, TOMORROW)
+    await bench.session.execute("vacuum analyze foliot.runs")

@@ -8,7 +8,7 @@ from foliot.store import queries
 
 
 async def rows_read(sql: Any, family: str, name: str, *arguments: object) -> float:
-    """How many rows of runs and history a named query looks at, with the plan that is used for any arguments."""
+    """How many rows of tables a named query looks at, with the plan that is used for any arguments."""
     await sql.execute("set plan_cache_mode = force_generic_plan")
     statement = await sql.prepare(queries.load(family)[name].sql)
     (explained,) = await statement.explain(*arguments, analyze=True)
@@ -17,6 +17,6 @@ async def rows_read(sql: Any, family: str, name: str, *arguments: object) -> flo
 
 def _rows_read(node: dict[str, Any]) -> float:
     own = 0.0
-    if node.get("Relation Name", "").startswith(("runs", "history")):
+    if "Relation Name" in node and node["Node Type"] != "ModifyTable":
         own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
     return float(own + sum(_rows_read(child) for child in node.get("Plans", ())))

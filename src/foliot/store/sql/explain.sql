@@ -43,7 +43,7 @@ select count(*), min(s.started_at) + $2::float8 * interval '1 second', (
         ) as before
     )
 from foliot.rate_starts s
-where s.rate_key = $1::text and s.started_at > coalesce($5::timestamptz, clock_timestamp()) - $2::float8 * interval '1 second'
+where s.rate_key = $1::text and s.started_at > (select coalesce($5::timestamptz, clock_timestamp()) - $2::float8 * interval '1 second')
 
 -- name: explain_overlap
 -- The run of the same job that is in its way.

@@ -117,7 +117,7 @@ select worker_id from ousted where worker_id is not null
 
 -- name: forget_rate_starts
 -- Those that no period reaches back to.
-delete from foliot.rate_starts where started_at < coalesce($1::timestamptz, clock_timestamp()) - interval '1 day'
+delete from foliot.rate_starts where started_at < (select coalesce($1::timestamptz, clock_timestamp()) - interval '1 day')
 
 -- name: rank_fairly
 -- Runs of a fairness key stand a step apart behind the last of their own key that waits, but not behind what others have in excess: whoever

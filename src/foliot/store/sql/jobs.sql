@@ -152,8 +152,13 @@ cross join lateral (
 left join foliot.calendars c on c.name = j.calendar
 
 -- name: stale_jobs
--- Those whose next tick was found under a calendar that has been changed since.
-select j.id from foliot.calendars c join foliot.jobs j on j.calendar = c.name and j.calendar_version <> c.version limit $1::bigint
+-- Those whose next tick was found under a calendar that has been changed since. Below and above its version, since an index can't be asked
+-- for what is unlike.
+select j.id from foliot.calendars c cross join lateral (
+    (select id from foliot.jobs where calendar = c.name and calendar_version < c.version limit $1::bigint)
+    union all
+    (select id from foliot.jobs where calendar = c.name and calendar_version > c.version limit $1::bigint)
+) as j limit $1::bigint
 
 -- name: jobs_on_the_wall
 -- Those of these shards that will fire at a time on a wall. One look through the table for all shards of a node, and not one for each; so
@@ -179,11 +184,11 @@ returning true
 -- mostly answered with no.
 select exists (select from foliot.runs where cancel is not null) or exists (select from foliot.parents where stop is not null and finished_at is null),
     exists (select from foliot.links), exists (select from foliot.runs where held_by = 'overlap'),
-    exists (select from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock_timestamp()))
+    coalesce((select min(paused_until) from foliot.jobs) <= coalesce($1::timestamptz, clock_timestamp()), false)
 
 -- name: jobs_to_resume
 -- Paused until an instant that has come.
-select id from foliot.jobs where paused_until <= coalesce($1::timestamptz, clock_timestamp()) limit 1000
+select id from foliot.jobs where paused_until <= (select coalesce($1::timestamptz, clock_timestamp())) limit 1000
 
 -- name: fire_ticks
 -- Moves cursors, makes runs, and notes what did not become one, in one transaction, and only under epochs that are still in force. The

@@ -1,4 +1,7 @@
 -- Every statement that writes `state`. Each names its from-states and, for an attempt, its fence: (id, token, worker).
+--
+-- The clock moves on while a statement runs, so PostgreSQL looks an instant up in an index only if it is read once, by a select of its own:
+-- compared with clock_timestamp() itself, every future run would be read to find that it is not due.
 
 -- name: insert_runs
 -- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost answer, it must not store
@@ -232,7 +235,7 @@ set state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' e
     held_by = case when options ?| '{concurrency,rate}' then 'limit' end
 where ctid = any (array(
     select ctid from foliot.runs
-    where state = 'scheduled' and due_at <= coalesce($2::timestamptz, clock_timestamp())
+    where state = 'scheduled' and due_at <= (select coalesce($2::timestamptz, clock_timestamp()))
     order by due_at
     limit $1::bigint
     for update skip locked
@@ -290,7 +293,7 @@ returning id
 -- Roots first, as whoever settles what follows from it wants them.
 with expired as materialized (
     select id, parent_id from foliot.runs
-    where expires_at <= coalesce($2::timestamptz, clock_timestamp()) and state <> 'running' and started_at is null
+    where expires_at <= (select coalesce($2::timestamptz, clock_timestamp())) and state <> 'running' and started_at is null
     order by expires_at limit $1::bigint
 ), roots as materialized (
     select id from foliot.parents

@@ -20,7 +20,8 @@ select fingerprint, answer from foliot.idempotency where key = $1::text and expi
 -- Keys whose time is over, some at a time.
 delete from foliot.idempotency
 where key = any (array(
-    select key from foliot.idempotency where expires_at <= coalesce($2::timestamptz, clock_timestamp()) order by expires_at limit $1::bigint
+    select key from foliot.idempotency
+    where expires_at <= (select coalesce($2::timestamptz, clock_timestamp())) order by expires_at limit $1::bigint
 ))
 
 -- name: find_unique_run

@@ -292,7 +292,7 @@ update foliot.runs
 set signal = '{"timed_out": true}', held_by = case when options ?| '{concurrency,rate}' then 'limit' end,
     state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' end
 where id = any (array(
-    select id from foliot.runs where held_by = 'signal' and due_at <= coalesce($2::timestamptz, clock_timestamp())
+    select id from foliot.runs where held_by = 'signal' and due_at <= (select coalesce($2::timestamptz, clock_timestamp()))
     order by due_at limit $1::bigint for update skip locked
 ))
 returning queue
