@@ -1,4 +1,4 @@
-"""Does anything slow down as tables grow? Throughput and latency beside queued and future jobs, history and schedules, by those with empty tables.
+"""Does anything slow down as tables grow? Throughput and latency beside queued and future jobs, history and schedules, by empty tables.
 
 Full and empty tables are those of two databases of one server, measured in turns.
 """
@@ -10,7 +10,7 @@ from benchmarks.draining import IN_TURNS, compared, drain_in_turns, warm_workers
 from benchmarks.processes import scheduler
 from benchmarks.report import Goal, Result, Row, at_least, at_most, spread_ms
 from benchmarks.scenarios.latency import seconds_of, starts
-from benchmarks.schedules import EVERY_HOUR, TOMORROW, insert_delayed, insert_jobs
+from benchmarks.schedules import EVERY_HOUR, TOMORROW, insert_jobs
 from foliot.store.partitions import partition_name
 
 NAME = "growth"
@@ -22,6 +22,12 @@ insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, paylo
 select lpad(to_hex(n), 32, '0')::uuid, now(), now(), extract(epoch from now() + interval '1 hour') * 1000000 + n, 'ready', 'default', 'one',
     '{"item": 1}'
 from generate_series(1, $1::bigint) n
+"""
+DELAYED = """
+insert into foliot.runs (id, created_at, due_at, expires_at, rank, state, queue, task)
+select lpad(to_hex(n), 32, '0')::uuid, now(), due, due + interval '1 hour', extract(epoch from due) * 1000000 + n, 'scheduled',
+    'default', 'one'
+from generate_series(1, $1::bigint) n, (select now() + interval '1 day' as due) as tomorrow
 """
 HISTORY = """
 insert into foliot.{name} (id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, payload)
@@ -108,5 +114,5 @@ async def _schedules(bench: Bench, size: int) -> None:
 
 
 async def _delayed(bench: Bench, size: int) -> None:
-    await insert_delayed(bench, size, TOMORROW)
+    await bench.session.execute(DELAYED, size)
     await bench.session.execute("vacuum analyze foliot.runs")

@@ -19,7 +19,7 @@ CONNECTIONS = "select count(*) from pg_stat_activity where backend_type = 'clien
 
 
 async def measure(bench: Bench) -> Result:
-    numbers, seconds = [1, 2] if bench.is_tiny else [1, 10, WANTED], bench.size(6, full=60, tiny=1)
+    numbers, seconds = [1, 2] if bench.is_tiny else [1, 10, WANTED], bench.size(10, full=60, tiny=1)
     async with scheduler(bench) as node, AsyncExitStack() as started:
         await asyncio.sleep(2)
         rows = [Row("scheduler alone", await _spent(bench, seconds, {"scheduler": [node]}))]
