@@ -70,3 +70,18 @@ async def test_what_is_not_due_is_not_read(full: Any) -> None:
     assert {name: rows for name, rows in read.items() if rows > 500} == {}
     # There is something in the tables that they could have read.
     assert await full.fetchval("select count(*) from foliot.runs") == 6 * STORED
+
+
+async def test_starts_of_a_rate_are_counted_once_however_many_wait_for_it(store: Store, sql: Any) -> None:
+    rate = '{"rate": {"key": "k", "limit": 2000, "period_seconds": 3600}}'
+    await sql.execute("insert into foliot.rate_starts (rate_key, started_at) select 'k', now() from generate_series(1, 1990)")
+    await sql.execute(
+        """
+        insert into foliot.runs (id, created_at, due_at, rank, state, held_by, queue, task, options)
+        select gen_random_uuid(), now(), now(), n, 'held', 'limit', 'default', 't', $1::jsonb from generate_series(1, 1000) n
+        """,
+        rate,
+    )
+    await sql.execute("vacuum analyze")
+    assert await rows_read(sql, "gates", "admit_runs", None, 1000) < 10_000
+    assert await store.gates.admit_runs() == (["default"] * 10, [])

@@ -93,12 +93,15 @@ class Claimer(Service):
             # The lease was lost while we asked. The reaper gives these back.
             return 0
         self._attempts.start_all(claims)
-        if claims:
-            self.events.emit(RunsClaimed(len(claims), spread_of(claim.waited_seconds for claim in claims)))
         taken = Counter(claim.queue for claim in claims)
         # What was found again while in doubt says nothing about what is ready.
         is_in_doubt = bool(claims) and self.clock.monotonic() < self._doubt_until
         self._more_is_ready = is_in_doubt or any(2 * number >= slots[queue] for queue, number in taken.items())
+        if not self._more_is_ready:
+            # A job that came alone starts before anything is told of it. Where there are more, the next claim is to be on its way first.
+            await self.clock.sleep(0)
+        if claims:
+            self.events.emit(RunsClaimed(len(claims), spread_of(claim.waited_seconds for claim in claims)))
         self._courtesy_seconds = self._next_courtesy(is_hinted, bool(claims))
         return 0 if self._more_is_ready else self._poll_seconds() * random.uniform(0.75, 1.0)  # noqa: S311
 

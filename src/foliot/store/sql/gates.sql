@@ -58,18 +58,26 @@ with recursive clock as (
         where r.held_by = 'limit' and r.options #>> '{rate,key}' = rates.key and r.cancel is null
         order by r.rank limit $2::bigint
     ) as c
-), ranked as (
-    select r.id,
-        r.options #>> '{concurrency,key}' is null or coalesce(open.number, 0) + row_number() over (partition by r.options #>> '{concurrency,key}' order by r.rank, r.id)
-            <= (r.options #>> '{concurrency,limit}')::bigint as has_place,
-        r.options #>> '{rate,key}' is null or (
-            select count(*) from foliot.rate_starts s
-            where s.rate_key = r.options #>> '{rate,key}'
-                and s.started_at > clock.at - (r.options #>> '{rate,period_seconds}')::float8 * interval '1 second'
-        ) + row_number() over (partition by r.options #>> '{rate,key}' order by r.rank, r.id) <= (r.options #>> '{rate,limit}')::bigint as is_in_time
-    from clock cross join foliot.runs r left join open on open.key = r.options #>> '{concurrency,key}'
+), candidates as materialized (
+    select r.id, r.rank, r.options #>> '{concurrency,key}' as key, (r.options #>> '{concurrency,limit}')::bigint as most,
+        r.options #>> '{rate,key}' as rate_key, (r.options #>> '{rate,limit}')::bigint as rate_most,
+        (r.options #>> '{rate,period_seconds}')::float8 as period_seconds
     -- As an array: PostgreSQL can't tell how few they are, and would read the whole table to meet them.
-    where r.id = any (array(select id from waiting))
+    from foliot.runs r where r.id = any (array(select id from waiting))
+), lately as materialized (
+    -- Once for each key, and not for each that waits for it.
+    select c.rate_key, c.period_seconds, (
+        select count(*) from foliot.rate_starts s
+        where s.rate_key = c.rate_key and s.started_at > clock.at - c.period_seconds * interval '1 second'
+    ) as number
+    from clock cross join (select distinct rate_key, period_seconds from candidates where rate_key is not null) as c
+), ranked as (
+    select c.id,
+        c.key is null or coalesce(open.number, 0) + row_number() over (partition by c.key order by c.rank, c.id) <= c.most as has_place,
+        c.rate_key is null or lately.number + row_number() over (partition by c.rate_key order by c.rank, c.id) <= c.rate_most as is_in_time
+    from candidates c
+    left join open on open.key = c.key
+    left join lately on lately.rate_key = c.rate_key and lately.period_seconds = c.period_seconds
 ), admitted as (
     update foliot.runs set state = 'ready', held_by = null
     where id = any (array(select id from ranked where has_place and is_in_time)) and held_by = 'limit'
