@@ -104,7 +104,6 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 class StoredRun(msgspec.Struct, frozen=True, gc=False):
     """What the store decided about a submitted run, on its own clock."""
 
-    id: UUID
     state: RunState
     due_at: datetime
     created_at: datetime

@@ -67,8 +67,7 @@ class Runs:
                 ids = [run.id for run in runs]
                 arguments = self._alike(runs[0], ids_text(ids), payloads)
                 ((now, state, due_at),) = await source.fetch(self._insert_alike, *arguments, is_repeatable=False)
-                of_all = RunState(state)
-                return {run_id: StoredRun(run_id, of_all, due_at, now) for run_id in ids}
+                return dict.fromkeys(ids, StoredRun(RunState(state), due_at, now))
             if all(run.unique_key is None for run in runs):
                 return self._stored(runs, await source.fetch(self._insert_new_runs, *self._inserting(runs, None), is_repeatable=False))
         except asyncpg.UniqueViolationError:
@@ -81,13 +80,13 @@ class Runs:
     async def insert_alike(self, one: NewRun, ids: Sequence[str], payloads: str) -> StoredRun:
         """As `insert_runs`, for runs that are like `one`, which has no unique key, but for these. Nothing is made of each of them.
 
-        `payloads` is a JSON array. Answers for the first. The others are as it is, unless this had to be sent again.
+        `payloads` is a JSON array. Answers for the first; the others are as it is, unless this had to be sent again.
         """
         if len(payloads) <= PAYLOADS_MAX:
             try:
                 arguments = self._alike(one, array_text(ids), payloads)
                 ((now, state, due_at),) = await self._database.fetch(self._insert_alike, *arguments, is_repeatable=False)
-                return StoredRun(UUID(ids[0]), RunState(state), due_at, now)
+                return StoredRun(RunState(state), due_at, now)
             except asyncpg.UniqueViolationError:
                 pass
             except StoreUnavailable as error:
@@ -144,15 +143,15 @@ class Runs:
     def _stored(self, runs: Sequence[NewRun], rows: Sequence[Record]) -> dict[UUID, StoredRun]:
         """The rows tell of those that are not ready at once."""
         now = rows[0][0]
-        stored = {run.id: StoredRun(run.id, RunState.READY, now, now) for run in runs}
+        stored = dict.fromkeys((run.id for run in runs), StoredRun(RunState.READY, now, now))
         for _, _, run_id, state, due_at in rows:
             if run_id is not None:
-                stored[run_id] = StoredRun(run_id, RunState(state), due_at, now)
+                stored[run_id] = StoredRun(RunState(state), due_at, now)
         return stored
 
     async def find_runs(self, run_ids: Sequence[UUID], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
         rows = await (within or self._database).fetch(self._queries["find_runs"], run_ids, _earliest(run_ids))
-        return {row[0]: StoredRun(row[0], RunState(row[1]), row[2], row[3]) for row in rows}
+        return {row[0]: StoredRun(RunState(row[1]), row[2], row[3]) for row in rows}
 
     async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
         """Up to the given slots of each queue that has no limit. A claim whose answer got lost is in doubt: see `recover_claims`."""

@@ -111,9 +111,7 @@ class Submissions:
 
 
 def _new(run: NewRun, stored: StoredRun) -> SubmittedRun:
-    return SubmittedRun(
-        stored.id, run.name, run.task, run.queue, run.priority, stored.state, 0, stored.due_at, stored.created_at, is_new=True
-    )
+    return SubmittedRun(run.id, run.name, run.task, run.queue, run.priority, stored.state, 0, stored.due_at, stored.created_at, is_new=True)
 
 
 def _existing(row: Record) -> SubmittedRun:
