@@ -82,11 +82,11 @@ async def _compared(full: Bench, empty: Bench) -> dict[str, float]:
 
 
 def _pairs(bench: Bench) -> int:
-    return bench.size(5, full=7, tiny=1)
+    return bench.size(6, full=12, tiny=1)
 
 
 def _jobs(bench: Bench) -> int:
-    return bench.size(20_000, full=100_000, tiny=200)
+    return bench.size(15_000, full=50_000, tiny=200)
 
 
 async def _queued(bench: Bench, size: int) -> None:
