@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 ARGS ?=
 # More than this machine has cores: much of what a test does is wait for a lease or a signal.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 3
 # Tests of real processes and real time on a busy machine: what fails once is run once more, and named in the summary. RERUNS=0 for none.
 RERUNS ?= 1
 # Of `make chaos`. SEED=0: any; it is printed.
