@@ -100,6 +100,7 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
     from foliot.api.app import build_app
     from foliot.api.audit_log import AuditLog
     from foliot.api.submitter import Submitter
+    from foliot.api.targets import TargetProtocol
 
     class Server(uvicorn.Server):
         """Signals are ours to handle."""
@@ -122,8 +123,9 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
         )
         server = Server(
             uvicorn.Config(
-                app, loop="none", http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048,
-                server_header=False, ssl_certfile=config.tls_certificate_file or None, ssl_keyfile=config.tls_key_file or None,
+                app, loop="none", http=TargetProtocol, ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048,
+                server_header=False, proxy_headers=False,
+                ssl_certfile=config.tls_certificate_file or None, ssl_keyfile=config.tls_key_file or None,
             )
         )  # fmt: skip
         await submitter.start()

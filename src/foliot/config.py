@@ -7,6 +7,7 @@ A setting comes from, in rising order: its default, a TOML file (`foliot.toml` i
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os
 import re
 import tomllib
@@ -31,6 +32,7 @@ HOST = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::[0-9]{0,5})?")
 
 NamespaceName = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9_-]*$(?!\n)")]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def data_home() -> str:
@@ -70,6 +72,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     plain_http_allowed: Annotated[
         bool, Meta(description="Whether the API may speak plain HTTP on a public address, because something in front of it does TLS.")
     ] = False
+    trusted_proxies: Annotated[
+        str,
+        Meta(description="Addresses and networks of reverse proxies whose X-Forwarded-For is believed, with commas between. Empty: none."),
+    ] = ""
     requests_per_second: Annotated[
         int, Meta(ge=0, le=1_000_000, description="Requests of one token that one process answers in a second; more get 429. 0: all.")
     ] = 5_000
@@ -150,6 +156,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise ValueError(f"{name} must look like postgresql://user@host:5432/name; in a password write %40 for @ and %2F for /")
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
             raise ValueError("tls_certificate_file and tls_key_file belong together: set both, or none")
+        networks_of(self.trusted_proxies)
         if self.worker_ttl_seconds < 3 * self.worker_beat_seconds:
             raise ValueError(
                 f"worker_ttl_seconds ({self.worker_ttl_seconds:g}) must be at least three times "
@@ -197,6 +204,21 @@ def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, s
     except msgspec.ValidationError as error:
         # msgspec says `... - at `$.port``; the setting's name is what the reader knows.
         raise ConfigurationError(f"configuration: {str(error).replace('`$.', '`')}") from None
+
+
+def networks_of(setting: str) -> tuple[Network, ...]:
+    """The networks that `trusted_proxies` names. Raises `ValueError`."""
+    return tuple(_network(part.strip()) for part in setting.split(",")) if setting.strip() else ()
+
+
+def _network(text: str) -> Network:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"trusted_proxies: {error}; write addresses and networks such as 10.0.0.5, 10.1.0.0/24 or 2001:db8::/64") from None
+    if network.prefixlen == 0:
+        raise ValueError(f"trusted_proxies: {text} is everybody, so that anybody could forge an address; name the proxies")
+    return network
 
 
 def hidden_paths(config: Config) -> list[Path]:

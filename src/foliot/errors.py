@@ -27,7 +27,7 @@ class Invalid(FoliotError):
 
 
 class Malformed(Invalid):
-    """The request's body is not JSON at all."""
+    """The request can't be read: its body is not JSON, or a header that may be there once is there twice."""
 
     code = "malformed"
 

@@ -91,7 +91,10 @@ def test_a_change_without_a_body_needs_no_form_but_comes_from_no_other_site(meth
         assert refusal(method, host="localhost", sec_fetch_site=site) is None
     for site in ("cross-site", "same-site", "else"):
         assert refusal(method, host="localhost", sec_fetch_site=site) == "foreign_origin"
-    assert refusal("GET", host="localhost", sec_fetch_site="cross-site") is None
+    assert refusal("GET", host="localhost", sec_fetch_site="cross-site") == "foreign_origin"
+    visit = {"sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    assert refusal("GET", host="localhost", sec_fetch_site="cross-site", **visit) is None
+    assert refusal("POST", host="localhost", sec_fetch_site="cross-site", **visit) == "foreign_origin"
 
 
 async def test_the_guard_stands_before_every_route(client: httpx.AsyncClient, sql: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from foliot.api.addresses import ADDRESS, counted_as
 from foliot.api.problems import REQUEST_ID
 from foliot.api.rate_limits import RateLimit
 from foliot.clock import Clock
@@ -83,8 +84,8 @@ def entry_of(request: Request, action: str, status: int, *, code: str | None = N
     if log is None:
         return None
     caller: Caller | None = scope.get("foliot.caller")
-    address: str | None = scope["client"][0] if scope.get("client") else None
-    if caller is None and log.strangers.take(address or "") > 0:
+    address: str | None = scope[ADDRESS]
+    if caller is None and log.strangers.take(counted_as(address)) > 0:
         return None
     return AuditEntry(
         id=new_id(),

@@ -18,8 +18,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foliot.api.access import CALLER, REFUSAL
+from foliot.api.addresses import ADDRESS, TrustedProxies, counted_as
 from foliot.api.audit_log import LOG, AuditLog, note
-from foliot.api.guard import refuse_foreign, refuse_other_bodies
+from foliot.api.guard import refuse_foreign, refuse_other_bodies, refuse_repeated
 from foliot.api.problems import REQUEST_ID, problem_of, serve
 from foliot.api.rate_limits import RateLimit
 from foliot.clock import Clock
@@ -54,19 +55,21 @@ class Doorkeeper:
         self._audit = audit
         self._clock = clock
         self._is_open = is_open
+        self._proxies = TrustedProxies(config.trusted_proxies)
         self._wrong = RateLimit(clock=clock, per_second=WRONG_PER_SECOND, burst=WRONG_BURST)
         rate = config.requests_per_second
         self._rate = RateLimit(clock=clock, per_second=rate, burst=2 * rate) if rate else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            # There is nothing but HTTP here, and nothing gets past the door by another protocol.
             return
-        # Of a header that is there more than once, the first counts.
+        # Of a header that is there more than once, the first counts, where that is allowed at all.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         given = headers.get("x-request-id", "")
         scope[REQUEST_ID] = request_id = given if given and REQUEST_ID_GIVEN.fullmatch(given) else str(new_id())
         scope[LOG] = self._audit
+        scope[ADDRESS] = self._proxies.client_of(scope)
         token = _bearer(headers)
         send = self._watched(token, scope, _with_headers(send, request_id))
         error = await self._look_at(scope, headers, token)
@@ -78,6 +81,8 @@ class Doorkeeper:
 
     async def _look_at(self, scope: Scope, headers: Mapping[str, str], token: str | None) -> FoliotError | None:
         """Finds the caller. What is returned is turned away at once; what is left in the scope, by routes that want to know who asks."""
+        if len(headers) < len(scope["headers"]) and (refusal := refuse_repeated(scope["headers"])) is not None:
+            return refusal
         if self._is_open and (refusal := refuse_foreign(scope["method"], headers)) is not None:
             return refusal
         if (refusal := refuse_other_bodies(scope["method"], headers)) is not None:
@@ -99,9 +104,10 @@ class Doorkeeper:
     async def _caller(self, scope: Scope, token: str | None) -> Caller | None:
         if token is None:
             return None
-        found = await self._tokens.find(token, is_known_only=self._wrong.is_spent(_address(scope)))
+        address = counted_as(scope[ADDRESS])
+        found = await self._tokens.find(token, is_known_only=self._wrong.is_spent(address))
         if found is None:
-            if self._wrong.take(_address(scope)) > 0:
+            if self._wrong.take(address) > 0:
                 raise TooManyRequests("too many wrong tokens have come from this address", retry_after=math.ceil(1 / WRONG_PER_SECOND))
             raise Unauthenticated(WRONG)
         if self._rate is not None and (seconds := self._rate.take(found.id)) > 0:
@@ -188,11 +194,6 @@ def _in_namespace(caller: Caller, asked: str) -> Caller:
 def _bearer(headers: Mapping[str, str]) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else None if not kind else ""
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
 
 
 def _with_headers(send: Send, request_id: str) -> Send:

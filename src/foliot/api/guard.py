@@ -1,34 +1,58 @@
-"""The door of local open mode, where nobody has to say who they are.
+"""The guard of local open mode, where nobody has to say who they are.
 
-A web page in the user's browser can reach the loopback interface too, so trusting that interface is not enough: a request must name us
-as its host (else a foreign name rebound to 127.0.0.1 would do), must not come from a page of another origin, and if it has a body that
-changes things, it must be JSON, which a foreign page can't send without asking first.
+A web page in the user's browser can reach the loopback interface too, so trusting that interface is not enough. A request must name this
+machine as its host, or a foreign name that was rebound to 127.0.0.1 would get in. It must not come from a page of another origin. If it has
+a body, that must be JSON, which a foreign page can't send without asking first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from urllib.parse import urlsplit
 
-from foliot.errors import FoliotError, ForeignHost, ForeignOrigin, NotJson
+from foliot.errors import FoliotError, ForeignHost, ForeignOrigin, Malformed, NotJson
 
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+# The whole of a Host header that is let in. Anything else is foreign: user names, trailing dots, other spellings of the same address.
+OUR_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::(?P<port>[1-9][0-9]{0,4}))?", re.IGNORECASE | re.ASCII)
+PORT_MAX = 65_535
 # What a browser says of where a request came from: our own page, or the user.
 OUR_SITES = frozenset({"same-origin", "none"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+# Headers on which it depends who is let in. Two values of one would leave it open which of them counts.
+ONCE = frozenset({
+    b"authorization", b"content-type", b"foliot-namespace", b"host", b"origin", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
+})  # fmt: skip
+SHOWN_MAX = 100
+
+
+def refuse_repeated(headers: Sequence[tuple[bytes, bytes]]) -> FoliotError | None:
+    """Why these headers are not read, whoever sent them; None when they are."""
+    seen = set()
+    for name, _ in headers:
+        if name in seen and name in ONCE:
+            text = name.decode("latin-1")
+            return Malformed(f"the header {text} is there more than once; send it once", field=text)
+        seen.add(name)
+    return None
 
 
 def refuse_foreign(method: str, headers: Mapping[str, str]) -> FoliotError | None:
     """Why this request is not let in where nobody has to say who they are; None when it is."""
     host = headers.get("host", "")
-    if not _is_loopback(host):
-        return ForeignHost(f"this Foliot serves 127.0.0.1 and localhost only, not {host!r}")
+    if not _is_ours(host):
+        return ForeignHost(f"this Foliot serves 127.0.0.1 and localhost only, not {host[:SHOWN_MAX]!r}")
     origin = headers.get("origin")
-    is_foreign = origin is not None and origin not in (f"http://{host}", f"https://{host}")
-    if is_foreign or (method not in SAFE_METHODS and headers.get("sec-fetch-site", "none") not in OUR_SITES):
+    if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
+        return ForeignOrigin("pages of other origins may not use this API")
+    if headers.get("sec-fetch-site", "none") not in OUR_SITES and not _is_visit(method, headers):
         return ForeignOrigin("pages of other origins may not use this API")
     return None
+
+
+def _is_visit(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether the user followed a link: the answer becomes a page of its own, which the page with the link can't read."""
+    return method in SAFE_METHODS and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def refuse_other_bodies(method: str, headers: Mapping[str, str]) -> FoliotError | None:
@@ -47,8 +71,6 @@ def _is_json(headers: Mapping[str, str]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _is_loopback(host: str) -> bool:
-    try:
-        return urlsplit(f"//{host}").hostname in LOOPBACK_NAMES
-    except ValueError:
-        return False
+def _is_ours(host: str) -> bool:
+    found = OUR_HOST.fullmatch(host)
+    return found is not None and int(found["port"] or 1) <= PORT_MAX

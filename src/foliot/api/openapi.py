@@ -15,10 +15,10 @@ from msgspec import inspect
 # Under this name, and as text, it passes through the framework as it is: nulls and all.
 DESCRIBED = "x-described"
 JSON, PROBLEM_JSON = "application/json", "application/problem+json"
-# What any request may meet: a caller who is not known, not allowed or too fast, a namespace that is none, a fault of ours, and a database
-# that does not answer.
-EVERYWHERE = (401, 403, 422, 429, 500, 503)
-OF_BODIES = (400, 413, 415, 422)
+# What any request may meet: a header that is there twice, a caller who is not known, not allowed or too fast, a namespace that is none, a
+# fault of ours, and a database that does not answer.
+EVERYWHERE = (400, 401, 403, 422, 429, 500, 503)
+OF_BODIES = (413, 415, 422)
 IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH = "Idempotency-Key", "If-Match", "If-None-Match"
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
 

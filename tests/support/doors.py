@@ -1,0 +1,58 @@
+"""The application with its audit record, as strangers and holders of tokens meet it; and requests as bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from foliot.api.app import Application, build_app
+from foliot.api.audit_log import AuditLog
+from foliot.api.submitter import Submitter
+from foliot.config import Config
+from foliot.events import EventBus
+from foliot.store.store import Store
+from tests.support.waiting import PATIENCE_SECONDS
+
+
+@asynccontextmanager
+async def door(store: Store, *, is_open: bool = False, **settings: object) -> AsyncIterator[Application]:
+    clock, events = store.database.clock, EventBus()
+    submitter = Submitter(store=store, clock=clock, events=events)
+    audit = AuditLog(store=store, clock=clock, events=events)
+    await submitter.start()
+    await audit.start()
+    config = msgspec.convert(settings, Config)
+    yield build_app(store=store, submitter=submitter, audit=audit, config=config, clock=clock, is_open=is_open)
+    await submitter.stop()
+    await audit.stop()
+
+
+def client_at(app: Application, address: str) -> httpx.AsyncClient:
+    """A client whose connection comes from that address."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(address, 4711)), base_url="http://localhost:8000")
+
+
+@dataclass(frozen=True)
+class RawAnswer:
+    status: int
+    text: str
+
+
+async def send_raw(url: str, request: bytes) -> RawAnswer:
+    """Sends these bytes to a server and reads until it closes: the request has to ask for that by `Connection: close`."""
+    address = urlsplit(url)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        try:
+            writer.write(request)
+            text = (await reader.read()).decode("latin-1")
+        finally:
+            writer.close()
+            await writer.wait_closed()
+    return RawAnswer(int(text.split(" ", 2)[1]), text)
