@@ -86,6 +86,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     event_followers_max: Annotated[
         int, Meta(ge=0, le=100_000, description="Followers of runs' events at once through one process; more are refused with 429.")
     ] = 200
+    followers_per_token_max: Annotated[
+        int, Meta(ge=0, le=100_000, description="Logs and events that one token follows at once; in local open mode, one address.")
+    ] = 50
+    followers_per_namespace_max: Annotated[
+        int, Meta(ge=0, le=100_000, description="Logs and events of one namespace that are followed at once through one process.")
+    ] = 100
 
     # --- jobs
     retries: Annotated[int, Meta(ge=0, le=1000, description="Retries of a job that does not say.")] = 3

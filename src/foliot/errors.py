@@ -121,7 +121,7 @@ class TooManyRequests(Busy):
 
 
 class TooManyFollowers(Busy):
-    """This server streams as many logs, or events, as it may."""
+    """This server streams as many logs or events as it may: to this token, to this namespace, or altogether."""
 
     code = "too_many_followers"
 

@@ -19,7 +19,6 @@ from foliot.api import event_feed, event_stream
 from foliot.api.event_feed import EventFeed, Filter, Place
 from foliot.api.event_stream import Following, all_events, counted, run_events
 from foliot.api.parameters import cursor_of
-from foliot.errors import TooManyFollowers
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome
@@ -71,8 +70,8 @@ def following(store: Store, feed: EventFeed, stopping: asyncio.Event | None = No
     return Following(store=store, feed=feed, clock=store.database.clock, stopping=stopping or asyncio.Event(), is_gone=never)
 
 
-def feed_of(store: Store, followers: int = 10) -> EventFeed:
-    return EventFeed(store=store, clock=store.database.clock, followers_max=followers)
+def feed_of(store: Store) -> EventFeed:
+    return EventFeed(store=store, clock=store.database.clock)
 
 
 @asynccontextmanager
@@ -235,14 +234,6 @@ async def test_who_is_too_slow_is_let_go_of_and_goes_on(store: Store, monkeypatc
         last_id = first.decode().split("id: ")[1].split("\n")[0]
         async with follower(store, feed, since=cursor_of(last_id)) as again:
             assert len(await again.endings(80)) == 80
-
-
-async def test_no_more_followers_than_allowed(store: Store) -> None:
-    feed = feed_of(store, followers=1)
-    async with follower(store, feed):
-        with pytest.raises(TooManyFollowers, match="event_followers_max"):
-            feed.check()
-    feed.check()
 
 
 async def test_a_stream_says_that_it_is_there_and_ends_when_the_server_stops(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

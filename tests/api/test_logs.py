@@ -15,8 +15,6 @@ import pytest
 
 from foliot.api import log_stream
 from foliot.api.log_stream import LogStream
-from foliot.api.problems import problem_of
-from foliot.errors import TooManyFollowers
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
@@ -278,21 +276,6 @@ async def test_the_client_goes_on_when_the_server_was_restarted(store: Store, da
 
 async def _are(seen: list[LogEvent], count: int) -> bool:
     return len(seen) >= count
-
-
-async def test_no_more_logs_are_followed_at_once_than_allowed(store: Store) -> None:
-    run_id = await finish(store, output=b"done")
-    followers, stream = log_stream.Followers(1), LogStream(
-        run_id, store=store, clock=store.database.clock, stopping=asyncio.Event(), is_gone=never
-    )  # fmt: skip
-    following = followers.counted(stream)
-    await anext(following)
-    with pytest.raises(TooManyFollowers, match="1 logs are followed") as refused:
-        followers.check()
-    answer = problem_of(refused.value)
-    assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
-    await following.aclose()
-    followers.check()
 
 
 async def never() -> bool:

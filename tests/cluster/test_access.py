@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from foliot.model.access import Role
+from foliot.model.access import Role, token_id_of
 from foliot.store.store import Store
 from tests.support.api import Api, api_of
 from tests.support.certificates import Authority
@@ -139,7 +139,9 @@ async def test_a_stream_ends_when_its_token_is_revoked(database_url: str, store:
         path = f"/v1/runs/{job['id']}/logs?follow=1"
         async with api.client.stream("GET", path, headers=bearer(token), timeout=60) as stream:
             assert stream.status_code == 200
-            await store.access.revoke_token("watcher", None)
+            token_id = token_id_of(token)
+            assert token_id is not None
+            await store.access.revoke_token(token_id)
             async with asyncio.timeout(60):
                 async for _ in stream.aiter_bytes():
                     pass

@@ -9,6 +9,6 @@ from foliot.store.access import AuditEntry
 
 def entry_for(run: NewRun) -> AuditEntry:
     return AuditEntry(
-        id=new_id(), actor="ci", token_id=None, role=None, namespace="default", address=None, request_id="r", method="POST",
-        path="/v1/jobs", action="create_job", target=str(run.id), status=201, code=None,
+        id=new_id(), actor="ci", actor_namespace=None, token_id=None, role=None, namespace="default", address=None, request_id="r",
+        method="POST", path="/v1/jobs", action="create_job", target=str(run.id), status=201, code=None,
     )  # fmt: skip

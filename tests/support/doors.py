@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import msgspec
+import uvicorn
 
 from foliot.api.app import Application, build_app
 from foliot.api.audit_log import AuditLog
@@ -31,6 +33,19 @@ async def door(store: Store, *, is_open: bool = False, **settings: object) -> As
     yield build_app(store=store, submitter=submitter, audit=audit, config=config, clock=clock, is_open=is_open)
     await submitter.stop()
     await audit.stop()
+
+
+@asynccontextmanager
+async def serving(app: Application) -> AsyncIterator[str]:
+    """The application on a real socket; its URL."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off", proxy_headers=False))
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await task
 
 
 def client_at(app: Application, address: str) -> httpx.AsyncClient:

@@ -34,6 +34,7 @@ from foliot.api.routes.runs import RunRoutes
 from foliot.api.routes.tokens import tokens_router
 from foliot.api.routes.workers import workers_router
 from foliot.api.routes.workflows import WorkflowRoutes
+from foliot.api.streams import Streams
 from foliot.api.submitter import Submitter
 from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.clock import Clock
@@ -83,6 +84,7 @@ def build_app(
         store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, definitions=definitions, config=config
     )
     stopping = stopping or asyncio.Event()
+    streams = Streams(config)
     routers = (
         jobs.creating,
         health_router(store=store),
@@ -95,8 +97,8 @@ def build_app(
         RunGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
         GateRoutes(store=store, body_max_bytes=body_max_bytes).router,
         RunListRoutes(store=store).router,
-        logs_router(store=store, clock=clock, stopping=stopping, followers_max=config.log_followers_max),
-        EventRoutes(store=store, clock=clock, stopping=stopping, followers_max=config.event_followers_max).router,
+        logs_router(store=store, clock=clock, stopping=stopping, streams=streams),
+        EventRoutes(store=store, clock=clock, stopping=stopping, streams=streams).router,
         DeadLetterRoutes(store=store, body_max_bytes=body_max_bytes).router,
         workers_router(store=store),
         overview_router(store=store),

@@ -30,6 +30,8 @@ PATH_MAX = 500
 LOG = "foliot.audit"
 # Of a request: what it did stands in the record already, written together with what it wrote.
 IS_NOTED = "foliot.is_noted"
+# Of a request: the id of what it was about, where the path has a name that others may have as well.
+TARGET = "foliot.target"
 ANONYMOUS = "anonymous"
 # Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could fill the disk.
 STRANGERS_BURST, STRANGERS_PER_SECOND = 100.0, 1.0
@@ -90,6 +92,7 @@ def entry_of(request: Request, action: str, status: int, *, code: str | None = N
     return AuditEntry(
         id=new_id(),
         actor=caller.name if caller else ANONYMOUS,
+        actor_namespace=caller.scope if caller and caller.token_id else None,
         token_id=caller.token_id if caller else None,
         role=caller.role if caller else None,
         namespace=caller.namespace.name if caller else DEFAULT,
@@ -98,7 +101,7 @@ def entry_of(request: Request, action: str, status: int, *, code: str | None = N
         method=scope["method"],
         path=_storable(scope["path"])[:PATH_MAX],
         action=action,
-        target=target or next((_storable(str(value))[:PATH_MAX] for value in request.path_params.values()), None),
+        target=target or scope.get(TARGET) or next((_storable(str(value))[:PATH_MAX] for value in request.path_params.values()), None),
         status=status,
         code=code,
     )

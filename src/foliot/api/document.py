@@ -53,7 +53,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "attempt": {"description": "The number of the attempt; else the last."},
     "follow": {"description": "Server-sent events, until the run has ended."},
     "flat": {"description": "One by one, not by groups."},
-    "actor": {"description": "Only what this token did, by its name.", "maxLength": 500},
+    "actor": {
+        "description": "Only what tokens of this name did, in whichever namespace; or local, anonymous or database.",
+        "maxLength": 500,
+    },
+    "token": {"description": "Only what the token of this id did.", "maxLength": 500},
     "action": {"description": "Only this, such as cancel_run.", "maxLength": 500},
     "target": {"description": "Only what was done to this run, job, queue or token.", "maxLength": 500},
     "denied": {"description": "Refusals only."},

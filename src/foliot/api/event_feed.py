@@ -23,7 +23,6 @@ import msgspec
 from foliot.api.parameters import cursor_text
 from foliot.api.schemas import run_name
 from foliot.clock import Clock
-from foliot.errors import TooManyFollowers
 from foliot.model.namespace import Namespace, bare
 from foliot.model.states import TERMINAL, RunState, status_of
 from foliot.store.run_events import RunChange
@@ -32,7 +31,6 @@ from foliot.store.store import Store
 LOOK_SECONDS = 0.5
 # Longer than a statement may take: who is not done by then with ending a run is not waited for.
 HOLD_SECONDS = 10.0
-RETRY_SECONDS = 5
 ENDINGS = 1000
 RUNNING_MAX = 5000
 KEPT = 20_000
@@ -69,10 +67,9 @@ class Filter:
 
 
 class EventFeed:
-    def __init__(self, *, store: Store, clock: Clock, followers_max: int) -> None:
+    def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._most = followers_max
         self._number = 0
         self._lock = asyncio.Lock()
         self._looked_at = 0.0
@@ -82,14 +79,6 @@ class EventFeed:
         self._line: deque[FeedEvent] = deque(maxlen=KEPT)
         self._counted = 0
         """All that was ever put into the line."""
-
-    def check(self) -> None:
-        """Raises when there are as many followers as there may be."""
-        if self._number >= self._most:
-            raise TooManyFollowers(
-                f"{self._number} followers of events are here already; try again later, or raise event_followers_max",
-                retry_after=RETRY_SECONDS,
-            )
 
     def enter(self) -> None:
         self._number += 1

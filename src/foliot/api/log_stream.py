@@ -17,7 +17,6 @@ from uuid import UUID
 import msgspec
 
 from foliot.clock import Clock
-from foliot.errors import TooManyFollowers
 from foliot.model.log_text import complete_length, pieces_from
 from foliot.model.states import TERMINAL, RunState, status_of
 from foliot.store.logs import PART_MAX_BYTES, Followed
@@ -27,32 +26,8 @@ from foliot.store.store import Store
 LOOK_SECONDS = 0.5
 # Often enough that whoever may no longer look on is noticed.
 HEARTBEAT_SECONDS = 2.0
-RETRY_SECONDS = 5
 PARTS = 4
 HEARTBEAT = b": still here\n\n"
-
-
-class Followers:
-    """How many there are, and may be: each asks the store twice a second."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._number = 0
-
-    def check(self) -> None:
-        if self._number >= self._most:
-            raise TooManyFollowers(
-                f"{self._number} logs are followed through this server already; try again later, or raise log_followers_max",
-                retry_after=RETRY_SECONDS,
-            )
-
-    async def counted(self, stream: LogStream) -> AsyncGenerator[bytes]:
-        self._number += 1
-        try:
-            async for event in stream.events():
-                yield event
-        finally:
-            self._number -= 1
 
 
 class LogStream:
@@ -77,7 +52,7 @@ class LogStream:
         self._is_one_attempt = only_attempt is not None
         self._progress: object = None
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes]:
         silent_since = self._clock.monotonic()
         while not self._stopping.is_set() and not await self._is_gone():
             # First where the run is, then what there is of its output: what it wrote before it ended is there once it has.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import click
 import msgspec
@@ -44,11 +46,15 @@ def command(context: click.Context, as_json: bool) -> None:
     rows = [
         (
             token["name"], token["id"], token["role"], token["namespace"], Cell(clean(token["status"]), COLOURS.get(token["status"])),
-            away(token["expires_at"], now) or "never", away(token["last_used_at"], now), token["created_by"],
+            away(token["expires_at"], now) or "never", away(token["last_used_at"], now), made_by(token),
         )
         for token in tokens
     ]  # fmt: skip
     click.echo(table(("NAME", "ID", "ROLE", "NAMESPACE", "STATUS", "EXPIRES", "LAST USED", "MADE BY"), rows))
+
+
+def made_by(token: Mapping[str, Any]) -> str:
+    return f"{token['created_by']} ({token['created_by_id']})" if token["created_by_id"] else str(token["created_by"])
 
 
 @command.command("create")

@@ -68,6 +68,8 @@ class Token:
     """Or `*`."""
     created_at: datetime
     created_by: str
+    created_by_id: str | None
+    """The id of the token that it was made with."""
     expires_at: datetime | None
     revoked_at: datetime | None
     used_at: datetime | None

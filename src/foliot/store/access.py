@@ -18,6 +18,7 @@ from foliot.store.run_lists import Page, page_of
 
 T = TypeVar("T")
 LIST_MAX = 1000
+NAMED_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class NewToken:
     role: Role
     namespace: str
     created_by: str
+    created_by_id: str | None
     lives_seconds: float | None
 
 
@@ -36,6 +38,8 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     id: UUID
     actor: str
+    actor_namespace: str | None
+    """The namespace of the actor's token, or `*`; null for one without a token: local, anonymous, database."""
     token_id: str | None
     role: str | None
     namespace: str
@@ -64,6 +68,7 @@ class AuditFilter:
     action: str | None = None
     target: str | None = None
     is_denied: bool = False
+    token_id: str | None = None
 
 
 class Access:
@@ -75,8 +80,8 @@ class Access:
     async def insert_token(self, new: NewToken) -> Token | None:
         """None when there is a token of that name in force."""
         row = await self._database.fetch_row(
-            self._queries["insert_token"], new.id, new.name, new.hash, new.role, new.namespace, new.created_by, new.lives_seconds,
-            self._database.clock.sql_now(),
+            self._queries["insert_token"], new.id, new.name, new.hash, new.role, new.namespace, new.created_by, new.created_by_id,
+            new.lives_seconds, self._database.clock.sql_now(),
         )  # fmt: skip
         return _token(row) if row else None
 
@@ -88,8 +93,13 @@ class Access:
         rows = await self._database.fetch(self._queries["list_tokens"], namespace, self._database.clock.sql_now(), LIST_MAX)
         return [_token(row) for row in rows]
 
-    async def revoke_token(self, reference: str, namespace: str | None) -> Token | None:
-        row = await self._database.fetch_row(self._queries["revoke_token"], reference, namespace, self._database.clock.sql_now())
+    async def find_tokens_named(self, reference: str, namespace: str | None) -> list[Token]:
+        """The one of that id comes first; some of many."""
+        now = self._database.clock.sql_now()
+        return [_token(row) for row in await self._database.fetch(self._queries["find_tokens_named"], reference, namespace, now, NAMED_MAX)]
+
+    async def revoke_token(self, token_id: str) -> Token | None:
+        row = await self._database.fetch_row(self._queries["revoke_token"], token_id, self._database.clock.sql_now())
         return _token(row) if row else None
 
     async def has_tokens(self) -> bool:
@@ -114,7 +124,7 @@ class Access:
     async def list_audit(
         self, wanted: AuditFilter, before: tuple[datetime, UUID], *, limit: int, scan: int
     ) -> Page[AuditRecord, tuple[datetime, UUID]]:
-        filters = (wanted.namespace, wanted.actor, wanted.action, wanted.target, wanted.is_denied)
+        filters = (wanted.namespace, wanted.actor, wanted.action, wanted.target, wanted.is_denied, wanted.token_id)
         rows = await self._database.fetch(self._queries["list_audit"], wanted.since, *before, limit + 1, scan, *filters)
         items = [AuditRecord(**dict(list(row.items())[3:])) for row in rows if row["id"] is not None]
         last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None

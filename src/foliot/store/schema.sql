@@ -828,7 +828,8 @@ CREATE TABLE foliot.audit (
     action text NOT NULL,
     target text,
     status bigint NOT NULL,
-    code text
+    code text,
+    actor_namespace text
 )
 PARTITION BY RANGE (at);
 
@@ -1002,6 +1003,7 @@ CREATE TABLE foliot.tokens (
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
     used_at timestamp with time zone,
+    created_by_id text,
     CONSTRAINT tokens_role_is_known CHECK ((role = ANY (ARRAY['viewer'::text, 'submitter'::text, 'operator'::text, 'admin'::text, 'worker'::text])))
 );
 

@@ -39,6 +39,7 @@ def audit_router(*, store: Store) -> APIRouter:
     async def list_audit(
         caller: Calling,
         actor: str = "",
+        token: str = "",
         action: str = "",
         target: str = "",
         since: str = "",
@@ -64,6 +65,7 @@ def audit_router(*, store: Store) -> APIRouter:
             text_of(action, "action"),
             text_of(target, "target"),
             denied,
+            text_of(token, "token"),
         )
         before = min(cursor_of(after), (end, FIRST_ID)) if after else (end, FIRST_ID)
         page = await store.access.list_audit(wanted, before, limit=within(limit, PAGE_MAX, "limit"), scan=SCAN_MAX)

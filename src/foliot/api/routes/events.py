@@ -9,7 +9,7 @@ from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.event_feed import EventFeed, Filter, Place
@@ -18,6 +18,7 @@ from foliot.api.openapi import described
 from foliot.api.owned import find_run
 from foliot.api.parameters import cursor_of, instant_of, run_id_of, states_of, text_of
 from foliot.api.run_search import job_named, name_of
+from foliot.api.streams import EVENTS, Stream, Streams
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
 from foliot.model.access import Permission
@@ -25,19 +26,19 @@ from foliot.store.store import Store
 
 LAST_ID = "Last-Event-ID"
 LONGEST_AGO = timedelta(days=1)
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
 
 class EventRoutes:
-    def __init__(self, *, store: Store, clock: Clock, stopping: asyncio.Event, followers_max: int) -> None:
+    def __init__(self, *, store: Store, clock: Clock, stopping: asyncio.Event, streams: Streams) -> None:
         self._store = store
         self._clock = clock
         self._stopping = stopping
-        self._feed = EventFeed(store=store, clock=clock, followers_max=followers_max)
+        self._feed = EventFeed(store=store, clock=clock)
+        self._streams = streams
         self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
-        streams = described(200, str, problems=(422,), headers=(LAST_ID,), media=("text/event-stream",))
+        every = described(200, str, problems=(422,), headers=(LAST_ID,), media=("text/event-stream",))
         one = described(200, str, problems=(404, 422), headers=(LAST_ID,), media=("text/event-stream",))
-        self.router.add_api_route("/v1/events", self.get_events, methods=["GET"], openapi_extra=streams)
+        self.router.add_api_route("/v1/events", self.get_events, methods=["GET"], openapi_extra=every)
         self.router.add_api_route("/v1/runs/{reference}/events", self.get_run_events, methods=["GET"], openapi_extra=one)
 
     @requires(Permission.VIEW)
@@ -68,7 +69,6 @@ class EventRoutes:
             text_of(tag, "tag"),
         )
         begin = await self._begin(request.headers.get(LAST_ID, ""), since)
-        self._feed.check()
         return self._stream(all_events(self._following(request), wanted, begin, is_followed=follow))
 
     @requires(Permission.VIEW)
@@ -77,7 +77,6 @@ class EventRoutes:
         run_id = run_id_of(reference)
         if await find_run(self._store, namespace, run_id) is None:
             raise NotFound(f"there is no run {reference!r}")
-        self._feed.check()
         return self._stream(run_events(self._following(request), run_id, request.headers.get(LAST_ID, "")))
 
     def _following(self, request: Request) -> Following:
@@ -86,7 +85,7 @@ class EventRoutes:
         )  # fmt: skip
 
     def _stream(self, events: AsyncIterator[bytes]) -> Response:
-        return StreamingResponse(counted(self._feed, events), media_type="text/event-stream", headers=HEADERS)
+        return Stream(counted(self._feed, events), streams=self._streams, kind=EVENTS)
 
     async def _begin(self, last_id: str, since: str) -> Place | None:
         """Where the endings that have been told of end. Raises `Invalid` for what is too long ago."""

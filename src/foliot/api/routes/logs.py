@@ -8,13 +8,14 @@ from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.log_stream import Followers, LogStream
+from foliot.api.log_stream import LogStream
 from foliot.api.openapi import described
 from foliot.api.owned import find_run
 from foliot.api.parameters import run_id_of
+from foliot.api.streams import HEADERS, LOGS, Stream, Streams
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
 from foliot.model.access import Permission
@@ -23,12 +24,9 @@ from foliot.store.store import Store
 
 PARTS = 4
 EVENT_ID = re.compile(r"([1-9][0-9]{0,17}):([0-9]{1,18})")
-# A browser must not take for a page what a job has written.
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 
 
-def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, followers_max: int) -> APIRouter:
-    followers = Followers(followers_max)
+def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams: Streams) -> APIRouter:
     router = APIRouter(tags=["runs"], route_class=GuardedRoute)
     shows = described(200, str, problems=(404, 422, 429), headers=("Last-Event-ID",), media=("text/plain", "text/event-stream"))
 
@@ -44,7 +42,6 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, follower
         if attempt is not None and not asked:
             raise NotFound(f"the run {reference!r} has no attempt {attempt}")
         if follow:
-            followers.check()
             position = position_of(request.headers.get("last-event-id", ""))
             is_known = position is not None and position[0] in [one.token for one in asked]
             return stream(run_id, request, position if is_known else None, asked[-1] if attempt is not None else None)
@@ -61,7 +58,7 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, follower
             position=position,
             only_attempt=only_attempt,
         )
-        return StreamingResponse(followers.counted(following), media_type="text/event-stream", headers=HEADERS)
+        return Stream(following.events(), streams=streams, kind=LOGS)
 
     async def output_of(run_id: UUID, attempt: AttemptItem) -> bytes:
         if attempt.finished_at is not None and (kept := await store.logs.get_output(run_id, attempt.token)) is not None:

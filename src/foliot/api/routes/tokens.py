@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -12,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import Calling, GuardedRoute, requires
+from foliot.api.audit_log import TARGET
 from foliot.api.bodies import read_json
 from foliot.api.keyed import answered
 from foliot.api.openapi import described
@@ -40,6 +42,9 @@ class TokenShown(msgspec.Struct, frozen=True):
     status: Literal["active", "expired", "revoked"]
     created_at: datetime
     created_by: str
+    """The name of the token that it was made with, or `local` or `database`."""
+    created_by_id: str | None
+    """The id of that token."""
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
@@ -65,7 +70,7 @@ EXAMPLES = {
 def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     router = APIRouter(tags=["access"], route_class=GuardedRoute)
     creates = described(201, TokenCreated, body=TokenRequest, examples=EXAMPLES, problems=(409,))
-    revokes = described(200, TokenShown, problems=(404,))
+    revokes = described(200, TokenShown, problems=(404, 409))
 
     @router.get("/v1/tokens", openapi_extra=described(200, TokenList))
     @requires(Permission.ADMINISTER, reading=True)
@@ -83,7 +88,7 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         check_reach(caller, namespace)
         text, token_id, digest = new_token_text()
         made = await store.access.insert_token(
-            NewToken(token_id, digest, asked.name, asked.role, namespace, caller.name, life_of(asked.expires_in))
+            NewToken(token_id, digest, asked.name, asked.role, namespace, caller.name, caller.token_id, life_of(asked.expires_in))
         )
         if made is None:
             raise Conflict(f"name: there is a token named {asked.name!r} already; revoke it first, or choose another name")
@@ -91,15 +96,28 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
 
     @router.delete("/v1/tokens/{reference}", openapi_extra=revokes)
     @requires(Permission.ADMINISTER)
-    async def revoke_token(reference: str, caller: Calling) -> Response:
-        """Revokes a token, by id or name: within a few seconds it is refused everywhere."""
+    async def revoke_token(reference: str, request: Request, caller: Calling) -> Response:
+        """Revokes a token, by id or name: within a few seconds it is refused everywhere.
+
+        A name that tokens of several namespaces have is refused with 409, if the caller may revoke more than one of them: give the id.
+        """
         within = None if caller.is_everywhere else caller.scope
-        revoked = None if "\0" in reference else await store.access.revoke_token(reference, within)
-        if revoked is None:
-            raise NotFound(f"there is no token {reference!r}")
-        return answered(shown(revoked))
+        token = the_one(reference, [] if "\0" in reference else await store.access.find_tokens_named(reference, within))
+        request.scope[TARGET] = token.id
+        revoked = await store.access.revoke_token(token.id)
+        return answered(shown(revoked or token))
 
     return router
+
+
+def the_one(reference: str, found: Sequence[Token]) -> Token:
+    """The one of that id, or else of that name. Raises `NotFound`, or `Conflict` when several have the name."""
+    if not found:
+        raise NotFound(f"there is no token {reference!r}")
+    if len(found) > 1 and found[0].id != reference:
+        named = ", ".join(f"{token.id} in {token.namespace}" for token in found)
+        raise Conflict(f"several tokens are named {reference!r}; give the id of one of them: {named}")
+    return found[0]
 
 
 def check_reach(caller: Caller, namespace: str) -> None:
@@ -118,6 +136,7 @@ def shown(token: Token) -> TokenShown:
         status="revoked" if token.revoked_at else "active" if token.is_valid else "expired",
         created_at=token.created_at,
         created_by=token.created_by,
+        created_by_id=token.created_by_id,
         expires_at=token.expires_at,
         revoked_at=token.revoked_at,
         last_used_at=token.used_at,
