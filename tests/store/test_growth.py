@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from foliot.model.fingerprint import WORKER_LOST_PATTERN
 from foliot.model.ids import SHARDS, new_id
+from foliot.model.outcome import Outcome
+from foliot.model.states import RunState
+from foliot.store import queries
 from foliot.store.store import Store
-from tests.support.plans import rows_read
+from tests.support.plans import blocks_read, rows_read
 
 STORED = 5000
 WORKER = new_id()
@@ -83,5 +87,102 @@ async def test_starts_of_a_rate_are_counted_once_however_many_wait_for_it(store:
         rate,
     )
     await sql.execute("vacuum analyze")
-    assert await rows_read(sql, "gates", "admit_runs", None, 1000) < 10_000
-    assert await store.gates.admit_runs() == (["default"] * 10, [])
+    # Once to count them, and once to find out when the next one leaves the period.
+    assert await rows_read(sql, "gates", "admit_runs", None, 500, 200, 20, "", "") < 10_000
+    assert (await store.gates.admit_runs()).queues == ["default"] * 10
+
+
+async def line_up(sql: Any, keys: int, *, waiting: int, options: str, is_open: bool = True) -> None:
+    """Keys with a run under way, if wanted, and others that wait; `options` are those of the key %s."""
+    await sql.execute(
+        """
+        insert into foliot.runs (id, created_at, due_at, rank, state, held_by, queue, task, worker_id, options)
+        select gen_random_uuid(), now(), now(), n * 10000 + place, case when place = 0 then 'running' else 'held' end,
+            case when place > 0 then 'limit' end, 'default', 't', case when place = 0 then $2::uuid end, format($3::text, n)::jsonb
+        from generate_series(1, $1::bigint) n, generate_series($5::bigint, $4::bigint) place
+        """,
+        keys, WORKER, options, waiting, 0 if is_open else 1,
+    )  # fmt: skip
+
+
+async def look_at_all(store: Store) -> list[str]:
+    """The queues of all that is admitted until nothing new is left to be looked at."""
+    admitted: list[str] = []
+    while True:
+        admission = await store.gates.admit_runs()
+        admitted += admission.queues
+        if not (admission.queues or admission.is_more):
+            return admitted
+
+
+CONCURRENCY = '{"concurrency": {"key": "key %s", "limit": 1, "at_limit": "wait"}}'
+RATE = '{"rate": {"key": "key %s", "limit": 1, "period_seconds": 3600}}'
+
+
+@pytest.mark.parametrize(("keys", "waiting"), [(STORED, 1), (1, STORED)])
+async def test_full_keys_cost_nothing_until_a_run_of_one_ends(store: Store, sql: Any, keys: int, waiting: int) -> None:
+    await store.workers.register_worker(WORKER, "w", {"default": 10}, ["t"])
+    await line_up(sql, keys, waiting=waiting, options=CONCURRENCY)
+    await sql.execute("vacuum analyze")
+    assert await look_at_all(store) == []
+    await sql.execute("vacuum analyze")
+    assert await rows_read(sql, "gates", "admit_runs", None, 500, 200, 20, "", "") < 200
+    # The last key in order: nobody comes across it in passing.
+    key = f"key {keys}" if keys == 1 else "key 999"
+    run_id, token = await sql.fetchrow(
+        "select id, token from foliot.runs where state = 'running' and options #>> '{concurrency,key}' = $1", key
+    )
+    await store.runs.finish_runs(WORKER, [Outcome(run_id, token, RunState.SUCCEEDED)])
+    assert (await store.gates.admit_runs()).queues == ["default"]
+    assert await sql.fetchval("select options #>> '{concurrency,key}' from foliot.runs where state = 'ready'") == key
+
+
+async def test_used_up_rates_cost_nothing_until_a_start_leaves_their_period(store: Store, sql: Any) -> None:
+    await line_up(sql, STORED, waiting=2, options=RATE, is_open=False)
+    await sql.execute("vacuum analyze")
+    assert len(await look_at_all(store)) == STORED
+    await sql.execute("vacuum analyze")
+    assert await rows_read(sql, "gates", "admit_runs", None, 500, 200, 20, "", "") < 300
+    later = await sql.fetchval("select min(look_at) from foliot.turns")
+    admitted = 0
+    for _ in range(50):
+        row = await sql.fetchrow(queries.load("gates")["admit_runs"].sql, later, 500, 200, 20, "zzz", "zzz")
+        admitted += len(row[0])
+    assert admitted == await sql.fetchval("select count(*) from foliot.rate_starts where started_at = $1", later) > 0
+
+
+async def test_a_line_that_says_what_is_to_happen_at_its_limit_is_looked_at_for_keys_that_changed_only(store: Store, sql: Any) -> None:
+    """However many keys wait for what they cancelled to end, a new one is served at once."""
+    await store.workers.register_worker(WORKER, "w", {"default": 10}, ["t"])
+    oust = CONCURRENCY.replace('"wait"', '"cancel_old"')
+    await line_up(sql, STORED, waiting=1, options=oust)
+    await sql.execute("vacuum analyze")
+    await look_at_all(store)
+    assert await sql.fetchval("select count(*) from foliot.runs where cancel is not null") == STORED
+    await line_up(sql, 1, waiting=1, options=oust.replace("key %s", "zzz%s"))
+    assert (await store.gates.admit_runs()).ousted == [WORKER]
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3])
+async def test_the_next_items_of_a_map_cost_the_same_however_long_its_list_is(store: Store, sql: Any, chunk_size: int) -> None:
+    costs = []
+    for length in (300, 30_000):
+        map_id = new_id()
+        template = {"task": "t", "queue": "default", "priority": 0, "item_name": "item", "rank_offset": 0, "chunk_size": chunk_size}
+        await sql.execute(
+            """
+            insert into foliot.parents (id, root_id, run_id, kind, created_at, on_failure, total, next_index, capacity, template, items)
+            select $1, $1, $1, 'map', now(), 'continue', $2::bigint / $3::bigint, 0, 1, $4::jsonb,
+                (select jsonb_agg(md5(n::text) order by n) from generate_series(1, $2::bigint) n)
+            """,
+            map_id, length, chunk_size, json.dumps(template),
+        )  # fmt: skip
+        items = [item for (item,) in await sql.fetch("select jsonb_array_elements_text(items) from foliot.parents where id = $1", map_id)]
+        for place in range(3):
+            blocks = await blocks_read(sql, "select foliot.refill($1, now())", map_id)
+            made = json.loads(await sql.fetchval("delete from foliot.runs where parent_id = $1 returning payload", map_id))["item"]
+            await sql.execute("update foliot.parents set unfinished = 0 where id = $1", map_id)
+            expected = items[place * chunk_size : (place + 1) * chunk_size]
+            assert made == (expected[0] if chunk_size == 1 else expected)
+        costs.append(blocks)
+    assert costs[1] < costs[0] + 50, costs

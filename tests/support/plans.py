@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from foliot.store import queries
@@ -13,6 +14,13 @@ async def rows_read(sql: Any, family: str, name: str, *arguments: object) -> flo
     statement = await sql.prepare(queries.load(family)[name].sql)
     (explained,) = await statement.explain(*arguments, analyze=True)
     return _rows_read(explained["Plan"])
+
+
+async def blocks_read(sql: Any, statement: str, *arguments: object) -> int:
+    """How many blocks a statement looks at, together with the functions that it calls."""
+    (explained,) = json.loads(await sql.fetchval(f"explain (analyze, buffers, format json) {statement}", *arguments))
+    plan = explained["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
 def _rows_read(node: dict[str, Any]) -> float:

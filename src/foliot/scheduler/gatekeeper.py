@@ -25,6 +25,7 @@ class Gatekeeper(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
         self._look_at = 0.0
+        self._swept = ("", "")
 
     async def run_once(self) -> float:
         gates, hints = self._store.gates, self._store.hints
@@ -36,12 +37,12 @@ class Gatekeeper(Service):
         is_busy = await self._order_lines(is_any_parked=in_use.parked)
         if not in_use.limits:
             return 0 if is_busy else INTERVAL_SECONDS
-        admitted, ousted = await gates.admit_runs()
-        hints.send([*admitted, *map(worker_topic, ousted)])
-        if not admitted:
-            return 0 if is_busy else INTERVAL_SECONDS
-        self.events.emit(RunsAdmitted(len(admitted)))
-        return 0
+        admission = await gates.admit_runs(self._swept)
+        self._swept = admission.swept
+        hints.send([*admission.queues, *map(worker_topic, admission.ousted)])
+        if admission.queues:
+            self.events.emit(RunsAdmitted(len(admission.queues)))
+        return 0 if is_busy or admission.is_more or admission.queues else INTERVAL_SECONDS
 
     async def _order_lines(self, *, is_any_parked: bool) -> bool:
         """Puts long lines aside, and back when they may go on; whether there was any."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -15,7 +15,12 @@ from foliot.store.postgres import Database, Transaction
 PauseKind = Literal["queue", "task", "everything"]
 # Ours among all advisory locks of the database: the letters of "gate".
 GATES_LOCK = 0x67617465
-BATCH = 1000
+BATCH = 500
+"""So many runs that have just begun to wait for a limit, and so many changes of keys, are looked at in one turn."""
+PLACES = 200
+"""So many runs of a key pass its limits in one turn; the key is looked at again at once if it has room for more."""
+SWEPT = 20
+"""So many keys of each kind are looked at in every turn although nothing has changed that we know of."""
 HEAD = 5000
 """So many of the first of a queue are looked at when long lines are put aside, and so many of a line come back at once."""
 LONG = 500
@@ -38,6 +43,20 @@ class GatesInUse:
     circuits: bool
     pauses: bool
     parked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What one turn at the limits came to."""
+
+    queues: list[str] = field(default_factory=list)
+    """Of each run that became ready."""
+    ousted: list[UUID] = field(default_factory=list)
+    """The workers that hold what is to make room."""
+    is_more: bool = False
+    """There is more to look at than one turn does."""
+    swept: tuple[str, str] = ("", "")
+    """The last key of each kind, concurrency and rate, that was looked at in passing: where the next turn goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +84,16 @@ class Gates:
         row = await self._database.fetch_row(self._queries["gates_in_use"], self._database.clock.sql_now())
         return GatesInUse(*row) if row else GatesInUse(limits=False, circuits=False, pauses=False, parked=False)
 
-    async def admit_runs(self) -> tuple[list[str], list[UUID]]:
-        """The queues of those that became ready, and the workers that hold what is to make room; nothing while another is at it."""
+    async def admit_runs(self, swept: tuple[str, str] = ("", "")) -> Admission:
+        """Nothing while another gatekeeper is at it. `swept`: where the last turn stopped."""
         now = self._database.clock.sql_now()
         async with self._database.transaction(statement_seconds=30) as session:
             if not await session.fetchval(self._queries["take_gates"].sql, GATES_LOCK):
-                return [], []
-            admitted = await session.fetch(self._queries["admit_runs"].sql, now, BATCH)
-            ousted = await session.fetch(self._queries["settle_full_keys"].sql)
-            return [row[0] for row in admitted], [row[0] for row in ousted]
+                return Admission(swept=swept)
+            row = await session.fetchrow(self._queries["admit_runs"].sql, now, BATCH, PLACES, SWEPT, *swept)
+            queues, keys, is_more, *swept_to = row
+            ousted = await session.fetch(self._queries["settle_full_keys"].sql, keys, BATCH) if keys else []
+            return Admission(queues, [row[0] for row in ousted], is_more, (swept_to[0], swept_to[1]))
 
     async def forget_rate_starts(self) -> int:
         return await self._database.execute(self._queries["forget_rate_starts"], self._database.clock.sql_now())

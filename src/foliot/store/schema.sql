@@ -229,28 +229,47 @@ CREATE FUNCTION foliot.refill(map_id uuid, at timestamp with time zone) RETURNS 
     LANGUAGE plpgsql
     AS $$
 declare
-    map foliot.parents;
+    map record;
     number bigint;
     chunk bigint;
+    -- A map that began before its items had rows of their own unpacks its list once more.
+    is_packed boolean;
 begin
-    select * into map from foliot.parents where id = map_id for update;
+    -- Without the list: reading it costs as much as it is long.
+    select id, capacity, unfinished, total, next_index, stop, template, items is not null as has_list into map
+    from foliot.parents where id = map_id for update;
     number := least(map.capacity - map.unfinished, map.total - map.next_index);
     if number <= 0 or map.stop is not null then
         return;
     end if;
     chunk := (map.template ->> 'chunk_size')::bigint;
+    is_packed := map.has_list and not exists (
+        select from foliot.map_items i where i.map_id = map.id and i.place = map.next_index
+    );
     with numbered as (
-        select n - 1 as index, value from jsonb_array_elements(map.items) with ordinality as e (value, n)
-        where map.items is not null and n > map.next_index * chunk and n <= (map.next_index + number) * chunk
+        select n - 1 as index, value
+        from jsonb_array_elements(case when is_packed then (select items from foliot.parents where id = map.id) end) with ordinality as e (value, n)
+        where n > map.next_index * chunk
         union all
         select i, to_jsonb((map.template ->> 'start')::bigint + i * (map.template ->> 'step')::bigint)
         from generate_series(
             map.next_index * chunk, least((map.next_index + number) * chunk, (map.template ->> 'count')::bigint) - 1
         ) as i
-        where map.items is null
-    ), chunked as (
+        where not map.has_list
+    ), chunked as materialized (
         select index / chunk as place, case when chunk = 1 then (array_agg(value))[1] else jsonb_agg(value order by index) end as value
         from numbered group by index / chunk
+    ), kept as (
+        insert into foliot.map_items (map_id, place, value)
+        select map.id, c.place, c.value from chunked c where c.place >= map.next_index + number
+    ), taken as (
+        delete from foliot.map_items i
+        where i.map_id = map.id and i.place >= map.next_index and i.place < map.next_index + number and not is_packed
+        returning i.place, i.value
+    ), next as (
+        select c.place, c.value from chunked c where c.place < map.next_index + number
+        union all
+        select t.place, t.value from taken t
     ), template as (
         select * from jsonb_to_record(map.template) as t (
             task text, queue text, name text, priority bigint, payload jsonb, options jsonb, item_name text, rank_offset bigint
@@ -259,12 +278,12 @@ begin
     insert into foliot.runs (
         id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, parent_id, step
     )
-    select foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - t.rank_offset + c.place - map.next_index, t.priority,
+    select foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - t.rank_offset + n.place - map.next_index, t.priority,
         case when t.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
         case when t.options ?| '{concurrency,rate}' then 'limit' end,
-        t.queue, t.task, t.name, coalesce(t.payload, '{}') || jsonb_build_object(t.item_name, c.value), t.options, map.id, c.place::text
-    from chunked c, template t;
-    update foliot.parents set next_index = next_index + number, unfinished = unfinished + number where id = map_id;
+        t.queue, t.task, t.name, coalesce(t.payload, '{}') || jsonb_build_object(t.item_name, n.value), t.options, map.id, n.place::text
+    from next n, template t;
+    update foliot.parents set next_index = next_index + number, unfinished = unfinished + number where id = map.id;
 end
 $$;
 
@@ -287,6 +306,7 @@ declare
     ended foliot.ending[];
     upstreams uuid[];
     run_ids uuid[];
+    has_limits boolean;
 begin
     select max(finished_at),
         array_agg(row(
@@ -295,9 +315,20 @@ begin
             has_dependents
         )::foliot.ending) filter (where parent_id is not null or has_dependents),
         array_agg(job_id) filter (where job_id is not null and state = 'succeeded'),
-        array_agg(id) filter (where job_id is not null and state = 'succeeded')
-    into at, ended, upstreams, run_ids
-    from gone where parent_id is not null or has_dependents or job_id is not null;
+        array_agg(id) filter (where job_id is not null and state = 'succeeded'),
+        bool_or(options ?| '{concurrency,rate}')
+    into at, ended, upstreams, run_ids, has_limits
+    from gone where parent_id is not null or has_dependents or job_id is not null or options ?| '{concurrency,rate}';
+    if has_limits then
+        -- Whether or not anybody waits for the key: somebody who begins to wait at this very moment can't be seen from here.
+        insert into foliot.turns (kind, key, look_at)
+        select distinct 'concurrency', options #>> '{concurrency,key}', '-infinity'::timestamptz
+        from gone where options #>> '{concurrency,key}' is not null
+        union all
+        -- A run that started has used its place in the rate. One that did not start may have stood in front of others.
+        select distinct 'rate', options #>> '{rate,key}', '-infinity'::timestamptz
+        from gone where options #>> '{rate,key}' is not null and started_at is null;
+    end if;
     if ended is not null and current_setting('foliot.is_settling', true) is distinct from 'yes' then
         perform foliot.settle_endings(ended, at);
     end if;
@@ -743,6 +774,7 @@ CREATE TABLE foliot.runs (
     blame text,
     delay_seconds double precision,
     signal jsonb,
+    seen_rank bigint,
     CONSTRAINT runs_held_for_a_reason CHECK (((state = 'held'::text) = (held_by IS NOT NULL))),
     CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
     CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
@@ -846,7 +878,8 @@ CREATE TABLE foliot.circuits (
     failures bigint NOT NULL,
     open_until timestamp with time zone,
     probe_id uuid,
-    updated_at timestamp with time zone NOT NULL
+    updated_at timestamp with time zone NOT NULL,
+    probe_at timestamp with time zone
 )
 WITH (fillfactor='50');
 
@@ -920,6 +953,12 @@ CREATE TABLE foliot.logs (
     chunk bytea NOT NULL
 )
 PARTITION BY RANGE (written_at);
+
+CREATE TABLE foliot.map_items (
+    map_id uuid NOT NULL,
+    place bigint NOT NULL,
+    value jsonb NOT NULL
+);
 
 CREATE TABLE foliot.migrations (
     version bigint NOT NULL,
@@ -1007,6 +1046,14 @@ CREATE TABLE foliot.tokens (
     CONSTRAINT tokens_role_is_known CHECK ((role = ANY (ARRAY['viewer'::text, 'submitter'::text, 'operator'::text, 'admin'::text, 'worker'::text])))
 );
 
+CREATE TABLE foliot.turns (
+    kind text NOT NULL,
+    key text NOT NULL,
+    look_at timestamp with time zone NOT NULL,
+    CONSTRAINT turns_kind_is_known CHECK ((kind = ANY (ARRAY['concurrency'::text, 'rate'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
 CREATE TABLE foliot.workers (
     id uuid NOT NULL,
     name text NOT NULL,
@@ -1044,6 +1091,9 @@ ALTER TABLE ONLY foliot.jobs
 
 ALTER TABLE ONLY foliot.links
     ADD CONSTRAINT links_pkey PRIMARY KEY (run_id, upstream_id);
+
+ALTER TABLE ONLY foliot.map_items
+    ADD CONSTRAINT map_items_pkey PRIMARY KEY (map_id, place);
 
 ALTER TABLE ONLY foliot.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
@@ -1106,6 +1156,8 @@ CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_versio
 
 CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_bucket IS NOT NULL);
 
+CREATE INDEX jobs_of_namespace ON foliot.jobs USING btree (foliot.namespace_of(queue), name);
+
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
 
 CREATE INDEX jobs_tagged ON foliot.jobs USING btree (name) WHERE (options ? 'tags'::text);
@@ -1119,6 +1171,10 @@ CREATE UNIQUE INDEX parents_run ON foliot.parents USING btree (run_id);
 CREATE INDEX parents_stopping ON foliot.parents USING btree (id) WHERE ((stop IS NOT NULL) AND (finished_at IS NULL));
 
 CREATE INDEX rate_starts_key ON foliot.rate_starts USING btree (rate_key, started_at);
+
+CREATE INDEX rate_starts_old ON foliot.rate_starts USING btree (started_at);
+
+CREATE INDEX runs_arrived ON foliot.runs USING btree (rank) WHERE ((held_by = 'limit'::text) AND (seen_rank IS DISTINCT FROM rank));
 
 CREATE INDEX runs_at_limit ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{concurrency,at_limit}'::text[]) = ANY (ARRAY['drop_new'::text, 'cancel_old'::text])));
 
@@ -1161,6 +1217,10 @@ CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (((options #>> '{r
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
 
 CREATE UNIQUE INDEX tokens_name_is_unique ON foliot.tokens USING btree (namespace, name) WHERE (revoked_at IS NULL);
+
+CREATE INDEX turns_due ON foliot.turns USING btree (look_at);
+
+CREATE INDEX turns_of_rate ON foliot.turns USING btree (key, look_at) WHERE (kind = 'rate'::text);
 
 CREATE TRIGGER audit_is_append_only BEFORE DELETE OR UPDATE ON foliot.audit FOR EACH ROW EXECUTE FUNCTION foliot.refuse_change();
 

@@ -1,12 +1,13 @@
 -- What stands between a run and its start, beside its instant: limits, pauses, circuits. Plain runs pass none of it.
 
 -- name: gates_in_use
--- Whether anything waits for a limit, a circuit has rested for long enough, a pause is over, or a line stands apart: asked often, and mostly
+-- Whether a key has to be looked at, a circuit has rested for long enough, a pause is over, or a line stands apart: asked often, and mostly
 -- answered with no.
+-- Lock: none. Whoever acts on the answer checks again.
 with clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 )
-select exists (select from foliot.runs where held_by = 'limit'),
+select exists (select from foliot.runs where held_by = 'limit') or exists (select from foliot.turns where look_at <= (select at from clock)),
     exists (select from foliot.circuits, clock where open_until <= clock.at),
     exists (select from foliot.pauses, clock where until_at <= clock.at),
     exists (select from foliot.runs where held_by in ('pause', 'circuit', 'no_worker'))
@@ -19,109 +20,224 @@ select pg_try_advisory_xact_lock($1::bigint)
 -- name: admit_runs
 -- held -> ready, in order of rank, as far as the limits of their keys allow. A run with two keys must pass both; one that passes only one
 -- of them may hold a place of the other for this turn, never a place too many. Its start counts for the rate from here on.
-with recursive clock as (
+-- Looks at keys at which something has changed, and at no others: of runs that have just begun to wait, and of those called by
+-- foliot.turns. A key that is full costs nothing until a run of it ends. Of each key it looks at as many runs ($3) as have a place. Should a
+-- change ever go unnoticed, a few ($4) of all keys are looked at in turn, after $5 and $6.
+-- Lock: the gates lock, taken by the statement before. This statement therefore sees everything that the last gatekeeper has admitted, and
+-- nobody else lets runs of a key pass. Runs are locked one by one, and checked again under the lock, because they may be cancelled or
+-- replaced meanwhile; one that somebody else has locked is left for the next turn, so that a transaction left open holds up nobody else.
+with recursive clock as materialized (
     select coalesce($1::timestamptz, clock_timestamp()) as at
-), keys as (
+), arrived as materialized (
+    select id, options #>> '{concurrency,key}' as key, options #>> '{rate,key}' as rate_key
+    from foliot.runs where held_by = 'limit' and seen_rank is distinct from rank order by rank limit $2::bigint
+), called as (
+    delete from foliot.turns
+    where ctid = any (array(select ctid from foliot.turns where look_at <= (select at from clock) order by look_at limit $2::bigint))
+    returning kind, key
+), swept (key, place) as (
     (
-        select options #>> '{concurrency,key}' as key from foliot.runs
-        where held_by = 'limit' and options #>> '{concurrency,key}' is not null order by options #>> '{concurrency,key}' limit 1
+        select options #>> '{concurrency,key}', 1 from foliot.runs
+        where held_by = 'limit' and options #>> '{concurrency,key}' > $5::text order by options #>> '{concurrency,key}' limit 1
     )
     union all
     select (
         select options #>> '{concurrency,key}' from foliot.runs
-        where held_by = 'limit' and options #>> '{concurrency,key}' > keys.key order by options #>> '{concurrency,key}' limit 1
-    )
-    from keys where keys.key is not null
-), rates as (
+        where held_by = 'limit' and options #>> '{concurrency,key}' > swept.key order by options #>> '{concurrency,key}' limit 1
+    ), place + 1
+    from swept where swept.key is not null and place < $4::bigint
+), swept_rates (key, place) as (
     (
-        select options #>> '{rate,key}' as key from foliot.runs
-        where held_by = 'limit' and options #>> '{rate,key}' is not null order by options #>> '{rate,key}' limit 1
+        select options #>> '{rate,key}', 1 from foliot.runs
+        where held_by = 'limit' and options #>> '{rate,key}' > $6::text order by options #>> '{rate,key}' limit 1
     )
     union all
     select (
         select options #>> '{rate,key}' from foliot.runs
-        where held_by = 'limit' and options #>> '{rate,key}' > rates.key order by options #>> '{rate,key}' limit 1
-    )
-    from rates where rates.key is not null
-), open as (
-    select k.key, (select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = k.key and r.state in ('ready', 'running')) as number
-    from keys k where k.key is not null
-), waiting as (
-    select c.* from open cross join lateral (
+        where held_by = 'limit' and options #>> '{rate,key}' > swept_rates.key order by options #>> '{rate,key}' limit 1
+    ), place + 1
+    from swept_rates where swept_rates.key is not null and place < $4::bigint
+), places as materialized (
+    -- Runs of a key may differ in what limit they give. The larger one of the two ends of the line says how many of them to look at.
+    select looked.key, ends.most, (
+        select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = looked.key and r.state in ('ready', 'running')
+    ) as number
+    from (
+        select key from arrived union select key from called where kind = 'concurrency' union select key from swept
+    ) as looked
+    cross join lateral (
+        select max(most) as most from (
+            (
+                select (r.options #>> '{concurrency,limit}')::bigint as most from foliot.runs r
+                where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = looked.key order by r.rank limit 1
+            )
+            union all
+            (
+                select (r.options #>> '{concurrency,limit}')::bigint from foliot.runs r
+                where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = looked.key order by r.rank desc limit 1
+            )
+        ) as either
+    ) as ends
+    where ends.most is not null
+), in_front as materialized (
+    select p.key, p.most - p.number as free, first.id, first.rate_key from places p cross join lateral (
+        select r.id, r.options #>> '{rate,key}' as rate_key from foliot.runs r
+        where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = p.key and r.cancel is null
+        order by r.rank limit greatest(0, least(p.most - p.number, $3::bigint))
+    ) as first
+), paces as materialized (
+    select looked.key, ends.period_seconds, ends.most, (
+        select count(*) from foliot.rate_starts s
+        where s.rate_key = looked.key and s.started_at > clock.at - ends.period_seconds * interval '1 second'
+    ) as number
+    from clock cross join (
+        select rate_key as key from arrived union select key from called where kind = 'rate' union select key from swept_rates
+        union select rate_key from in_front
+    ) as looked
+    cross join lateral (
+        select max(most) as most, period_seconds from (
+            (
+                select (r.options #>> '{rate,limit}')::bigint as most, (r.options #>> '{rate,period_seconds}')::float8 as period_seconds
+                from foliot.runs r where r.held_by = 'limit' and r.options #>> '{rate,key}' = looked.key order by r.rank limit 1
+            )
+            union all
+            (
+                select (r.options #>> '{rate,limit}')::bigint, (r.options #>> '{rate,period_seconds}')::float8
+                from foliot.runs r where r.held_by = 'limit' and r.options #>> '{rate,key}' = looked.key order by r.rank desc limit 1
+            )
+        ) as either
+        group by period_seconds
+    ) as ends
+), in_front_of_rate as materialized (
+    select p.key, p.free, first.id from (select key, max(most - number) as free from paces group by key) as p cross join lateral (
         select r.id from foliot.runs r
-        where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = open.key and r.cancel is null
-        order by r.rank limit $2::bigint
-    ) as c
-    union
-    select c.* from rates cross join lateral (
-        select r.id from foliot.runs r
-        where r.held_by = 'limit' and r.options #>> '{rate,key}' = rates.key and r.cancel is null
-        order by r.rank limit $2::bigint
-    ) as c
+        where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key and r.cancel is null
+        order by r.rank limit greatest(0, least(p.free, $3::bigint))
+    ) as first
 ), candidates as materialized (
-    select r.id, r.rank, r.options #>> '{concurrency,key}' as key, (r.options #>> '{concurrency,limit}')::bigint as most,
+    select r.id, r.rank, r.options, r.options #>> '{concurrency,key}' as key, (r.options #>> '{concurrency,limit}')::bigint as most,
         r.options #>> '{rate,key}' as rate_key, (r.options #>> '{rate,limit}')::bigint as rate_most,
         (r.options #>> '{rate,period_seconds}')::float8 as period_seconds
     -- As an array: PostgreSQL can't tell how few they are, and would read the whole table to meet them.
-    from foliot.runs r where r.id = any (array(select id from waiting))
+    from foliot.runs r where r.id = any (array(select id from in_front union select id from in_front_of_rate))
+), open as materialized (
+    select c.key, coalesce(p.number, (
+        select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = c.key and r.state in ('ready', 'running')
+    )) as number
+    from (select distinct key from candidates where key is not null) as c left join places p on p.key = c.key
 ), lately as materialized (
     -- Once for each key, and not for each that waits for it.
-    select c.rate_key, c.period_seconds, (
+    select c.rate_key, c.period_seconds, coalesce(p.number, (
         select count(*) from foliot.rate_starts s
         where s.rate_key = c.rate_key and s.started_at > clock.at - c.period_seconds * interval '1 second'
-    ) as number
+    )) as number
     from clock cross join (select distinct rate_key, period_seconds from candidates where rate_key is not null) as c
+    left join paces p on p.key = c.rate_key and p.period_seconds = c.period_seconds
 ), ranked as (
-    select c.id,
+    select c.id, c.options, c.key, c.rate_key,
         c.key is null or coalesce(open.number, 0) + row_number() over (partition by c.key order by c.rank, c.id) <= c.most as has_place,
         c.rate_key is null or lately.number + row_number() over (partition by c.rate_key order by c.rank, c.id) <= c.rate_most as is_in_time
     from candidates c
     left join open on open.key = c.key
     left join lately on lately.rate_key = c.rate_key and lately.period_seconds = c.period_seconds
+), passing as materialized (
+    select * from ranked where has_place and is_in_time
+), locked as (
+    select r.id from foliot.runs r join passing p on p.id = r.id
+    where r.held_by = 'limit' and r.cancel is null and r.options is not distinct from p.options
+    for update of r skip locked
 ), admitted as (
-    update foliot.runs set state = 'ready', held_by = null
-    where id = any (array(select id from ranked where has_place and is_in_time)) and held_by = 'limit'
-    returning id, queue, options #>> '{rate,key}' as rate_key
+    update foliot.runs set state = 'ready', held_by = null where id = any (array(select id from locked))
+    returning id, queue, options #>> '{concurrency,key}' as key, options #>> '{rate,key}' as rate_key
 ), started as (
     insert into foliot.rate_starts (rate_key, started_at) select a.rate_key, clock.at from admitted a, clock where a.rate_key is not null
+), lined_up as (
+    update foliot.runs set seen_rank = rank
+    where id = any (array(
+        select id from foliot.runs
+        where id = any (array(select id from arrived except select id from admitted)) and held_by = 'limit' for update skip locked
+    ))
+), again as (
+    insert into foliot.turns (kind, key, look_at)
+    -- There was room for more than were looked at.
+    select 'concurrency', f.key, '-infinity'::timestamptz from in_front f left join admitted a on a.id = f.id
+    group by f.key, f.free having f.free > $3::bigint and count(*) >= $3::bigint and count(a.id) > 0
+    union all
+    select 'rate', f.key, '-infinity' from in_front_of_rate f left join admitted a on a.id = f.id
+    group by f.key, f.free having f.free > $3::bigint and count(*) >= $3::bigint and count(a.id) > 0
+    union all
+    -- Somebody else has the run that would have passed.
+    select case when p.key is not null then 'concurrency' else 'rate' end, coalesce(p.key, p.rate_key), clock.at + interval '0.2 seconds'
+    from clock cross join passing p where p.id not in (select id from admitted)
+    union all
+    -- When the next start leaves the period of a rate that is used up.
+    select 'rate', due.key, due.at from (
+        select p.key, p.period_seconds * interval '1 second' + case
+                when p.most <= coalesce(a.number, 0) then clock.at
+                else (
+                    select s.started_at from foliot.rate_starts s
+                    where s.rate_key = p.key order by s.started_at desc offset p.most - coalesce(a.number, 0) - 1 limit 1
+                )
+            end as at
+        from clock cross join paces p
+        left join (select rate_key, count(*) as number from admitted group by rate_key) as a on a.rate_key = p.key
+        where p.number + coalesce(a.number, 0) >= p.most
+    ) as due
+    cross join clock left join lateral (
+        select t.look_at from foliot.turns t where t.kind = 'rate' and t.key = due.key and t.look_at > clock.at order by t.look_at limit 1
+    ) as known on true
+    where known.look_at is null or known.look_at > due.at
 )
-select queue from admitted
+select array(select queue from admitted), array(select key from places),
+    (select count(*) from arrived) >= $2::bigint or (select count(*) from called) >= $2::bigint,
+    coalesce((select key from swept where place = $4::bigint), ''), coalesce((select key from swept_rates where place = $4::bigint), '')
 
 -- name: settle_full_keys
--- Where a job says what is to happen at the limit: the newest that wait are dropped, or the oldest under way are asked to make room.
-with waiting as (
-    select r.id, r.options #>> '{concurrency,key}' as key, r.options #>> '{concurrency,at_limit}' as at_limit,
-        (r.options #>> '{concurrency,limit}')::bigint as most, row_number() over (partition by r.options #>> '{concurrency,key}' order by r.rank desc) as place
-    from foliot.runs r
-    where r.held_by = 'limit' and r.options #>> '{concurrency,key}' is not null and r.cancel is null
-        and r.options #>> '{concurrency,at_limit}' in ('drop_new', 'cancel_old')
-    limit 1000
-), under_way as (
+-- Where a job says what is to happen at the limit: the newest that wait are dropped, or the oldest under way are asked to make room. Looks
+-- at the keys ($1) that admit_runs has looked at, and at the newest runs of each, so many ($2) at a time.
+-- Lock: the gates lock, in the same transaction as admit_runs. What is marked is locked and checked again: a run may have ended, or have
+-- been replaced. One that somebody else has locked is left alone: it is just being changed, and its key is looked at again in its turn.
+with waiting as materialized (
+    select k.key, newest.* from unnest($1::text[]) as k (key) cross join lateral (
+        select r.id, r.options #>> '{concurrency,at_limit}' as at_limit, (r.options #>> '{concurrency,limit}')::bigint as most,
+            row_number() over (order by r.rank desc) as place
+        from foliot.runs r
+        where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = k.key and r.cancel is null
+            and r.options #>> '{concurrency,at_limit}' in ('drop_new', 'cancel_old')
+        order by r.rank desc limit $2::bigint
+    ) as newest
+), under_way as materialized (
     select r.id, r.options #>> '{concurrency,key}' as key, row_number() over (partition by r.options #>> '{concurrency,key}' order by r.started_at nulls first) as age
     from foliot.runs r
     where r.options #>> '{concurrency,key}' = any (array(select key from waiting)) and r.state in ('ready', 'running') and r.cancel is null
 ), full_keys as (
     select key, count(*) as number from under_way group by key
 ), dropped as (
-    update foliot.runs r
-    set cancel = jsonb_build_object('reason', 'limit', 'message', 'its concurrency key was at its limit', 'is_forced', false)
-    from waiting w join full_keys f on f.key = w.key
-    where r.id = w.id and w.at_limit = 'drop_new' and f.number >= w.most
-    returning r.id
-), ousted as (
-    update foliot.runs r
-    set cancel = jsonb_build_object('reason', 'limit', 'message', 'a newer run of its concurrency key takes its place', 'is_forced', false)
-    from under_way u join full_keys f on f.key = u.key
+    select w.id from waiting w join full_keys f on f.key = w.key where w.at_limit = 'drop_new' and f.number >= w.most
+), ousting as (
+    select u.id from under_way u join full_keys f on f.key = u.key
     join (select key, min(most) as most, count(*) as number from waiting where at_limit = 'cancel_old' group by key) as w on w.key = u.key
-    where r.id = u.id and f.number >= w.most and u.age <= least(w.number, w.most)
-    returning r.worker_id
-), outdated as (
+    where f.number >= w.most and u.age <= least(w.number, w.most)
+), marks as (
+    select r.id, 'its concurrency key was at its limit' as message from foliot.runs r
+    where r.id = any (array(select id from dropped)) and r.held_by = 'limit' and r.cancel is null
+    for update skip locked
+), places as (
+    select r.id, 'a newer run of its concurrency key takes its place' as message from foliot.runs r
+    join (
+        select id, true as is_under_way from ousting
+        union all
+        select w.id, false from waiting w where w.at_limit = 'cancel_old' and w.place > w.most
+    ) as o on o.id = r.id
+    where r.cancel is null and case when o.is_under_way then r.state in ('ready', 'running') else r.held_by = 'limit' end
+    for update of r skip locked
+), marked as (
     update foliot.runs r
-    set cancel = jsonb_build_object('reason', 'limit', 'message', 'a newer run of its concurrency key takes its place', 'is_forced', false)
-    from waiting w
-    where r.id = w.id and w.at_limit = 'cancel_old' and w.place > w.most
+    set cancel = jsonb_build_object('reason', 'limit', 'message', m.message, 'is_forced', false)
+    from (select * from marks union all select * from places) as m where r.id = m.id
+    returning r.worker_id
 )
-select worker_id from ousted where worker_id is not null
+select worker_id from marked where worker_id is not null
 
 -- name: forget_rate_starts
 -- Those that no period reaches back to.

@@ -186,20 +186,23 @@ from finished
 
 -- name: retry_runs
 -- running -> scheduled: the attempt gets a row of its own, the run waits for its next one. One that was snoozed is not consumed, but counted.
--- A probe has had its say: it waits for the circuit like the others.
+-- A probe has had its say: it waits for the circuit like the others. A run with a concurrency key has made room, as foliot.turns says.
 with outcome as (
     select o.*, coalesce($8::timestamptz, clock_timestamp()) as at
     from unnest($2::uuid[], $3::bigint[], $4::text[], $5::float8[], $6::jsonb[], $7::bytea[])
     as o (id, token, outcome, delay_seconds, error, output)
 ), held as (
     select r.id, r.token, r.attempt, r.worker_id, r.started_at, r.priority, o.outcome, o.error, o.output, o.at,
-        o.at + o.delay_seconds * interval '1 second' as due
+        o.at + o.delay_seconds * interval '1 second' as due, r.options #>> '{concurrency,key}' as concurrency_key
     from foliot.runs r join outcome o on r.id = o.id
     where r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
     for update of r
 ), kept as (
     insert into foliot.attempts (run_id, token, attempt, worker_id, started_at, finished_at, outcome, error, output)
     select id, token, attempt, worker_id, started_at, at, outcome, error, output from held
+), freed as (
+    insert into foliot.turns (kind, key, look_at)
+    select distinct 'concurrency', concurrency_key, '-infinity'::timestamptz from held where concurrency_key is not null
 )
 update foliot.runs r
 set state = 'scheduled', worker_id = null, is_probe = null, due_at = held.due, attempt = r.attempt - (held.outcome = 'snoozed')::int,

@@ -25,10 +25,16 @@ from (select coalesce($7::timestamptz, clock_timestamp()) as at) as clock left j
 returning created_at
 
 -- name: expand_run
--- running -> waiting: from here on the run is made of others. Only by whoever holds it.
-update foliot.runs set state = 'waiting', worker_id = null, unmet = null
-where id = $1::uuid and token = $2::bigint and worker_id = $3::uuid and state = 'running' and cancel is null
-returning true
+-- running -> waiting: from here on the run is made of others. Only by whoever holds it. Its place under a limit is free again.
+with expanded as (
+    update foliot.runs set state = 'waiting', worker_id = null, unmet = null
+    where id = $1::uuid and token = $2::bigint and worker_id = $3::uuid and state = 'running' and cancel is null
+    returning options #>> '{concurrency,key}' as concurrency_key
+), freed as (
+    insert into foliot.turns (kind, key, look_at)
+    select 'concurrency', concurrency_key, '-infinity'::timestamptz from expanded where concurrency_key is not null
+)
+select true from expanded
 
 -- name: insert_steps
 -- Those that wait for nothing, or for nothing any more, are let go at once. What a step says of a delay counts from when it is let go.
