@@ -146,3 +146,30 @@ async def test_what_it_calls_free_is_what_the_claim_takes(client: httpx.AsyncCli
     # Being behind others in line is no reason not to be taken when there are slots for all.
     free = [run for run in runs if not (await closed(client, run)).keys() - {"line"}]
     assert sorted(await claim(store, 100)) == sorted(free)
+
+
+async def test_a_job_that_nobody_fires_says_that_no_scheduler_node_is_alive(client: httpx.AsyncClient, sql: Any) -> None:
+    made = await client.post("/v1/jobs", json={"name": "late", "task": "simulate", "every": "1h"})
+    assert made.status_code == 201, made.text
+    assert "is next due at" in (await explained(client, "late"))["summary"]
+    await sql.execute("update foliot.jobs set next_at = now() - interval '30 s', fire_at = now() - interval '30 s'")
+    found = await explained(client, "late")
+    assert "no scheduler node is alive" in found["summary"]
+    assert found["gates"][0]["numbers"]["late_seconds"] == pytest.approx(30, abs=20)
+
+
+async def test_a_run_that_was_made_late_and_a_tick_that_was_missed_say_so(client: httpx.AsyncClient, sql: Any, worker: None) -> None:
+    made = await client.post("/v1/jobs", json={"name": "late", "task": "simulate", "every": "1h"})
+    run = (await client.post("/v1/jobs/late/trigger")).json()["id"]
+    await sql.execute("update foliot.runs set tick_at = created_at - interval '5 s', due_at = created_at - interval '5 s'")
+    gates = {gate["gate"]: gate for gate in (await explained(client, run))["gates"]}
+    assert "no scheduler node was there to make it until" in gates["due"]["detail"]
+    assert gates["due"]["numbers"]["late_seconds"] >= 5
+    await sql.execute(
+        "insert into foliot.ticks (job_id, tick_at, noted_at, reason) values ($1, now() + interval '1s', now() + interval '6s', 'missed')",
+        made.json()["id"],
+    )
+    gates = {gate["gate"]: gate for gate in (await explained(client, "late"))["gates"]}
+    assert "became no run: missed: no scheduler node was there until" in gates["tick"]["detail"]
+    (note, _) = (await client.get("/v1/jobs/late/ticks")).json()["items"]
+    assert (note["outcome"], note["decided_at"] > note["tick_at"]) == ("missed", True)

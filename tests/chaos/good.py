@@ -279,7 +279,7 @@ class Maker:
             at = tick * SECOND + MOMENT
             node = "s1" if shard % 2 and at < DIES_AT + 9 * SECOND else "s2"
             run_id = str(tick_run_id(job_id, tick))
-            live = self.begin(at, acknowledged=False, id=run_id, job_id=job.id, tick_at=tick * SECOND)
+            live = self.begin(at, acknowledged=False, due_at=tick * SECOND, id=run_id, job_id=job.id, tick_at=tick * SECOND)
             self.history.changes[-1].writer = NODES[node]
             self.claim(live, at + MOMENT)
             self.finish(live, at + SECOND)

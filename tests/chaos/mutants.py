@@ -508,3 +508,14 @@ def a_large_process_leaks_a_little(history: History, chance: random.Random) -> N
     for sample in history.memory:
         if sample.target == "server-1":
             sample.bytes += int(50_000_000 * (sample.at - START) / LENGTH)
+
+
+@breaks(40)
+def a_late_tick_hides_its_lateness(history: History, chance: random.Random) -> None:
+    run = a_tick(history, chance)
+    changes_of(history, run)[0].due_at = run.created_at
+
+
+@breaks(41)
+def a_missed_tick_is_called_overlapped(history: History, chance: random.Random) -> None:
+    chance.choice(history.jobs).notes[0].reason = "overlap"

@@ -246,3 +246,28 @@ def assert_slept_through(story: JobStory, slept: int, woken: int, *, reason: str
     else:
         assert ran == []
         assert (note.first, note.last) == (missed[0], missed[-1])
+
+
+async def test_what_fell_into_the_death_of_the_only_node_is_late_or_missed_and_not_overlapped(
+    database_url: str, store: Store, sql: Any
+) -> None:
+    around = {"FOLIOT_DATABASE_URL": database_url}
+    job = await make_job(store, every="1s", overlap="skip")
+    noted = "select tick_at, noted_at, reason from foliot.ticks where tick_at > $1 order by tick_at"
+    async with FoliotProcess("scheduler", environment=around) as node:
+        await until(lambda: sql.fetchval("select exists (select from foliot.ticks)"))
+        node.signal(signal.SIGKILL)
+        died_at = await sql.fetchval(NOW)
+    # What the node made is out of the way: the first tick after its death becomes a run.
+    await sql.execute("delete from foliot.runs")
+    await until(lambda: sql.fetchval("select clock_timestamp() > $1", died_at + 4 * SECOND))
+    async with FoliotProcess("scheduler", environment=around):
+        made = await until(lambda: sql.fetchrow("select tick_at, due_at, created_at from foliot.runs"))
+        overlapped = "select exists (select from foliot.ticks where tick_at > $1 and reason = 'overlap')"
+        await until(lambda: sql.fetchval(overlapped, made["created_at"]))
+    assert made["due_at"] == made["tick_at"]
+    assert made["created_at"] - made["due_at"] > 3 * SECOND
+    for tick_at, noted_at, reason in await sql.fetch(noted, made["tick_at"]):
+        assert noted_at >= tick_at
+        assert reason == ("missed" if tick_at < made["created_at"] else "overlap")
+    assert (await store.jobs.list_ticks(job.id, 1))[0].outcome == "overlap"

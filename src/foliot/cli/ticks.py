@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
@@ -18,9 +18,10 @@ MARKS = {
     "overlap": "o", "missed": "!", "superseded": "s", "paused": "‖", "skipped": "-", "excluded": "x",
 }  # fmt: skip
 WAITING = "·"
+ON_TIME = timedelta(seconds=1)
 REASONS = {
     "overlap": "the run before it was still open",
-    "missed": "no scheduler was there in time",
+    "missed": "no scheduler node was there",
     "superseded": "a later tick was run in its place",
     "paused": "the job was paused",
     "excluded": "the calendar excludes that day",
@@ -51,13 +52,27 @@ def tick_table(answer: dict[str, Any], now: datetime) -> str:
             tick["until_at"] or "",
             away(tick["tick_at"], now),
             word(tick["outcome"]),
-            REASONS.get(tick["outcome"], ""),
+            decided_after(tick),
+            reason_of(tick),
             tick["blocked_by"] or "",
             tick["run_id"] or "",
         )
         for tick in ticks
     ]
-    return f"{strip(ticks)}\n\n{table(('TICK', 'UNTIL', 'WHEN', 'OUTCOME', 'REASON', 'BLOCKED BY', 'RUN'), rows)}"
+    return f"{strip(ticks)}\n\n{table(('TICK', 'UNTIL', 'WHEN', 'OUTCOME', 'DECIDED', 'REASON', 'BLOCKED BY', 'RUN'), rows)}"
+
+
+def reason_of(tick: dict[str, Any]) -> str:
+    """Why it became no run. For one that was missed, also from when to when nobody looked after it."""
+    reason = REASONS.get(tick["outcome"], "")
+    return f"{reason} from {tick['tick_at']} to {tick['decided_at']}" if tick["outcome"] == "missed" else reason
+
+
+def decided_after(tick: dict[str, Any]) -> str:
+    """How long after the tick, or after the last of several, it became a run or was noted; nothing where that is a matter of course."""
+    at = datetime.fromisoformat(tick["until_at"] or tick["tick_at"])
+    is_late = datetime.fromisoformat(tick["decided_at"]) - at >= ON_TIME
+    return f"{away(tick['decided_at'], at).removeprefix('in ')} later" if is_late else ""
 
 
 def strip(ticks: list[dict[str, Any]]) -> str:

@@ -16,6 +16,7 @@ from foliot.store.postgres import Database, Record
 
 COUNT_MAX = 10_000
 SHOWN = 10
+MADE_LATE = timedelta(seconds=1)
 decode_options = msgspec.json.Decoder(RunOptions).decode
 
 
@@ -145,11 +146,23 @@ def _cancelled(row: Record) -> Gate | None:
 
 def _due(row: Record) -> Gate:
     if row["state"] != "scheduled":
-        return Gate("due", is_open=True, detail="is due")
+        return _overdue(row)
     wait: timedelta = row["due_at"] - row["at"]
     why = f"attempt {row['attempt'] + 1} is" if row["attempt"] else "is"
     numbers = {"due_at": row["due_at"], "seconds": max(0.0, wait.total_seconds())}
     return Gate("due", is_open=wait.total_seconds() <= 0, detail=f"{why} not due until {_iso(row['due_at'])}", numbers=numbers)
+
+
+def _overdue(row: Record) -> Gate:
+    seconds = (row["at"] - row["due_at"]).total_seconds()
+    if row["held_by"] == "signal" or seconds < 0:
+        return Gate("due", is_open=True, detail="is due")
+    detail, numbers = f"is due since {_iso(row['due_at'])}", {"due_at": row["due_at"], "late_seconds": seconds}
+    # A run of a tick that was made long after it: its due instant is still that of the tick.
+    if row["job_id"] is not None and row["created_at"] - row["due_at"] >= MADE_LATE:
+        detail += f"; no scheduler node was there to make it until {_iso(row['created_at'])}"
+        numbers["made_at"] = row["created_at"]
+    return Gate("due", is_open=True, detail=detail, numbers=numbers)
 
 
 def _signalled(row: Record, options: RunOptions) -> Gate | None:

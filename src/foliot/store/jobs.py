@@ -98,6 +98,8 @@ class Tick:
     outcome: str
     run_id: UUID | None
     blocked_by: UUID | None
+    decided_at: datetime
+    """When it became a run or was noted. Long after the tick: no scheduler node was there in time, or it was backfilled."""
 
 
 FireAhead = Callable[[Sequence[Firing]], Awaitable[Fired]]
@@ -289,6 +291,7 @@ class Jobs:
             array_text(f.run_id for f in firings),
             msgspec.json.encode(notes).decode(),
             is_ahead,
+            array_text(f.job.fire for f in firings),
         ]
 
     async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,10 +11,12 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.ids import tick_run_id
+from foliot.model.job import fire_of
 from foliot.model.schedule import Schedule
 from foliot.triggers.base import to_instant
 from tests.chaos.checker.attempts import is_claim
 from tests.chaos.checker.history import SECOND, History, Job, Lease, Run
+from tests.chaos.checker.history import TickNote as TickRow
 from tests.chaos.checker.invariant import invariant
 from tests.support.ticks import JobStory, TickNote, TickRun, Version, faults_of
 
@@ -132,3 +135,39 @@ def overlap_policies(history: History) -> Iterator[str]:
             runs.add(change.run_id)
             if len(runs) > 1:
                 yield f"job {job_id} ({policies[job_id]}) has {sorted(runs)} under way at {change.at}"
+
+
+@invariant(40)
+def ticks_are_due_at_their_instant(history: History) -> Iterator[str]:
+    """A run of a tick is due at the tick's instant, jitter included, however late it was made: its lateness can be seen."""
+    runs = runs_by_job(history)
+    for job in history.jobs:
+        for run in runs[job.id]:
+            made = next((change for change in history.changes_of.get(run.id, ()) if change.kind == "insert"), None)
+            due_at = _due_at(job, run.tick_at, run.created_at)
+            if made is not None and made.due_at != due_at:
+                yield f"run {run.id} of tick {run.tick_at} was due at {due_at}, and was stored as due at {made.due_at}"
+
+
+@invariant(41)
+def what_overlaps_was_open(history: History) -> Iterator[str]:
+    """A tick is noted as overlapped only if a run of its job was open at its instant, or was made by hand: else it was missed."""
+    for job in history.jobs:
+        runs = [run for run in history.runs if run.job_id == job.id]
+        for note in job.notes:
+            due_at = _due_at(job, note.first_at, note.noted_at)
+            if note.reason == "overlap" and not any(_is_in_the_way(run, note, due_at) for run in runs):
+                yield f"job {job.name}: tick {note.first_at} is noted as overlapped, and no run was open at its instant"
+
+
+def _due_at(job: Job, tick_at: int, decided_at: int) -> int:
+    """By the version in force when it was dealt with."""
+    number = bisect_right([version.made_at for version in job.versions], decided_at) - 1
+    schedule = msgspec.json.decode(job.versions[number].schedule, type=Schedule)
+    return fire_of(schedule, UUID(job.id), tick_at // SECOND) * SECOND
+
+
+def _is_in_the_way(run: Run, note: TickRow, due_at: int) -> bool:
+    """What was made by hand bears the instant at which it was made; a run of an earlier tick does not."""
+    was_there = run.created_at <= due_at or note.first_at <= run.tick_at <= run.created_at <= note.noted_at
+    return was_there and (run.is_live or run.finished_at >= due_at)

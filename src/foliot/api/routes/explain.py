@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -18,7 +19,10 @@ from foliot.model.access import Permission
 from foliot.model.explanation import Explanation, Gate
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
+from foliot.store.jobs import Tick
 from foliot.store.store import Store
+
+OVERDUE = timedelta(seconds=1)
 
 
 class ExplainRoutes:
@@ -51,13 +55,27 @@ class ExplainRoutes:
         job = await find_job(self._store, namespace, job_id, reference)
         if job is None:
             return None
-        runs = [tick.run_id for tick in await self._store.jobs.list_ticks(job.id, 1) if tick.run_id is not None]
-        last = await self._store.explain.run(runs[0]) if runs else None
-        gates = [gate_of(job), *([] if last is None else [Gate("run", True, f"its last run {last.id} is {last.state}: {last.summary}")])]
+        gates = [await self._overdue(job) or gate_of(job)]
+        for tick in await self._store.jobs.list_ticks(job.id, 1):
+            last = None if tick.run_id is None else await self._store.explain.run(tick.run_id)
+            if last is not None:
+                gates.append(Gate("run", True, f"its last run {last.id} is {last.state}: {last.summary}"))
+            elif tick.run_id is None:
+                gates.append(gate_of_note(tick))
         queue = await self._store.explain.queue(job.queue, job.task)
         closed = [gate for gate in queue.gates if not gate.is_open]
         status = recurring(job).status
         return Explanation(str(job.id), "job", bare(job.name), status, gates[0].detail, [*gates, *closed])
+
+    async def _overdue(self, job: RecurringJob) -> Gate | None:
+        """A tick that is past and was not dealt with: nobody is there to do it."""
+        nodes = await self._store.overview.count_nodes(None)
+        if job.fire_at is None or nodes.now - job.fire_at < OVERDUE:
+            return None
+        because = "no scheduler node is alive" if nodes.schedulers == 0 else "the scheduler nodes have not got to it"
+        seconds = (nodes.now - job.fire_at).total_seconds()
+        detail = f"was due at {job.fire_at:%Y-%m-%dT%H:%M:%SZ}, {seconds:.0f} s ago, and has not been fired: {because}"
+        return Gate("scheduler", False, detail, {"fire_at": job.fire_at, "late_seconds": seconds, "schedulers": nodes.schedulers})
 
     async def _ended(self, namespace: Namespace, run_id: UUID) -> Explanation | None:
         run = await find_run(self._store, namespace, run_id)
@@ -70,6 +88,15 @@ class ExplainRoutes:
 
     async def _queues(self, namespace: Namespace) -> set[str]:
         return {queue.name for queue in await self._store.overview.list_queues(namespace)}
+
+
+def gate_of_note(tick: Tick) -> Gate:
+    """Why the last tick became no run."""
+    until = "" if tick.until_at is None else f" to {tick.until_at:%Y-%m-%dT%H:%M:%SZ}"
+    why = f": no scheduler node was there until {tick.decided_at:%Y-%m-%dT%H:%M:%SZ}" if tick.outcome == "missed" else ""
+    detail = f"its last tick, {tick.tick_at:%Y-%m-%dT%H:%M:%SZ}{until}, became no run: {tick.outcome}{why}"
+    blocked_by = {} if tick.blocked_by is None else {"blocked_by": str(tick.blocked_by)}
+    return Gate("tick", True, detail, {"tick_at": tick.tick_at, "decided_at": tick.decided_at, "reason": tick.outcome} | blocked_by)
 
 
 def gate_of(job: RecurringJob) -> Gate:

@@ -194,6 +194,9 @@ select id from foliot.jobs where paused_until <= (select coalesce($1::timestampt
 -- Moves cursors, makes runs, and notes what did not become one, in one transaction, and only under epochs that are still in force. The
 -- cursor is compared with what it was read as: a tick that another node dealt with matches nothing, nor does one that is not due yet.
 -- The overlap policy is that of the version it was read with, which is compared too. What must make room for a new run is marked.
+-- A run is due at its tick's instant, jitter included ($19), however late it is made: lateness is measured from there. Its place in line is
+-- that of its due instant too, but what is caught up gets no more than a minute's lead over runs that are due now.
+-- A tick whose way is barred by a run that itself was made late, after this tick's instant, was not overlapped: it was missed.
 -- Ahead of the instant ($18), only what has nothing in its way is fired: what is open now may have ended by then. No lock on the shards is
 -- needed: that on the job's row makes whoever else fires it wait, and find the cursor moved.
 with clock as (
@@ -210,11 +213,11 @@ with clock as (
         end as verdict
     from (
         select job_id, version, shard, overlap, to_timestamp(expected) as expected_at, to_timestamp(next) as next_at,
-            to_timestamp(fire) as fire_at, utc_offset, to_timestamp(tick) as tick_at, run_id
+            to_timestamp(fire) as fire_at, utc_offset, to_timestamp(tick) as tick_at, run_id, to_timestamp(due) as due_at
         from unnest(
             $7::text::uuid[], $8::text::bigint[], $9::text::bigint[], $10::text::text[], $11::text::bigint[], $12::text::bigint[],
-            $13::text::bigint[], $14::text::bigint[], $15::text::bigint[], $16::text::uuid[]
-        ) as t (job_id, version, shard, overlap, expected, next, fire, utc_offset, tick, run_id)
+            $13::text::bigint[], $14::text::bigint[], $15::text::bigint[], $16::text::uuid[], $19::text::bigint[]
+        ) as t (job_id, version, shard, overlap, expected, next, fire, utc_offset, tick, run_id, due)
     ) as g
     cross join lateral (
         select (array_agg(r.id order by r.state = 'held', r.tick_at))[1] as blocking_id,
@@ -230,14 +233,18 @@ with clock as (
         utc_offset = d.utc_offset
     from clock, decided d
     where j.id = d.job_id and j.version = d.version and j.next_at = d.expected_at and j.shard = d.shard and j.fire_at <= clock.at
-    returning j.id, j.version, d.expected_at, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id,
+    returning j.id, j.version, d.expected_at, j.fire_at, j.task, j.queue, j.name, j.priority, j.payload, j.options, d.overlap, d.tick_at, d.run_id, d.due_at,
         d.verdict, d.blocking_id, d.verdict = 'ready' and j.options ?| '{concurrency,rate}' as is_limited,
         jsonb_array_length(j.schedule -> 'after') as dependencies
 ), fired as (
     insert into foliot.runs (
         id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, rule, unmet
     )
-    select m.run_id, clock.at, clock.at, (extract(epoch from clock.at) * 1000000)::bigint - m.priority * $2::bigint, m.priority,
+    select m.run_id, clock.at, m.due_at,
+        (extract(epoch from greatest(
+            m.due_at, case when m.dependencies is null then clock.at - interval '1 minute' end
+        )) * 1000000)::bigint - m.priority * $2::bigint,
+        m.priority,
         case when m.dependencies is not null then 'waiting' when m.is_limited then 'held' else m.verdict end,
         case when m.dependencies is not null then null when m.is_limited then 'limit' when m.verdict = 'held' then 'overlap' end,
         m.queue, m.task, m.name, m.payload, m.options, m.id, m.tick_at, case when m.dependencies is not null then 'all_success' end, m.dependencies
@@ -260,7 +267,13 @@ with clock as (
     returning r.worker_id
 ), overlapped as (
     insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by)
-    select m.id, m.tick_at, clock.at, 'overlap', m.blocking_id
+    select m.id, m.tick_at, clock.at, case
+            when exists (
+                select from foliot.runs b
+                where b.id = m.blocking_id and b.tick_at < m.tick_at and b.created_at > m.due_at and b.due_at <> b.created_at
+            ) then 'missed'
+            else 'overlap'
+        end, m.blocking_id
     from clock, moved m
     where m.tick_at is not null and m.verdict is null
 ), noted as (
@@ -314,7 +327,7 @@ with job as (
 select queue from job
 
 -- name: insert_backfill
--- Runs for ticks of the past. One that became a run before, live or finished, is left alone: its id says so.
+-- Runs for ticks of the past, due when they are asked for: nobody was late with them. One that became a run before, live or finished, is left alone: its id says so.
 insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at)
 select t.run_id, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $5::bigint + t.ordinal, j.priority,
     case when j.options ?| '{concurrency,rate}' then 'held' else $4::text end,
@@ -341,12 +354,12 @@ select tick_at from foliot.history where job_id = $1::uuid and tick_at = any ($2
 
 -- name: list_ticks
 -- Every tick with what became of it, latest first.
-select tick_at, until_at, outcome, run_id, blocked_by from (
-    select tick_at, null::timestamptz as until_at, state as outcome, id as run_id, null::uuid as blocked_by
+select tick_at, until_at, outcome, run_id, blocked_by, decided_at from (
+    select tick_at, null::timestamptz as until_at, state as outcome, id as run_id, null::uuid as blocked_by, created_at as decided_at
     from foliot.runs where job_id = $1::uuid
     union all
-    select tick_at, null, state, id, null from foliot.history where job_id = $1::uuid
+    select tick_at, null, state, id, null, created_at from foliot.history where job_id = $1::uuid
     union all
-    select tick_at, until_at, reason, null, blocked_by from foliot.ticks where job_id = $1::uuid
+    select tick_at, until_at, reason, null, blocked_by, noted_at from foliot.ticks where job_id = $1::uuid
 ) as t
 order by tick_at desc limit $2::bigint
