@@ -16,6 +16,7 @@ import pytest
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.events import Event, EventBus
+from foliot.service import own_tasks
 from foliot.store.store import Store, open_store
 from foliot.worker.executors.launcher.tree import descendants_of
 from tests.support.fake_clock import FakeClock
@@ -111,15 +112,21 @@ async def store(database_url: str, config: Config, clock: Clock, events: EventBu
 @pytest.fixture(autouse=True)
 async def no_leaks() -> AsyncIterator[None]:
     """A task or a process that outlives its test fails it."""
-    tasks_before, processes_before = asyncio.all_tasks(), _children()
+    tasks_before, processes_before = _tasks(), _children()
     yield
-    tasks = [task for task in asyncio.all_tasks() - tasks_before if task is not asyncio.current_task()]
+    tasks = [task for task in _tasks() - tasks_before if task is not asyncio.current_task()]
     assert not tasks, f"tasks left running: {tasks}"
     new = _alive(_children() - processes_before)
     left = {child for child in new if not _is_of_the_test_server(child) and not _came_from(child, processes_before)}
     # What was dying when it was looked at is no leak, however long this machine takes to bury it.
     stayed = [child for child in psutil.wait_procs(left, timeout=DYING_SECONDS)[1] if _is_alive(child)] if left else []
     assert not stayed, f"processes left running: {stayed}"
+
+
+def _tasks() -> set[asyncio.Task[Any]]:
+    """Also those that jobs must not find."""
+    loop = asyncio.get_running_loop()
+    return asyncio.all_tasks() | {task for task in list(own_tasks) if not task.done() and task.get_loop() is loop}
 
 
 def _children() -> set[int]:

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from asyncio.tasks import _unregister_task
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
+from typing import Any
+from weakref import WeakSet
 
 from foliot.clock import Clock
 from foliot.events import EventBus, ServiceFailed
@@ -25,6 +29,18 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+own_tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+
+
+def own_task(work: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
+    """A task that `asyncio.all_tasks()` does not show: where jobs share our loop, one that cancels whatever it finds there must not end the
+    worker, or the attempts of others."""
+    task = asyncio.get_running_loop().create_task(work, name=name, context=context)
+    _unregister_task(task)
+    own_tasks.add(task)
+    return task
 
 
 class Service:
@@ -63,7 +79,7 @@ class Service:
             # Set before the first await, so that a second start, or a stop, meanwhile sees a service under way.
             self._stopping.clear()
             self._ready = asyncio.get_running_loop().create_future()
-            self._task = asyncio.create_task(self._run(self._ready), name=self.name)
+            self._task = own_task(self._run(self._ready), name=self.name)
         await asyncio.shield(self._ready)
 
     def wake(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.model.ids import new_id
-from foliot.model.outcome import ERROR_TEXT_MAX, Attempted, AttemptError, Ending, Outcome, decide, error_of, storable
+from foliot.model.outcome import ERROR_KIND_MAX, ERROR_TEXT_MAX, Attempted, AttemptError, Ending, Outcome, decide, error_of, storable
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
 from foliot.model.states import TERMINAL, TRANSITIONS, RunState
@@ -153,8 +153,8 @@ def test_storable_text_is_bounded_and_keeps_the_end_that_matters(seed: str, keep
     assert kept == expected
 
 
-@given(any_text, any_text, st.lists(any_text, max_size=3))
-def test_an_error_can_always_be_written_down(kind: str, message: str, traceback: list[str]) -> None:
+@given(any_text, any_text, any_text)
+def test_an_error_can_always_be_written_down(kind: str, message: str, traceback: str) -> None:
     encoded = msgspec.json.encode(error_of(kind, message, traceback))
     assert b"\\u0000" not in encoded.replace(b"\\\\", b"")
-    assert msgspec.json.decode(encoded, type=AttemptError).kind == storable(kind)
+    assert msgspec.json.decode(encoded, type=AttemptError).kind == storable(kind[:ERROR_KIND_MAX])

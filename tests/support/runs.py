@@ -41,7 +41,7 @@ async def finish(
     run_id = await insert(store, **fields)
     (claimed,) = await claim(store, queue=fields.get("queue", "mail"), task=fields.get("task", "send_invoice"))
     assert claimed.run_id == run_id
-    encoded = msgspec.json.encode(error_of("ValueError", error, ["Traceback"])).decode() if state is RunState.FAILED else None
+    encoded = msgspec.json.encode(error_of("ValueError", error, "Traceback")).decode() if state is RunState.FAILED else None
     reason = "error" if state is RunState.FAILED else None
     outcome = Outcome(run_id, claimed.token, state, reason, error=encoded, output=output)
     assert await store.runs.finish_runs(WORKER, [outcome]) == 1

@@ -79,8 +79,6 @@ async def test_no_result_is_no_result(executor_of: MakeExecutor) -> None:
         (10**30, "1" + "0" * 30),
         ((1, 2), "[1,2]"),
         (datetime.date(2026, 3, 1), '"2026-03-01"'),
-        (float("nan"), "null"),
-        (float("inf"), "null"),
         ("nul \0", '"nul \\u0000"'),
         ({"key \ud800": "lone \udfff"}, '{"key \\ud800": "lone \\udfff"}'),
     ],
@@ -117,18 +115,38 @@ async def test_the_limit_counts_bytes_not_characters(executor_of: MakeExecutor) 
     assert attempted.error.kind == "ResultTooLarge"
 
 
-async def test_an_error_of_the_function_is_the_worker_s_to_word(executor_of: MakeExecutor) -> None:
+@pytest.mark.parametrize(
+    ("result", "place"),
+    [(float("nan"), ""), (float("-inf"), ""), ({"a": [1, None, float("inf")]}, "a[2]: "), ([{"\ud800": float("nan")}], "[0].")],
+)
+async def test_a_number_that_json_does_not_have_is_an_error_that_no_retry_would_mend(
+    executor_of: MakeExecutor, result: object, place: str
+) -> None:
+    attempted = await executor_of(lambda: result)({}, KeptContext())
+    assert (attempted.ending, attempted.result, attempted.is_retryable) == (Ending.FAILED, None, False)
+    assert attempted.error is not None
+    assert attempted.error.kind == "ResultNotStorable"
+    assert f"JSON: {place}" in attempted.error.message
+    assert "JSON has neither infinity nor NaN" in attempted.error.message
+
+
+async def test_an_error_of_the_function_is_put_into_words(executor_of: MakeExecutor) -> None:
     def fail() -> NoReturn:
         raise KeyError("missing")
 
-    with pytest.raises(KeyError, match="missing"):
-        await executor_of(fail)({}, KeptContext())
+    attempted = await executor_of(fail)({}, KeptContext())
+    assert attempted.ending is Ending.FAILED
+    assert attempted.error is not None
+    assert (attempted.error.kind, attempted.error.message) == ("KeyError", "'missing'")
+    assert 'raise KeyError("missing")' in attempted.error.traceback
+    assert {"KeyError", "builtins.LookupError"} <= attempted.causes
 
 
 async def test_an_iterator_that_is_used_up_is_an_error_and_does_not_hang(executor_of: MakeExecutor) -> None:
-    with pytest.raises(RuntimeError, match="StopIteration"):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            await executor_of(lambda: next(iter([])))({}, KeptContext())
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        attempted = await executor_of(lambda: next(iter([])))({}, KeptContext())
+    assert attempted.error is not None
+    assert "StopIteration" in attempted.error.traceback
 
 
 async def test_plain_functions_run_in_threads_while_the_loop_goes_on(threads: ThreadPoolExecutor) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -15,6 +14,7 @@ from foliot.model.run import DEFAULT_MAX_SNOOZES, RunOptions
 from foliot.model.states import RunState
 
 ERROR_TEXT_MAX = 16_384
+ERROR_KIND_MAX = 200
 
 
 class Ending(StrEnum):
@@ -134,8 +134,8 @@ def _encoded(error: AttemptError | None) -> str | None:
     return msgspec.json.encode(error).decode() if error else None
 
 
-def error_of(kind: str, message: str, traceback: Sequence[str] = ()) -> AttemptError:
-    return AttemptError(kind=storable(kind), message=storable(message), traceback=storable("".join(traceback), keep_end=True))
+def error_of(kind: str, message: str, traceback: str = "") -> AttemptError:
+    return AttemptError(storable(kind[:ERROR_KIND_MAX]), storable(message), storable(traceback, keep_end=True))
 
 
 def storable(text: str, *, keep_end: bool = False) -> str:

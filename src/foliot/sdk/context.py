@@ -15,6 +15,7 @@ now and then; an async one is cancelled where it waits.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -23,6 +24,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+MESSAGE_MAX = 1000
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -85,11 +87,15 @@ class Context:
 
     def progress(self, share: float, message: str = "") -> None:
         """How far the work is, from 0 to 1, for whoever looks at the run."""
-        self.progress_made = Progress(min(max(float(share), 0.0), 1.0), message[:1000])
+        number = float(share)
+        if not math.isfinite(number):
+            raise ValueError(f"ctx.progress: the share must be a number from 0 to 1, not {number!r}")
+        self.progress_made = Progress(min(max(number, 0.0), 1.0), str(message)[:MESSAGE_MAX])
 
     def write(self, chunk: bytes) -> None:
         """Adds to the output that is kept with the attempt, and shown while it runs."""
-        self._on_output(chunk)
+        # A copy of plain bytes, made here: a class of the task's own must not run where others wait for its end.
+        self._on_output(bytes(memoryview(chunk)))
 
     def ask_to_stop(self) -> None:
         self._is_stopping = True

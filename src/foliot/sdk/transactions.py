@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from foliot.errors import Invalid
+from foliot.model.json_text import encode_finite
 
 # Through text, so that no codec which the caller has set up for jsonb is applied to it.
 NUMBERED = "select foliot.submit($1::text::jsonb)"
@@ -78,7 +77,7 @@ def encode_payloads(payloads: Sequence[Mapping[str, Any]]) -> str:
 def encode_jsonb(value: dict[str, Any] | list[Any]) -> str:
     """What PostgreSQL would refuse is refused here: there, it would cost the caller the transaction."""
     try:
-        text = msgspec.json.encode(value).decode()
+        text = encode_finite(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"payload: this can't be written as JSON: {error}", field="payload") from None
     # The first look is quick; only what it finds may be an escaped backslash instead.

@@ -38,6 +38,7 @@ from foliot.errors import (
     UnknownTask,
     Unreachable,
 )
+from foliot.model.json_text import encode_finite
 from foliot.sdk.jobs import Made
 from foliot.triggers.cron_fields import CronError
 
@@ -178,7 +179,7 @@ def given(**fields: Any) -> dict[str, Any]:
 
 def encode(body: Any) -> bytes:
     try:
-        return msgspec.json.encode(body)
+        return encode_finite(body)
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"this can't be written as JSON: {error}") from None
 

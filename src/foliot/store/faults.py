@@ -54,7 +54,8 @@ def leaves_session_unusable(error: BaseException) -> bool:
 
     The pool would wait for a left statement to end, and raise *its* error in place of the cancellation.
     """
-    return isinstance(error, TimeoutError | asyncpg.InternalClientError | asyncio.CancelledError)
+    # By its real class: an error of a task's own may say what it likes about its class.
+    return issubclass(type(error), (TimeoutError, asyncpg.InternalClientError, asyncio.CancelledError))
 
 
 def is_read_only(error: BaseException) -> bool:

@@ -23,6 +23,7 @@ from foliot.model.schedule import timetable_of
 from foliot.model.states import TERMINAL, RunState
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
+from foliot.sdk.wire import encode
 from foliot.testing.clients import InlineServer
 from foliot.triggers.base import to_datetime, to_instant
 from foliot.worker.executors.python import succeeded, wanted
@@ -139,7 +140,7 @@ class Bench:
 
     def submit(self, fields: Mapping[str, Any]) -> tuple[Job, bool]:
         """The job that these fields of the API make, or lead to; and whether it is new."""
-        asked = decode(msgspec.json.encode(fields), job_decoder)
+        asked = decode(encode(fields), job_decoder)
         if asked.is_recurring:
             raise Invalid("cron: jobs recur here by the schedule of their task only", field="cron")
         task = self._task(asked.task_name())

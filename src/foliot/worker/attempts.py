@@ -11,6 +11,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
 from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.model.states import RunState
 from foliot.sdk.context import Context
+from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.raised import CANCELLED_ITSELF, raised
@@ -36,6 +38,11 @@ decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.
 writing = threading.Lock()
 LEFT_RUNNING = "; it does not stop: a plain function can't be ended, and goes on in a slot of its worker until it returns"
+GOES_ON = "; it has not stopped since, and goes on in a slot of its worker until it ends"
+REFUSAL_SECONDS = 5.0
+"""What an async function that was cancelled gets to end in. One that goes on keeps its slot; its attempt ends without it."""
+CLEARING_SECONDS = 20.0
+"""The same for executors of our own, which may have processes to end and to wait for."""
 DEALT_WITH = (Ending.COMMITTED, Ending.EXPANDED)
 NO_LONGER_OURS = Cancel("lost", "the run is no longer this worker's")
 
@@ -50,6 +57,8 @@ class KnownTask:
     """Otherwise it can't see what came before it, and that is read only if its payload points at it."""
     may_never_wait: bool = False
     """An async function that gets its payload and nothing else."""
+    clearing_seconds: float = CLEARING_SECONDS
+    """How long it may take to stop."""
 
 
 class Running:
@@ -118,6 +127,8 @@ class Attempts:
         self._on_lasted = on_lasted
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
+        self._given_up: dict[tuple[UUID, int], Running] = {}
+        """Async functions that go on although their attempts have ended."""
         self._number = 0
         """Of attempts that have been started and not ended: those that run, and those in the lane."""
         self._all_ended = asyncio.Event()
@@ -153,7 +164,7 @@ class Attempts:
                 calls.append((claim, options, executor))
             else:
                 running = self._register(claim, options)
-                running.task = asyncio.get_running_loop().create_task(self._attempt(running, executor))
+                running.task = own_task(self._attempt(running, executor))
         if self._number:
             self._all_ended.clear()
         self._lane.add(calls)
@@ -214,6 +225,17 @@ class Attempts:
             running.stopped_by = why
             running.context.ask_to_stop()
             running.task.cancel()
+            running.timer.cancel()
+            seconds = self._tasks[running.claim.task].clearing_seconds
+            running.timer = asyncio.get_running_loop().call_later(seconds, self._give_up_on, running)
+
+    def _give_up_on(self, running: Running) -> None:
+        """It was cancelled and goes on. Nothing can end it but the end of this process."""
+        claim = running.claim
+        self._given_up[claim.run_id, claim.token] = running
+        self.left_running += 1
+        self._free[claim.queue] -= 1
+        self._end(running, and_goes_on(running.stopped(), GOES_ON))
 
     async def _execute(self, running: Running, executor: Executor) -> Attempted:
         claim = running.claim
@@ -226,8 +248,8 @@ class Attempts:
             return running.stopped()
         except Refused as refused:
             return refused.attempted
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            # A task that calls sys.exit() fails; the worker and the other attempts go on.
+        except BaseException as error:
+            # Whatever it was, it ends this attempt; the worker and the other attempts go on.
             return raised(error)
 
     async def _attempt(self, running: Running, executor: Executor) -> None:
@@ -235,7 +257,8 @@ class Attempts:
 
     def _ended_in_lane(self, claim: Claim, options: RunOptions, attempted: Attempted, seconds: float) -> None:
         # Most often there is nothing at all that had to wait.
-        running = self._running.get((claim.run_id, claim.token)) if self._running else None
+        key = claim.run_id, claim.token
+        running = self._running.get(key) or self._given_up.get(key) if self._running or self._given_up else None
         if running is not None:
             self._end(running, attempted)
         else:
@@ -243,21 +266,26 @@ class Attempts:
             self._conclude(claim, options, attempted)
 
     def _end(self, running: Running, attempted: Attempted) -> None:
-        claim, left_running = running.claim, running.context.left_running
+        claim = running.claim
+        if self._running.pop((claim.run_id, claim.token), None) is None:
+            # It has come to its end after all; its attempt has had its outcome for a while.
+            del self._given_up[claim.run_id, claim.token]
+            self._give_back(claim.queue)
+            return
+        running.timer.cancel()
+        self._on_lasted(self._clock.monotonic() - running.started_at)
+        left_running = running.context.left_running
         if running.stopped_by is Ending.CANCELLED and attempted.ending in (Ending.FAILED, Ending.SNOOZED):
             # What fails while it is cancelled was cancelled. What had finished first stands.
             attempted = running.stopped()
-        if left_running is not None:
-            attempted = and_goes_on(attempted)
-        if running.output is not None:
-            attempted = replace(attempted, output=running.output.value())
-        running.timer.cancel()
-        self._on_lasted(self._clock.monotonic() - running.started_at)
-        del self._running[claim.run_id, claim.token]
-        if left_running is not None:
+        # The context is in the hands of the task, and may say what it likes.
+        if isinstance(left_running, Future):
+            attempted = and_goes_on(attempted, LEFT_RUNNING)
             self.left_running += 1
             self._free[claim.queue] -= 1
             left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
+        if running.output is not None:
+            attempted = replace(attempted, output=running.output.value())
         self._conclude(claim, running.options, attempted)
 
     def _conclude(self, claim: Claim, options: RunOptions, attempted: Attempted) -> None:
@@ -267,7 +295,13 @@ class Attempts:
             return
         chance = random.random()  # noqa: S311
         lost = claim.lost
-        self._hand_on(claim, decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance))
+        try:
+            outcome = decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance)
+        except BaseException as error:
+            # What can't be decided is a failure: an attempt that has ended must never stay open.
+            failed = Attempted(Ending.FAILED, error=raised(error).error, is_retryable=False)
+            outcome = decide(claim.run_id, claim.token, failed, attempt=claim.attempt, lost=lost, options=options, chance=chance)
+        self._hand_on(claim, outcome)
 
     def _hand_on(self, claim: Claim, outcome: Outcome) -> None:
         self._count_out(claim)
@@ -287,7 +321,7 @@ def refusing(error: msgspec.DecodeError) -> Executor:
     return execute
 
 
-def and_goes_on(attempted: Attempted) -> Attempted:
+def and_goes_on(attempted: Attempted, how: str) -> Attempted:
     """Says of an attempt that has ended that its function has not."""
     why = attempted.error
-    return attempted if why is None else replace(attempted, error=error_of(why.kind, f"{why.message}{LEFT_RUNNING}"))
+    return attempted if why is None else replace(attempted, error=error_of(why.kind, f"{why.message}{how}"))

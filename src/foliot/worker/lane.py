@@ -14,6 +14,7 @@ import asyncio
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextvars import Context as ContextVariables
 from contextvars import copy_context
 from typing import Any, Protocol, cast
 from uuid import UUID
@@ -24,6 +25,7 @@ from foliot.clock import Clock
 from foliot.model.outcome import Attempted
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.context import Context
+from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.raised import raised
 
@@ -83,7 +85,7 @@ class Lane:
 
     def _go_on(self) -> None:
         if self._pending:
-            task = asyncio.get_running_loop().create_task(self._call_all(), context=self._context.copy())
+            task = own_task(self._call_all(), context=self._context.copy())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -95,7 +97,7 @@ class Lane:
             attempted = await self._call(claim, options, executor, task)
             now = self._clock.monotonic()
             self._on_ended(claim, options, attempted, now - began_at)
-            if task.cancelling() or copy_context() != untouched:
+            if task.cancelling() or not is_same(copy_context(), untouched):
                 return self._go_on()
             if now - turn_began_at > TURN_SECONDS:
                 await self._clock.sleep(0)
@@ -124,7 +126,15 @@ class Lane:
             attempted: Attempted = returned.value
         except asyncio.CancelledError as error:
             attempted = raised(error) if waiting is None else waiting.stopped()
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            # A task that calls sys.exit() fails; the worker and the other attempts go on.
+        except BaseException as error:
+            # Whatever it was, it ends this attempt, and not what is still pending.
             attempted = raised(error)
         return attempted
+
+
+def is_same(context: ContextVariables, other: ContextVariables) -> bool:
+    try:
+        return context == other
+    except BaseException:
+        # Values are compared by code of their own.
+        return False

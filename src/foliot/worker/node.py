@@ -31,11 +31,11 @@ from foliot.model.namespace import Namespace
 from foliot.model.outcome import Ending, Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.sdk.app import BUILT_IN_TASKS, DEFAULT_QUEUE, App
-from foliot.service import Service
+from foliot.service import Service, own_task
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, HintListener, worker_topic
 from foliot.store.store import Store
 from foliot.store.workers import Beat
-from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.attempts import CLEARING_SECONDS, REFUSAL_SECONDS, Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.declared import declare_jobs
@@ -197,7 +197,11 @@ class WorkerNode:
                 executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)
             asks, is_bound = asks_for_context(task.function), task.in_process or task.options.guarantee == "transactional"
             known[task.name] = KnownTask(
-                executor, task.options.or_else(defaults), asks_for_context=asks, may_never_wait=task.is_async and not asks and not is_bound
+                executor,
+                task.options.or_else(defaults),
+                asks_for_context=asks,
+                may_never_wait=task.is_async and not asks and not is_bound,
+                clearing_seconds=REFUSAL_SECONDS if task.is_async and not task.in_process else CLEARING_SECONDS,
             )
         return known
 
@@ -252,8 +256,8 @@ class WorkerNode:
             self._heartbeater.wake()
 
     async def _wait_for_attempts(self, seconds: float) -> None:
-        ended = asyncio.create_task(self._attempts.ended(), name="wait for attempts")
-        hurried = asyncio.create_task(self._is_hurried.wait(), name="wait for hurry")
+        ended = own_task(self._attempts.ended(), name="wait for attempts")
+        hurried = own_task(self._is_hurried.wait(), name="wait for hurry")
         await asyncio.wait([ended, hurried], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in (ended, hurried):
             task.cancel()

@@ -11,10 +11,13 @@ from typing import Any
 
 import msgspec
 
+from foliot.model.json_text import encode_finite, refuse_not_finite
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.app import Function
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
+from foliot.worker.executors.described import message_of
+from foliot.worker.executors.raised import raised, raised_on_the_loop
 
 ASK_SECONDS = 1.0
 """What a plain function that can ask whether it should stop gets for it, before it counts as one that does not."""
@@ -23,7 +26,13 @@ SUCCEEDED_WITH_NOTHING = Attempted(Ending.SUCCEEDED)
 
 def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        result = await function(**payload, **wanted(function, context))
+        try:
+            result = await function(**payload, **wanted(function, context))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            # A task that calls sys.exit() fails; the worker and the other attempts go on.
+            return await raised_on_the_loop(error)
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
@@ -31,9 +40,9 @@ def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
 
 def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_bytes: int) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        running = threads.submit(_call, function, payload | wanted(function, context))
+        running = threads.submit(call, function, payload | wanted(function, context), result_max_bytes)
         try:
-            result = await asyncio.wrap_future(running)
+            return await asyncio.wrap_future(running)
         except asyncio.CancelledError:
             if not running.cancel():
                 if asks_for_context(function):
@@ -42,7 +51,6 @@ def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_b
                     # A thread can't be ended. It keeps the slot for as long as it goes on, or there would be more at work than slots.
                     context.left_running = running
             raise
-        return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
 
@@ -67,20 +75,24 @@ def asks_for_context(function: Function) -> bool:
         return False
 
 
-def _call(function: Function, payload: dict[str, Any]) -> Any:
+def call(function: Function, arguments: dict[str, Any], result_max_bytes: int) -> Attempted:
+    """In a thread or a process of its own: what the function returned or raised is put into words here, where nobody else is held up, and
+    nothing of it goes any further."""
     try:
-        return function(**payload)
-    except StopIteration as error:
-        # A future can't carry it: whoever awaits would wait for ever. Async functions get the same from Python itself.
-        raise RuntimeError("the task raised StopIteration") from error
+        result = function(**arguments)
+    except BaseException as error:
+        return raised(error)
+    return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
 
 def succeeded(result: object, result_max_bytes: int) -> Attempted:
     """A result that can't be kept is an error of the task, said plainly; it is never cut."""
     try:
         encoded = _encode(result)
-    except (TypeError, ValueError, RecursionError) as error:
-        return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", f"the result is not JSON: {error}"))
+    except BaseException as error:
+        # Properties of a dataclass, say, are code of the task's own.
+        message = f"the result can't be written as JSON: {message_of(error)}"
+        return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", message), is_retryable=False)
     size = len(encoded.encode())
     if size > result_max_bytes:
         advice = (
@@ -92,7 +104,9 @@ def succeeded(result: object, result_max_bytes: int) -> Attempted:
 
 def _encode(result: object) -> str:
     try:
-        return msgspec.json.encode(result).decode()
+        return encode_finite(result).decode()
     except UnicodeEncodeError:
         # A lone surrogate: escaped, it is valid JSON text.
-        return json.dumps(msgspec.to_builtins(result), allow_nan=False)
+        plain = msgspec.to_builtins(result)
+        refuse_not_finite(plain)
+        return json.dumps(plain, allow_nan=False)

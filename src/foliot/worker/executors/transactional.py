@@ -7,6 +7,7 @@ effect.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -15,9 +16,11 @@ from foliot.model.outcome import Attempted, Ending, Outcome
 from foliot.model.states import RunState
 from foliot.sdk.app import Function
 from foliot.sdk.context import Context
+from foliot.store.faults import leaves_session_unusable
 from foliot.store.store import Store
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.python import succeeded, wanted
+from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
+from foliot.worker.executors.raised import raised_on_the_loop
 
 
 class NoLongerOurs(Exception):
@@ -30,8 +33,7 @@ def in_a_transaction(
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         async with store.database.transaction(statement_seconds=limit_seconds, idle_seconds=limit_seconds) as session:
             context.connection = session
-            result = await function(**payload, **wanted(function, context))
-            attempted = Attempted(Ending.SUCCEEDED) if result is None else succeeded(result, result_max_bytes)
+            attempted = await called(session, payload, context)
             if attempted.ending is not Ending.SUCCEEDED:
                 raise ResultRefused(attempted)
             done = Outcome(context.run_id, context.token, RunState.SUCCEEDED, result=attempted.result)
@@ -40,6 +42,18 @@ def in_a_transaction(
             if not await store.runs.finish_in(session, worker_id(), done):
                 raise NoLongerOurs(f"run {context.run_id} is no longer this worker's: its effect is undone")
         return Attempted(Ending.COMMITTED)
+
+    async def called(session: Any, payload: dict[str, Any], context: Context) -> Attempted:
+        try:
+            result = await function(**payload, **wanted(function, context))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            if leaves_session_unusable(error):
+                session.terminate()
+            # In words from here on: an error of the task's own must not go through what takes care of the transaction.
+            return await raised_on_the_loop(error)
+        return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     async def judged(payload: dict[str, Any], context: Context) -> Attempted:
         try:
