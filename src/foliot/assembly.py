@@ -23,6 +23,7 @@ from foliot.observability.logs import EventLog
 from foliot.observability.tallies import counting
 from foliot.sdk.app import App
 from foliot.store.access import AuditEntry, NewToken
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -166,15 +167,18 @@ async def run_create_token(config: Config, *, name: str, role: Role, namespace: 
     text, token_id, digest = new_token_text()
     async with store_for(surroundings(config, "token"), "token") as store:
         await store.check_schema()
-        made = await store.access.insert_token(NewToken(token_id, digest, name, role, namespace, "database", None, lives_seconds))
-        if made is None:
-            raise Conflict(f"name: there is a token named {name!r} already; revoke it first, or choose another name")
-        await store.access.insert_audit([
-            AuditEntry(
-                id=new_id(), actor="database", actor_namespace=None, token_id=None, role=None, namespace=namespace, address=None,
-                request_id=str(new_id()), method="", path="", action="create_token", target=token_id, status=201, code=None,
-            )
-        ])  # fmt: skip
+        new = NewToken(token_id, digest, name, role, namespace, "database", None, lives_seconds)
+        entry = AuditEntry(
+            id=new_id(), actor="database", actor_namespace=None, token_id=None, role=None, namespace=namespace, address=None,
+            request_id=str(new_id()), method="", path="", action="create_token", target=token_id, status=201, code=None,
+        )  # fmt: skip
+
+        async def work(within: Transaction) -> None:
+            if await store.access.insert_token(new, within=within) is None:
+                raise Conflict(f"name: there is a token named {name!r} already; revoke it first, or choose another name")
+            await store.access.insert_audit_within(within, [entry])
+
+        await store.database.in_transaction("create_token", work)
     return text
 
 

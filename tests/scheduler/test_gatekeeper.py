@@ -154,24 +154,20 @@ async def test_delayed_runs_and_those_of_recurring_jobs_meet_their_limits_too(
 
 
 async def test_whoever_comes_new_is_next_in_line_however_much_another_has(store: Store) -> None:
-    many = await insert(store, 1000, options='{"fairness_key": "A"}')
-    await store.gates.rank_fairly(many)
+    await insert(store, 1000, options='{"fairness_key": "A"}')
     await end(store, await claim(store, 10))
     (late,) = await insert(store, options='{"fairness_key": "B"}')
-    await store.gates.rank_fairly([late])
     assert late in [one.run_id for one in await claim(store, 2)]
     more = await insert(store, 10, options='{"fairness_key": "C"}')
-    await store.gates.rank_fairly(more)
     taken = [one.run_id in more for one in await claim(store, 10)]
     assert 4 <= sum(taken) <= 6, "in turn, not one after the other"
 
 
 async def test_a_key_that_had_much_and_has_nothing_more_is_not_in_debt(store: Store) -> None:
-    await store.gates.rank_fairly(await insert(store, 50, options='{"fairness_key": "A"}'))
+    await insert(store, 50, options='{"fairness_key": "A"}')
     await end(store, await claim(store, 50))
-    await store.gates.rank_fairly(await insert(store, 20, options='{"fairness_key": "B"}'))
+    await insert(store, 20, options='{"fairness_key": "B"}')
     (again,) = await insert(store, options='{"fairness_key": "A"}')
-    await store.gates.rank_fairly([again])
     assert again in [one.run_id for one in await claim(store, 2)]
 
 

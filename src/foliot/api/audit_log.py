@@ -1,14 +1,17 @@
 """The record of every change that was asked for, and of every refusal.
 
-An entry is stored before the answer to its request goes out, together with those of other requests at the same time; so whoever got an
-answer is in the record. What was asked of a process that died before it could answer may have been done and not be there.
+A request that creates something is recorded in the transaction that creates it: both are there, or neither. All other entries are stored
+before the answer goes out, together with those of other requests at the same time. So an answered request is in the record, once. A change
+to something that exists may be missing from the record if the server died between making it and answering; such a request can be repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 from starlette.requests import Request
 
 from foliot.api.addresses import ADDRESS, counted_as
@@ -20,11 +23,14 @@ from foliot.model.ids import new_id
 from foliot.model.namespace import DEFAULT
 from foliot.service import Service
 from foliot.store.access import AuditEntry
+from foliot.store.postgres import Beside, Transaction
 from foliot.store.store import Store
 
 if TYPE_CHECKING:
     from foliot.model.access import Caller
 
+T = TypeVar("T")
+M = TypeVar("M", bound=msgspec.Struct)
 BATCH = 500
 PATH_MAX = 500
 LOG = "foliot.audit"
@@ -77,6 +83,49 @@ async def note(request: Request, action: str, status: int, *, code: str | None =
     entry = entry_of(request, action, status, code=code, target=target)
     if entry is not None:
         await request.scope[LOG].add(entry)
+
+
+class NoteWithin:
+    """The note on a request that creates something, stored together with what it creates.
+
+    A note that is stored afterwards may fail after the commit. The caller then gets an error for a job that exists, and submits it again.
+    """
+
+    def __init__(self, request: Request | None, action: str, *, store: Store) -> None:
+        self._request = request
+        self._action = action
+        self._access = store.access
+        self._entry: AuditEntry | None = None
+
+    def around(self, work: Callable[[Transaction], Awaitable[M]]) -> Callable[[Transaction], Awaitable[M]]:
+        """`work` and the note, in one transaction. Carried out again after a lost answer, it is the same note."""
+
+        async def noted(within: Transaction) -> M:
+            made = await work(within)
+            is_new = getattr(made, "created", True)
+            target = getattr(made, "id", None) if is_new else None
+            if (entry := self._of(201 if is_new else 200, None if target is None else str(target))) is not None:
+                await self._access.insert_audit_within(within, [entry])
+            return made
+
+        return noted
+
+    async def beside(self, write: Callable[[Beside | None], Awaitable[T]]) -> T:
+        """The note goes with the one statement that `write` sends."""
+        entry = self._of(201, None)
+        return await (write(None) if entry is None else self._access.with_audit([entry], write))
+
+    def committed(self) -> None:
+        """What the note tells of is there, and so is the note."""
+        if self._request is not None and self._entry is not None:
+            self._request.scope[IS_NOTED] = True
+
+    def _of(self, status: int, target: str | None) -> AuditEntry | None:
+        entry = None if self._request is None else entry_of(self._request, self._action, status, target=target)
+        if entry is not None and self._entry is not None:
+            entry = msgspec.structs.replace(entry, id=self._entry.id)
+        self._entry = entry
+        return entry
 
 
 def entry_of(request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None) -> AuditEntry | None:

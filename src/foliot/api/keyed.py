@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.audit_log import NoteWithin
 from foliot.api.bodies import BODY
 from foliot.errors import Invalid, Malformed
 from foliot.model.dedup import check_idempotency_key, fingerprint_of
@@ -45,12 +46,13 @@ class KeyedRequests:
         body: bytes,
         prepare: Callable[[], Awaitable[Work]],
         on_done: Callable[[msgspec.Struct], None],
+        note: NoteWithin,
     ) -> Response:
         """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no answer yet."""
         key, fingerprint = namespace.qualified_key(key), fingerprint_of(path, body)
         kept = await self._submissions.find_answer(key, fingerprint)
         if kept is None:
-            work = await prepare()
+            work = note.around(await prepare())
             own: dict[str, msgspec.Struct] = {}
 
             async def encoded(within: Transaction) -> str:
@@ -66,6 +68,7 @@ class KeyedRequests:
                 raise Malformed("the body is nested too deeply", field=BODY) from None
             # Its own answer, found again after that of the commit got lost, is not a repetition.
             if kept.text in own:
+                note.committed()
                 on_done(own[kept.text])
                 return answered(own[kept.text], 201)
         # Word for word, however deep a payload is in it: `created` is the last field of every such answer.

@@ -10,11 +10,12 @@ from uuid import UUID
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace
 from foliot.model.run import RunView
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
 
-async def find_run(store: Store, namespace: Namespace, run_id: UUID) -> RunView | None:
-    run = await store.runs.get_run(run_id)
+async def find_run(store: Store, namespace: Namespace, run_id: UUID, *, within: Transaction | None = None) -> RunView | None:
+    run = await store.runs.get_run(run_id, within=within)
     return run if run is not None and namespace.owns(run.queue) else None
 
 

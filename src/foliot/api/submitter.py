@@ -52,8 +52,6 @@ class Submitter(Service):
     async def _store_all(self, batch: list[Pending]) -> None:
         try:
             stored = await self._insert([run for run, _, _ in batch], [entry for _, entry, _ in batch if entry is not None])
-            if fair := [run.id for run, _, _ in batch if run.options is not None and "fairness_key" in run.options]:
-                await self._store.gates.rank_fairly(fair)
         except Exception as error:
             if isinstance(error, FoliotError) or len(batch) == 1:
                 for _, _, answer in batch:

@@ -100,6 +100,11 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     expires_at: datetime | None = None
     """Not to be started from then on."""
 
+    @property
+    def is_fair(self) -> bool:
+        """Whether it may take turns with runs of other fairness keys. A text that only mentions the word counts, too, and does no harm."""
+        return self.options is not None and "fairness_key" in self.options
+
 
 class StoredRun(msgspec.Struct, frozen=True, gc=False):
     """What the store decided about a submitted run, on its own clock."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -61,24 +60,17 @@ class Asking:
             return [(str(run.id), run.is_new) for run in await self.store_all(runs)]
         ids = new_id_texts(len(jobs))
         stored = await self._store.runs.insert_alike(one, ids, encode_payloads(jobs.payloads))
-        await self._tell([UUID(run_id) for run_id in ids] if is_fair(one) else [], [(one.queue, stored.state)])
+        self._tell([(one.queue, stored.state)])
         return list(zip(ids, repeat(True)))
 
     async def store_all(self, runs: Sequence[NewRun]) -> list[SubmittedRun]:
         """All of them or none. Raises `Conflict` for a unique key that is taken, when its run says to reject that."""
         found = await self._store.submissions.submit(runs)
-        await self._tell([run.id for run in runs if is_fair(run)], [(run.queue, run.state) for run in found])
+        self._tell([(run.queue, run.state) for run in found])
         return found
 
-    async def _tell(self, fair: Sequence[UUID], stored: Sequence[tuple[str, RunState]]) -> None:
-        """Those whom it concerns."""
-        if fair:
-            await self._store.gates.rank_fairly(fair)
+    def _tell(self, stored: Sequence[tuple[str, RunState]]) -> None:
+        """Those whom it concerns. Nothing here can fail: the jobs are stored."""
         self._store.hints.send({queue for queue, state in stored if state is RunState.READY})
         if any(state is RunState.HELD for _, state in stored):
             self._store.hints.send([GATES_TOPIC])
-
-
-def is_fair(run: NewRun) -> bool:
-    """Whether it takes turns with others."""
-    return run.options is not None and "fairness_key" in run.options

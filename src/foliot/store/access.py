@@ -10,10 +10,11 @@ from uuid import UUID
 
 import msgspec
 
+from foliot.errors import StoreUnavailable
 from foliot.model.access import Role, Token
 from foliot.store import queries
 from foliot.store.partitions import Partitions
-from foliot.store.postgres import Beside, Database
+from foliot.store.postgres import Beside, Database, Transaction
 from foliot.store.run_lists import Page, page_of
 
 T = TypeVar("T")
@@ -76,10 +77,11 @@ class Access:
         self._database = database
         self._partitions = partitions
         self._queries = queries.load("access")
+        self._insert_audit, self._insert_missing_audit = self._queries["insert_audit"], self._queries["insert_missing_audit"]
 
-    async def insert_token(self, new: NewToken) -> Token | None:
+    async def insert_token(self, new: NewToken, *, within: Transaction | None = None) -> Token | None:
         """None when there is a token of that name in force."""
-        row = await self._database.fetch_row(
+        row = await (within or self._database).fetch_row(
             self._queries["insert_token"], new.id, new.name, new.hash, new.role, new.namespace, new.created_by, new.created_by_id,
             new.lives_seconds, self._database.clock.sql_now(),
         )  # fmt: skip
@@ -109,17 +111,40 @@ class Access:
         await self._database.execute(self._queries["note_use"], token_ids, self._database.clock.sql_now())
 
     async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
-        # Sent again after a lost answer, it is in there twice, under the same id: rather that than not at all.
-        statement = self._inserting(entries)
-        await self._partitions.with_partition(lambda: self._database.execute(*statement))
+        """Sent again after a lost answer, an entry is not there twice."""
+
+        async def write() -> None:
+            try:
+                await self._database.execute(self._insert_audit, *self._entries(entries), is_repeatable=False)
+            except StoreUnavailable as error:
+                if not error.is_doubtful:
+                    raise
+                await self.insert_audit_again(entries)
+
+        await self._partitions.with_partition(write)
+
+    async def insert_audit_again(self, entries: Sequence[AuditEntry]) -> None:
+        """Those that are missing, once nobody is inserting them any more: PostgreSQL may go on with a statement whose sender is gone."""
+
+        async def work(within: Transaction) -> None:
+            await within.execute(self._queries["lock_audit"])
+            await within.execute(self._insert_missing_audit, *self._entries(entries))
+
+        await self._database.in_transaction("insert_audit", work)
+
+    async def insert_audit_within(self, within: Transaction, entries: Sequence[AuditEntry]) -> None:
+        """After what they tell of: a repetition has then waited for the first one, and sees what that wrote."""
+        query = self._insert_missing_audit if within.is_repetition else self._insert_audit
+        await within.execute(query, *self._entries(entries))
 
     async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Beside], Awaitable[T]]) -> T:
         """The same by the statement that `write` sends, so that what is written and what is told of it are there together."""
-        statement = self._inserting(entries)
-        return await self._partitions.with_partition(lambda: write(Beside(self._database, *statement)))
+        first, again = self._insert_audit, self._insert_missing_audit
+        arguments = self._entries(entries)
+        return await self._partitions.with_partition(lambda: write(Beside(self._database, first, again, *arguments)))
 
-    def _inserting(self, entries: Sequence[AuditEntry]) -> tuple[queries.Query, datetime | None, str]:
-        return self._queries["insert_audit"], self._database.clock.sql_now(), msgspec.json.encode(entries).decode()
+    def _entries(self, entries: Sequence[AuditEntry]) -> tuple[datetime | None, str]:
+        return self._database.clock.sql_now(), msgspec.json.encode(entries).decode()
 
     async def list_audit(
         self, wanted: AuditFilter, before: tuple[datetime, UUID], *, limit: int, scan: int

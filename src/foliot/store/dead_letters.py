@@ -14,7 +14,7 @@ from foliot.model.ids import made_at, not_finished_before
 from foliot.model.namespace import Namespace
 from foliot.model.priority import aging_microseconds
 from foliot.store import queries
-from foliot.store.postgres import Database
+from foliot.store.postgres import Database, Transaction
 from foliot.store.run_lists import Page, page_of
 
 decode_json = msgspec.json.Decoder().decode
@@ -105,6 +105,7 @@ class DeadLetters:
         payload: str | None = None,
         apart_seconds: float = 0.0,
         first_seconds: float = 0.0,
+        within: Transaction | None = None,
     ) -> list[Rerun]:
         """`new_ids`: for each finished run the id of the one to make. `is_repeated`: also those that were rerun before.
 
@@ -113,7 +114,7 @@ class DeadLetters:
         old, new = list(new_ids), list(new_ids.values())
         flags = (_earliest(old), is_any_state, is_repeated, payload, _earliest(new), apart_seconds)
         arguments = (old, new, *flags, self._database.clock.sql_now(), self._aging, first_seconds, namespace.name)
-        return [Rerun(*row) for row in await self._database.fetch(self._queries["rerun_runs"], *arguments)]
+        return [Rerun(*row) for row in await (within or self._database).fetch(self._queries["rerun_runs"], *arguments)]
 
 
 def _letter(values: list[Any]) -> DeadLetter:

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from foliot.model.gates import FAIR_STEP, Circuit
+from foliot.model.gates import Circuit
 from foliot.store import queries
-from foliot.store.postgres import Database, Transaction
+from foliot.store.postgres import Database
 
 PauseKind = Literal["queue", "task", "everything"]
 # Ours among all advisory locks of the database: the letters of "gate".
@@ -97,9 +97,6 @@ class Gates:
 
     async def forget_rate_starts(self) -> int:
         return await self._database.execute(self._queries["forget_rate_starts"], self._database.clock.sql_now())
-
-    async def rank_fairly(self, run_ids: Sequence[UUID], *, within: Transaction | None = None) -> None:
-        await (within or self._database).execute(self._queries["rank_fairly"], run_ids, FAIR_STEP)
 
     async def park_runs(self) -> int:
         """The number of runs that now stand apart."""

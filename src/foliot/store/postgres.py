@@ -82,17 +82,20 @@ class Transaction:
 class Beside:
     """Makes one statement of each that is fetched and of another that writes, so that both are carried out, or neither."""
 
-    def __init__(self, database: Database | Transaction, query: Query, *arguments: object) -> None:
+    def __init__(self, database: Database, query: Query, again: Query, *arguments: object) -> None:
+        """`again` writes what is missing of what `query` writes, and takes the same arguments."""
         self._database = database
         self._query = query
+        self._again = again
         self._arguments = arguments
 
     async def fetch(self, query: Query, *arguments: object, is_repeatable: bool = True) -> list[Record]:
         both = together(query, self._query)
         return await self._database.fetch(both, *arguments, *self._arguments, is_repeatable=is_repeatable)
 
-    def within(self, transaction: Transaction) -> Beside:
-        return Beside(transaction, self._query, *self._arguments)
+    async def write_again(self, within: Transaction) -> None:
+        """For a transaction that repeats what may have been carried out already, with what was written beside it."""
+        await within.execute(self._again, *self._arguments)
 
 
 class Database:

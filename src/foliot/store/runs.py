@@ -13,6 +13,7 @@ import msgspec
 
 from foliot.errors import StoreUnavailable
 from foliot.model.fingerprint import WORKER_LOST_PATTERN, error_pattern
+from foliot.model.gates import FAIR_STEP
 from foliot.model.ids import made_at, not_finished_before
 from foliot.model.outcome import Outcome
 from foliot.model.priority import aging_microseconds
@@ -50,6 +51,7 @@ class Runs:
         self._insert_alike = self._queries["insert_alike"]
         # Ids are new but for repetitions, and to be ready for a conflict costs a look and a WAL record for each run.
         self._insert_runs = careful = self._queries["insert_runs"]
+        self._insert_fair_runs = self._queries["insert_fair_runs"]
         self._insert_new_runs = replace(careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", ""))
 
     async def insert_runs(
@@ -69,7 +71,8 @@ class Runs:
                 ((now, state, due_at),) = await source.fetch(self._insert_alike, *arguments, is_repeatable=False)
                 return dict.fromkeys(ids, StoredRun(RunState(state), due_at, now))
             if all(run.unique_key is None for run in runs):
-                return self._stored(runs, await source.fetch(self._insert_new_runs, *self._inserting(runs, None), is_repeatable=False))
+                query, arguments = self._inserting(runs, None, is_new=True)
+                return self._stored(runs, await source.fetch(query, *arguments, is_repeatable=False))
         except asyncpg.UniqueViolationError:
             pass
         except StoreUnavailable as error:
@@ -82,7 +85,7 @@ class Runs:
 
         `payloads` is a JSON array. Answers for the first; the others are as it is, unless this had to be sent again.
         """
-        if len(payloads) <= PAYLOADS_MAX:
+        if len(payloads) <= PAYLOADS_MAX and not one.is_fair:
             try:
                 arguments = self._alike(one, array_text(ids), payloads)
                 ((now, state, due_at),) = await self._database.fetch(self._insert_alike, *arguments, is_repeatable=False)
@@ -94,7 +97,8 @@ class Runs:
                     raise
         texts = [None if text == NO_PAYLOAD else text.decode() for text in map(bytes, decode_texts(payloads))]
         runs = [msgspec.structs.replace(one, id=UUID(run_id), payload=text) for run_id, text in zip(ids, texts, strict=True)]
-        return (await self._insert_again(runs))[runs[0].id]
+        stored = await (self.insert_runs(runs) if one.is_fair else self._insert_again(runs))
+        return stored[runs[0].id]
 
     def _alike(self, one: NewRun, ids: str, payloads: str) -> tuple[object, ...]:
         common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds, one.options, one.expires_at)
@@ -113,17 +117,22 @@ class Runs:
     ) -> dict[UUID, StoredRun]:
         ids = [run.id for run in runs]
         finished_from = _earliest(ids) if is_repetition else None
-        source = within if beside is None else beside.within(within)
-        rows = await source.fetch(self._insert_runs, *self._inserting(runs, finished_from))
+        query, arguments = self._inserting(runs, finished_from)
+        rows = await within.fetch(query, *arguments)
         number = rows[0][1]
+        if beside is not None:
+            # After the insert, which has waited for the first one should that still be under way: so this sees what the first one wrote.
+            await beside.write_again(within)
         if is_repetition:
             number -= await within.fetch_value(self._queries["remove_finished"], ids, finished_from)
         if number < len(ids):
             return await self.find_runs(ids, within=within)
         return self._stored(runs, rows)
 
-    def _inserting(self, runs: Sequence[NewRun], finished_from: datetime | None) -> tuple[object, ...]:
-        return (
+    def _inserting(
+        self, runs: Sequence[NewRun], finished_from: datetime | None, *, is_new: bool = False
+    ) -> tuple[queries.Query, tuple[object, ...]]:
+        arguments = (
             [run.id for run in runs],
             [run.task for run in runs],
             [run.queue for run in runs],
@@ -139,6 +148,9 @@ class Runs:
             _column([run.unique_key for run in runs]),
             _column([run.expires_at for run in runs]),
         )
+        if any(run.is_fair for run in runs):
+            return self._insert_fair_runs, (*arguments, FAIR_STEP)
+        return self._insert_new_runs if is_new else self._insert_runs, arguments
 
     def _stored(self, runs: Sequence[NewRun], rows: Sequence[Record]) -> dict[UUID, StoredRun]:
         """The rows tell of those that are not ready at once."""
@@ -253,8 +265,8 @@ class Runs:
         row = await self._partitions.with_partition(lambda: self._database.fetch_row(self._queries["lose_runs"], *arguments))
         return Lost(row[0], row[1], tuple(row[2])) if row else Lost(0, 0, ())
 
-    async def get_run(self, run_id: UUID) -> RunView | None:
-        row = await self._database.fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))
+    async def get_run(self, run_id: UUID, *, within: Transaction | None = None) -> RunView | None:
+        row = await (within or self._database).fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))
         return _view(row) if row else None
 
 
@@ -270,7 +282,7 @@ def _are_alike(runs: Sequence[NewRun]) -> bool:
     seen = {
         (run.task, run.queue, run.name, run.priority, run.due_at, run.delay_seconds, run.options, run.expires_at) for run in runs
     }  # fmt: skip
-    return len(seen) == 1
+    return len(seen) == 1 and not runs[0].is_fair
 
 
 def _earliest(run_ids: Sequence[UUID]) -> datetime:

@@ -269,25 +269,31 @@ class Workflows:
             holders |= {row[0] for row in rows if row[0] is not None}
         return holders
 
-    async def redrive(
-        self, parent: Parent, run: NewRun, steps: Sequence[PlannedStep], kept: Sequence[RunState], job_id: UUID | None = None
-    ) -> set[str] | None:
-        """The workflow goes on under a new run, which is its job's. None: somebody else was first."""
+    async def redrive_within(
+        self,
+        within: Transaction,
+        parent: Parent,
+        run: NewRun,
+        steps: Sequence[PlannedStep],
+        kept: Sequence[RunState],
+        job_id: UUID | None = None,
+    ) -> bool:
+        """The workflow goes on under a new run, which is its job's. False: somebody else was first.
 
-        async def work(within: Transaction) -> set[str] | None:
-            succeeded, skipped = kept.count(RunState.SUCCEEDED), kept.count(RunState.SKIPPED)
-            arguments = (parent.id, run.id, len(steps), succeeded, skipped, parent.run_id)
-            if not await within.fetch_value(self._queries["reopen_parent"], *arguments):
-                return None
-            await self.insert_parent_run(within, run, parent.run_id, job_id)
-            replaced = [(step.rerun_of, step.id) for step in steps if step.rerun_of is not None] + [(parent.run_id, run.id)]
-            since = parent.created_at - CLOCK_TOLERANCE
-            await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)
-            queues = await self.insert_steps(within, parent.id, steps, Namespace(namespace_of(run.queue)))
-            await within.execute(self._queries["skip_hopeless"], parent.id, self._now())
-            return queues
-
-        return await self._database.in_transaction("redrive", work)
+        Sent again after a lost answer, it finds its own run there and changes nothing.
+        """
+        succeeded, skipped = kept.count(RunState.SUCCEEDED), kept.count(RunState.SKIPPED)
+        arguments = (parent.id, run.id, len(steps), succeeded, skipped, parent.run_id)
+        if not await within.fetch_value(self._queries["reopen_parent"], *arguments):
+            latest = await self.get_parent(parent.id, within=within)
+            return latest is not None and latest.run_id == run.id
+        await self.insert_parent_run(within, run, parent.run_id, job_id)
+        replaced = [(step.rerun_of, step.id) for step in steps if step.rerun_of is not None] + [(parent.run_id, run.id)]
+        since = parent.created_at - CLOCK_TOLERANCE
+        await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)
+        await self.insert_steps(within, parent.id, steps, Namespace(namespace_of(run.queue)))
+        await within.execute(self._queries["skip_hopeless"], parent.id, self._now())
+        return True
 
     async def signal_run(self, run_id: UUID, signal: str) -> tuple[str, RunState] | None:
         """Queue and state of the run. None: it does not wait for a signal, or has had it."""
@@ -304,8 +310,8 @@ class Workflows:
 
     # --- shown
 
-    async def get_parent(self, run_id: UUID) -> Parent | None:
-        row = await self._database.fetch_row(self._queries["get_parent"], run_id)
+    async def get_parent(self, run_id: UUID, *, within: Transaction | None = None) -> Parent | None:
+        row = await (within or self._database).fetch_row(self._queries["get_parent"], run_id)
         return Parent(*row) if row else None
 
     async def list_workflows(
@@ -317,9 +323,9 @@ class Workflows:
         items = [_workflow(row) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.parent.id, rows[0][1] if rows[0][0] >= scan else None)
 
-    async def list_children(self, parent: Parent, limit: int) -> list[Child]:
+    async def list_children(self, parent: Parent, limit: int, *, within: Transaction | None = None) -> list[Child]:
         arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
-        return [_child(row) for row in await self._database.fetch(self._queries["list_children"], *arguments)]
+        return [_child(row) for row in await (within or self._database).fetch(self._queries["list_children"], *arguments)]
 
     async def read_upstream(self, run_ids: Sequence[UUID], max_bytes: int) -> dict[UUID, Before]:
         """For each of these live runs: what ended before it, and its signal. Results that are larger together are not among it."""

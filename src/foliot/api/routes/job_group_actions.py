@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
+from foliot.api.audit_log import NoteWithin
 from foliot.api.bodies import decode, read
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.openapi import described
@@ -78,10 +79,12 @@ class JobGroupActionRoutes:
         if asked.dry_run:
             names = [name for _, name in await matched_jobs(self._store, namespace, asked, is_paused=None)]
             return answered(GroupTriggered(len(names), names, [], dry_run=True, created=False))
+        note = NoteWithin(request, "trigger_jobs", store=self._store)
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)
-            return await self._keyed.answer(namespace, key, "/v1/jobs/trigger", body, prepare, self._announce)
-        made = await self._store.database.in_transaction("trigger_jobs", await self._prepare(namespace, asked))
+            return await self._keyed.answer(namespace, key, "/v1/jobs/trigger", body, prepare, self._announce, note)
+        made = await self._store.database.in_transaction("trigger_jobs", note.around(await self._prepare(namespace, asked)))
+        note.committed()
         self._announce(made)
         return answered(made, 201)
 

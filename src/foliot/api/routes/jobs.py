@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, namespace_of_caller, requires
-from foliot.api.audit_log import IS_NOTED, entry_of
+from foliot.api.audit_log import IS_NOTED, NoteWithin, entry_of
 from foliot.api.back_pressure import BackPressure
 from foliot.api.bodies import BODY, decode, read
 from foliot.api.dependencies import find_dependencies
@@ -49,6 +49,8 @@ from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
 BATCH_MAX = 10_000
+PATHS = {"create_job": "/v1/jobs", "create_workflow": "/v1/workflows"}
+"""A request is known again by its path as well."""
 job_decoder = msgspec.json.Decoder(JobRequest)
 batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.json.Decoder(BatchRequest | list[JobRequest])
 
@@ -102,48 +104,56 @@ class JobRoutes:
         body, namespace = await read(request, self._config.body_max_bytes), namespace_of_caller(request)
         asked = decode(body, job_decoder)
         key = idempotency_key_of(request, asked.idempotency_key)
-        if key is not None:
-            return await self.answer(namespace, asked, key, "/v1/jobs", body)
-        made = await self.create(namespace, asked, request)
-        return answered(made, 201 if made.created else 200)
+        return await self.answer(request, "create_job", namespace, asked, key, body)
 
-    async def answer(self, namespace: Namespace, asked: JobRequest, key: str | None, path: str, body: bytes) -> Response:
+    async def answer(
+        self, request: Request, action: str, namespace: Namespace, asked: JobRequest, key: str | None, body: bytes
+    ) -> Response:
         """Whatever path the request took to become a job."""
         if key is not None:
             prepare, announce = partial(self._prepare, namespace, asked), partial(self._announce, namespace)
-            return await self._keyed.answer(namespace, key, path, body, prepare, announce)
-        made = await self.create(namespace, asked)
+            note = NoteWithin(request, action, store=self._store)
+            return await self._keyed.answer(namespace, key, PATHS[action], body, prepare, announce, note)
+        made = await self.create(namespace, asked, request, action)
         return answered(made, 201 if made.created else 200)
 
-    async def create(self, namespace: Namespace, asked: JobRequest, request: Request | None = None) -> JobCreated | RecurringShown:
-        """Stores what is asked for; or finds the one whose unique key it has. A plain run is stored together with the note on `request`."""
+    async def create(
+        self, namespace: Namespace, asked: JobRequest, request: Request | None = None, action: str = "create_job"
+    ) -> JobCreated | RecurringShown:
+        """Stores what is asked for, together with the note on `request`; or finds the one whose unique key it has."""
         try:
-            return await self._create(namespace, await self._complete(namespace, asked), request)
+            return await self._create(namespace, await self._complete(namespace, asked), request, action)
         except RecursionError:
             # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
             raise Malformed("the body is nested too deeply", field=BODY) from None
 
-    async def _create(self, namespace: Namespace, asked: JobRequest, request: Request | None) -> JobCreated | RecurringShown:
-        queue = await self._known_tasks.queue_of(namespace, asked.task_name())
-        made: JobCreated | RecurringShown
+    async def _create(self, namespace: Namespace, asked: JobRequest, request: Request | None, action: str) -> JobCreated | RecurringShown:
+        work: Callable[[Transaction], Awaitable[JobCreated | RecurringShown]]
         if asked.dependencies is not None:
-            made = await self._store.database.in_transaction("create_dependent", await self._prepare_dependent(namespace, asked))
-        elif asked.is_recurring:
-            made = await self._insert_recurring(await self._new_recurring(namespace, asked, queue))
+            work = await self._prepare_dependent(namespace, asked)
         else:
-            run = asked.new_run(new_id(), namespace=namespace, queue=queue)
-            await self._back_pressure.check(namespace, bare(run.queue))
-            if run.unique_key is None:
-                return created(run, await self._store_run(run, request))
-            (found,) = await self._store.submissions.submit([run])
-            await self._take_turns([run])
-            made = submitted(found)
+            queue = await self._known_tasks.queue_of(namespace, asked.task_name())
+            if asked.is_recurring:
+                work = partial(self._insert_recurring, await self._new_recurring(namespace, asked, queue))
+            else:
+                run = asked.new_run(new_id(), namespace=namespace, queue=queue)
+                await self._back_pressure.check(namespace, bare(run.queue))
+                if run.unique_key is None:
+                    return created(run, await self._store_run(run, request, action))
+                work = partial(self._submit_run, run)
+        note = NoteWithin(request, action, store=self._store)
+        made = await self._store.database.in_transaction("create_job", note.around(work))
+        note.committed()
         # Also what was found: it may have been replaced by one that is due now.
         self._announce(namespace, made)
         return made
 
-    async def _store_run(self, run: NewRun, request: Request | None) -> StoredRun:
-        entry = None if request is None else entry_of(request, "create_job", 201, target=str(run.id))
+    async def _submit_run(self, run: NewRun, within: Transaction) -> JobCreated:
+        (found,) = await self._store.submissions.submit_within(within, [run])
+        return submitted(found)
+
+    async def _store_run(self, run: NewRun, request: Request | None, action: str) -> StoredRun:
+        entry = None if request is None else entry_of(request, action, 201, target=str(run.id))
         stored = await self._submitter.submit(run, entry)
         if request is not None and entry is not None:
             request.scope[IS_NOTED] = True
@@ -155,13 +165,17 @@ class JobRoutes:
         body = await read(request, self._config.batch_max_bytes)
         asked = decode(body, batch_decoder)
         key = idempotency_key_of(request, None if isinstance(asked, list) else asked.idempotency_key)
+        note = NoteWithin(request, "create_batch", store=self._store)
         if key is not None:
             prepare, announce = partial(self._prepare_batch, namespace, asked), partial(self._announce, namespace)
-            return await self._keyed.answer(namespace, key, "/v1/jobs/batch", body, prepare, announce)
+            return await self._keyed.answer(namespace, key, "/v1/jobs/batch", body, prepare, announce, note)
         runs = await self._batch_of(namespace, asked)
-        found = await self._store.submissions.submit(runs)
-        await self._take_turns(runs)
-        made = BatchCreated([submitted(run) for run in found], created=True)
+        if any(run.unique_key is not None for run in runs):
+            made = await self._store.database.in_transaction("create_batch", note.around(partial(self._submit_batch, runs)))
+        else:
+            stored = await note.beside(lambda beside: self._store.runs.insert_runs(runs, beside=beside))
+            made = BatchCreated([created(run, stored[run.id]) for run in runs], created=True)
+        note.committed()
         self._announce(namespace, made)
         return answered(made, 201)
 
@@ -182,7 +196,7 @@ class JobRoutes:
         now = await self._store.jobs.database_now()
         return asked.new_job(new_id(), namespace=namespace, queue=queue, now=now, calendar=calendar)
 
-    async def _insert_recurring(self, job: RecurringJob, within: Transaction | None = None) -> RecurringShown:
+    async def _insert_recurring(self, job: RecurringJob, within: Transaction) -> RecurringShown:
         if not await self._store.jobs.insert_job(job, within=within):
             raise Conflict(f"name: there is a job named {bare(job.name)!r} already")
         return recurring(job, created=True)
@@ -195,16 +209,10 @@ class JobRoutes:
         queue = await self._known_tasks.queue_of(namespace, asked.task_name())
         if asked.is_recurring:
             job = await self._new_recurring(namespace, asked, queue)
-            return lambda within: self._insert_recurring(job, within)
+            return partial(self._insert_recurring, job)
         run = asked.new_run(new_id(), namespace=namespace, queue=queue)
         await self._back_pressure.check(namespace, bare(run.queue))
-
-        async def work(within: Transaction) -> JobCreated:
-            (found,) = await self._store.submissions.submit_within(within, [run])
-            await self._take_turns([run], within)
-            return submitted(found)
-
-        return work
+        return partial(self._submit_run, run)
 
     async def _prepare_dependent(
         self, namespace: Namespace, asked: JobRequest
@@ -239,18 +247,11 @@ class JobRoutes:
         return keep_run
 
     async def _prepare_batch(self, namespace: Namespace, asked: BatchRequest | list[JobRequest]) -> Work:
-        runs = await self._batch_of(namespace, asked)
+        return partial(self._submit_batch, await self._batch_of(namespace, asked))
 
-        async def work(within: Transaction) -> BatchCreated:
-            found = await self._store.submissions.submit_within(within, runs)
-            await self._take_turns(runs, within)
-            return BatchCreated([submitted(run) for run in found], created=True)
-
-        return work
-
-    async def _take_turns(self, runs: Sequence[NewRun], within: Transaction | None = None) -> None:
-        if fair := [run.id for run in runs if run.options is not None and "fairness_key" in run.options]:
-            await self._store.gates.rank_fairly(fair, within=within)
+    async def _submit_batch(self, runs: Sequence[NewRun], within: Transaction) -> BatchCreated:
+        found = await self._store.submissions.submit_within(within, runs)
+        return BatchCreated([submitted(run) for run in found], created=True)
 
     async def _batch_of(self, namespace: Namespace, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
         """Raises `Invalid` with the index of the item that is at fault."""

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
+from foliot.api.audit_log import NoteWithin
 from foliot.api.bodies import decode, read
 from foliot.api.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.openapi import described
@@ -33,6 +34,7 @@ from foliot.model.namespace import Namespace, bare
 from foliot.model.states import RunState
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.jobs import Tick
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
@@ -191,15 +193,21 @@ class RecurringRoutes:
         return await self._shown(namespace, reference, request)
 
     @requires(Permission.SUBMIT)
-    async def trigger_job(self, reference: str, namespace: Within) -> Response:
+    async def trigger_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Runs it once now, beside its schedule."""
         run_id, job = new_id(), await self._find(namespace, reference)
-        queue = await self._jobs.insert_triggered_run(run_id, job.id)
-        if queue is None:
-            raise _unknown(reference)
-        self._store.hints.send([queue])
+        note = NoteWithin(request, "trigger_job", store=self._store)
+
+        async def work(within: Transaction) -> Triggered:
+            if await self._jobs.insert_triggered_run(run_id, job.id, within=within) is None:
+                raise _unknown(reference)
+            return Triggered(run_id, job.id)
+
+        made = await self._store.database.in_transaction("trigger_job", note.around(work))
+        note.committed()
+        self._store.hints.send([job.queue])
         self._store.events.emit(RunsSubmitted(1))
-        return _answer(Triggered(run_id, job.id), status=201)
+        return _answer(made, status=201)
 
     @requires(Permission.OPERATE)
     async def backfill(self, reference: str, request: Request, namespace: Within) -> Response:

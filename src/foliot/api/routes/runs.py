@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
+from foliot.api.audit_log import NoteWithin
 from foliot.api.bodies import decode, read
 from foliot.api.openapi import described
 from foliot.api.owned import find_run
@@ -24,6 +25,7 @@ from foliot.model.namespace import Namespace
 from foliot.model.run import RunView
 from foliot.model.states import RunState
 from foliot.store.hints import GATES_TOPIC, worker_topic
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
 T = TypeVar("T")
@@ -103,15 +105,24 @@ class RunRoutes:
         asked = await self._read(request, rerun_decoder)
         run = await self._find(namespace, reference)
         payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
-        made = await self._store.dead_letters.rerun_runs(
-            namespace, {run.id: new_id()}, is_any_state=True, is_repeated=True, payload=payload
-        )
-        if not made:
-            raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
-        self._store.hints.send([made[0].queue])
-        self._store.events.emit(RunsSubmitted(len(made)))
-        new = await self._find(namespace, str(made[0].new_id))
-        return Response(msgspec.json.encode(shown(new)), 201, {"Location": f"/v1/runs/{new.id}"}, media_type="application/json")
+        made_id, note = new_id(), NoteWithin(request, "rerun", store=self._store)
+
+        async def work(within: Transaction) -> JobShown:
+            ids = {run.id: made_id}
+            await self._store.dead_letters.rerun_runs(namespace, ids, is_any_state=True, is_repeated=True, payload=payload, within=within)
+            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the rerun.
+            new = await find_run(self._store, namespace, made_id, within=within)
+            if new is None:
+                raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
+            queues.add(new.queue)
+            return shown(new)
+
+        queues = set[str]()
+        made = await self._store.database.in_transaction("rerun", note.around(work))
+        note.committed()
+        self._store.hints.send(queues)
+        self._store.events.emit(RunsSubmitted(1))
+        return Response(msgspec.json.encode(made), 201, {"Location": f"/v1/runs/{made_id}"}, media_type="application/json")
 
     async def _read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
         """No body is an empty one."""

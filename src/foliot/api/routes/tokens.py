@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import Calling, GuardedRoute, requires
-from foliot.api.audit_log import TARGET
+from foliot.api.audit_log import TARGET, NoteWithin
 from foliot.api.bodies import read_json
 from foliot.api.keyed import answered
 from foliot.api.openapi import described
@@ -21,6 +21,7 @@ from foliot.errors import Conflict, Forbidden, NotFound
 from foliot.model.access import DEFAULT_LIFE, EVERYWHERE, Caller, Permission, Role, Token, life_of, new_token_text
 from foliot.model.asked import Name
 from foliot.store.access import NewToken
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
 NAMESPACE_OR_ALL = r"^(\*|[a-z0-9][a-z0-9_-]*)$(?!\n)"
@@ -87,12 +88,18 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         namespace = asked.namespace or caller.namespace.name
         check_reach(caller, namespace)
         text, token_id, digest = new_token_text()
-        made = await store.access.insert_token(
-            NewToken(token_id, digest, asked.name, asked.role, namespace, caller.name, caller.token_id, life_of(asked.expires_in))
-        )
-        if made is None:
-            raise Conflict(f"name: there is a token named {asked.name!r} already; revoke it first, or choose another name")
-        return answered(TokenCreated(**msgspec.structs.asdict(shown(made)), token=text), 201, where="/v1/tokens")
+        new = NewToken(token_id, digest, asked.name, asked.role, namespace, caller.name, caller.token_id, life_of(asked.expires_in))
+        note = NoteWithin(request, "create_token", store=store)
+
+        async def work(within: Transaction) -> TokenCreated:
+            made = await store.access.insert_token(new, within=within)
+            if made is None:
+                raise Conflict(f"name: there is a token named {asked.name!r} already; revoke it first, or choose another name")
+            return TokenCreated(**msgspec.structs.asdict(shown(made)), token=text)
+
+        made = await store.database.in_transaction("create_token", note.around(work))
+        note.committed()
+        return answered(made, 201, where="/v1/tokens")
 
     @router.delete("/v1/tokens/{reference}", openapi_extra=revokes)
     @requires(Permission.ADMINISTER)

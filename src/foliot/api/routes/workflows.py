@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
+from foliot.api.audit_log import NoteWithin
 from foliot.api.bodies import decode, read
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.openapi import described
@@ -133,12 +134,14 @@ class WorkflowRoutes:
         asked = decode(body, request_decoder)
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
-            return await self._jobs.answer(namespace, asked.as_job(asked.definition()), key, "/v1/workflows", body)
+            return await self._jobs.answer(request, "create_workflow", namespace, asked.as_job(asked.definition()), key, body)
+        note = NoteWithin(request, "create_workflow", store=self._store)
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)
-            return await self._keyed.answer(namespace, key, "/v1/workflows", body, prepare, self._announce)
+            return await self._keyed.answer(namespace, key, "/v1/workflows", body, prepare, self._announce, note)
         work = await self._prepare(namespace, asked)
-        made = await self._store.database.in_transaction("create_workflow", work)
+        made = await self._store.database.in_transaction("create_workflow", note.around(work))
+        note.committed()
         self._announce(made)
         return answered(made, 201, where="/v1/workflows")
 
@@ -175,7 +178,7 @@ class WorkflowRoutes:
         return await self.get_workflow(reference, namespace)
 
     @requires(Permission.SUBMIT)
-    async def redrive(self, reference: str, namespace: Within) -> Response:
+    async def redrive(self, reference: str, request: Request, namespace: Within) -> Response:
         """Runs again what failed or was cancelled, and what follows from it; what succeeded keeps its results."""
         parent, run = await self._find(namespace, reference)
         if run.state not in TERMINAL:
@@ -191,12 +194,18 @@ class WorkflowRoutes:
         payload = msgspec.json.encode(run.payload).decode()
         new = NewRun(new_id(), run.task, run.queue, run.name, run.priority, payload=payload, options=options)
         kept = [child.state for child in children if child.step not in again]
-        queues = await self._store.workflows.redrive(parent, new, steps, kept, run.job_id)
-        if queues is None:
-            raise Conflict(f"the workflow {reference!r} was run again by somebody else just now")
-        self._store.hints.send(queues)
-        parent, run = await self._find(namespace, reference)
-        return answered(await self._shown(parent, run, is_new=True), 201, where="/v1/workflows")
+        note = NoteWithin(request, "redrive", store=self._store)
+
+        async def work(within: Transaction) -> WorkflowShown:
+            if not await self._store.workflows.redrive_within(within, parent, new, steps, kept, run.job_id):
+                raise Conflict(f"the workflow {reference!r} was run again by somebody else just now")
+            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the redrive.
+            return await self._shown(*await self._find(namespace, reference, within), is_new=True, within=within)
+
+        made = await self._store.database.in_transaction("redrive", note.around(work))
+        note.committed()
+        self._store.hints.send([ALL_QUEUES_TOPIC, GATES_TOPIC])
+        return answered(made, 201, where="/v1/workflows")
 
     async def _prepare(self, namespace: Namespace, asked: WorkflowRequest) -> Work:
         definition = await self._definitions.complete(namespace, asked.definition())
@@ -220,29 +229,29 @@ class WorkflowRoutes:
             self._store.hints.send([ALL_QUEUES_TOPIC, GATES_TOPIC])
             self._store.events.emit(RunsSubmitted(len(made.steps)))
 
-    async def _find(self, namespace: Namespace, reference: str) -> tuple[Parent, RunView]:
+    async def _find(self, namespace: Namespace, reference: str, within: Transaction | None = None) -> tuple[Parent, RunView]:
         """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""
         try:
             run_id: UUID | None = UUID(reference)
         except ValueError:
             run_id = None
         while run_id is not None:
-            parent = await self._store.workflows.get_parent(run_id)
-            run = await find_run(self._store, namespace, parent.run_id if parent else run_id)
+            parent = await self._store.workflows.get_parent(run_id, within=within)
+            run = await find_run(self._store, namespace, parent.run_id if parent else run_id, within=within)
             if run is None or bare(run.task) != WORKFLOW_TASK:
                 break
             if parent is not None:
                 if run.state in TERMINAL and parent.finished_at is None:
                     # It ended between the two looks.
-                    parent = await self._store.workflows.get_parent(run_id) or parent
+                    parent = await self._store.workflows.get_parent(run_id, within=within) or parent
                 return parent, run
             if run.rerun_as is None:
                 return not_begun(run), run
             run_id = run.rerun_as
         raise NotFound(f"there is no workflow {reference!r}")
 
-    async def _shown(self, parent: Parent, run: RunView, *, is_new: bool = False) -> WorkflowShown:
-        children = {child.step: child for child in await self._store.workflows.list_children(parent, STEPS_MAX)}
+    async def _shown(self, parent: Parent, run: RunView, *, is_new: bool = False, within: Transaction | None = None) -> WorkflowShown:
+        children = {child.step: child for child in await self._store.workflows.list_children(parent, STEPS_MAX, within=within)}
         return WorkflowShown(
             id=parent.id,
             run_id=parent.run_id,

@@ -62,6 +62,26 @@ from jsonb_to_recordset($2::jsonb) as e (
     target text, status bigint, code text
 )
 
+-- name: insert_missing_audit
+-- insert_audit for entries that may be there already, because the answer to their insert got lost: that was moments ago.
+insert into foliot.audit (
+    id, at, actor, actor_namespace, token_id, role, namespace, address, request_id, method, path, action, target, status, code
+)
+select e.id, coalesce($1::timestamptz, clock_timestamp()), e.actor, e.actor_namespace, e.token_id, e.role, e.namespace, e.address, e.request_id,
+    e.method, e.path, e.action, e.target, e.status, e.code
+from jsonb_to_recordset($2::jsonb) as e (
+    id uuid, actor text, actor_namespace text, token_id text, role text, namespace text, address text, request_id text, method text, path text, action text,
+    target text, status bigint, code text
+)
+where e.id not in (
+    select a.id from foliot.audit a
+    where a.at >= (select coalesce($1::timestamptz, clock_timestamp()) - interval '15 minutes')
+)
+
+-- name: lock_audit
+-- Waits for inserts that are under way: one of them may be that whose answer got lost. Others wait for us, or two of us would for each other.
+lock table only foliot.audit in share row exclusive mode
+
 -- name: list_audit
 -- Latest first, below a cursor. Looks at $5 entries at the most and says how far it got. Entries from before namespaces of actors were
 -- written down get them from their tokens, which are never deleted.

@@ -243,29 +243,6 @@ select worker_id from marked where worker_id is not null
 -- Those that no period reaches back to.
 delete from foliot.rate_starts where started_at < (select coalesce($1::timestamptz, clock_timestamp()) - interval '1 day')
 
--- name: rank_fairly
--- Runs of a fairness key stand a step apart behind the last of their own key that waits, but not behind what others have in excess: whoever
--- comes new stands next in line.
-with given as (
-    select r.id, r.queue, r.options ->> 'fairness_key' as key, r.rank, row_number() over (partition by r.queue, r.options ->> 'fairness_key' order by r.rank) - 1 as place
-    from foliot.runs r where r.id = any ($1::uuid[]) and r.options ->> 'fairness_key' is not null and r.state in ('ready', 'scheduled', 'held')
-), groups as (
-    select g.queue, g.key, min(g.rank) as rank from given g group by g.queue, g.key
-), starts as (
-    select g.queue, g.key, greatest((
-        select r.rank from foliot.runs r
-        where r.state = 'ready' and r.queue = g.queue and r.options ->> 'fairness_key' = g.key and r.id <> all ($1::uuid[])
-        order by r.rank desc limit 1
-    ) + $2::bigint, coalesce((
-        select r.rank from foliot.runs r where r.state = 'ready' and r.queue = g.queue and r.id <> all ($1::uuid[]) order by r.rank limit 1
-    ), g.rank)) as rank
-    from groups g
-)
-update foliot.runs r
-set rank = starts.rank + given.place * $2::bigint
-from given join starts on starts.queue = given.queue and starts.key = given.key
-where r.id = given.id and r.state in ('ready', 'scheduled', 'held')
-
 -- name: park_runs
 -- ready -> held, out of the way of the claims, which would step over them one by one: long lines ($3) of runs that nobody may start, because
 -- their task is paused, its circuit is open, or no worker of their queue knows it. Looks at the head ($2) of a queue only, because only that

@@ -38,6 +38,52 @@ with clock as materialized (
 select clock.at, number, other.id, other.state, other.due_at
 from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
 
+-- name: insert_fair_runs
+-- insert_runs where some of the runs have a fairness key. Those stand a step ($15) apart behind the last of their own key that waits, but not
+-- behind what others have in excess: a key that comes new stands next in line. The place in line is part of the insert: a second statement
+-- could fail after the runs are stored.
+with clock as materialized (
+    select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($10::timestamptz, clock_timestamp()) as at) as now
+), given as (
+    select g.*, clock.at, clock.rank, greatest(clock.at, g.due_at, clock.at + g.delay_seconds * interval '1 second') as due
+    from clock cross join unnest(
+        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[],
+        $13::text[], $14::timestamptz[]
+    ) with ordinality as g (
+        id, task, queue, name, priority, due_at, delay_seconds, payload, options, unique_key, expires_at, ordinal
+    )
+), alone as (
+    select given.*, options ->> 'fairness_key' as key,
+        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end - priority * $11::bigint + ordinal as own_rank
+    from given
+    where $12::timestamptz is null
+        or not exists (select from foliot.history h where h.id = given.id and h.finished_at >= $12::timestamptz)
+), starts as materialized (
+    select g.queue, g.key, greatest((
+        select r.rank from foliot.runs r
+        where r.state = 'ready' and r.queue = g.queue and r.options ->> 'fairness_key' = g.key and r.id <> all ($1::uuid[])
+        order by r.rank desc limit 1
+    ) + $15::bigint, coalesce((
+        select r.rank from foliot.runs r where r.state = 'ready' and r.queue = g.queue and r.id <> all ($1::uuid[]) order by r.rank limit 1
+    ), g.own_rank)) as rank
+    from (select queue, key, min(own_rank) as own_rank from alone where key is not null group by queue, key) as g
+), stored as (
+    insert into foliot.runs (
+        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+    )
+    select
+        a.id, a.at, case when a.options ? 'signal' then a.at + foliot.signal_wait(a.options) else a.due end,
+        coalesce(s.rank + (row_number() over (partition by a.queue, a.key order by a.own_rank) - 1) * $15::bigint, a.own_rank), a.priority,
+        case when a.due > a.at then 'scheduled' when a.options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
+        case when a.due > a.at then null when a.options ? 'signal' then 'signal' when a.options ?| '{concurrency,rate}' then 'limit' end,
+        a.queue, a.task, a.name, a.payload, a.options, a.unique_key, a.expires_at
+    from alone a left join starts s on s.queue = a.queue and s.key = a.key
+    on conflict do nothing
+    returning id, state, due_at
+)
+select clock.at, number, other.id, other.state, other.due_at
+from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
+
 -- name: remove_finished
 -- Of what was inserted again in this transaction, that which had ended between the look into history and the insert, which can't have met
 -- it there any more. How many those are.
