@@ -29,8 +29,9 @@ Made by `make docs` from the routes and `src/foliot/errors.py`. Do not edit.
 Every server shows the same as OpenAPI: as a page at `/docs`, and for generators of clients at `/openapi.json`.
 
 - Bodies are JSON (`Content-Type: application/json`), at most as large as `body_max_bytes` and `batch_max_bytes` say
-  ([configuration](configuration.md)) and 100 levels deep. A field that does not exist is refused, so a typing error is not overlooked; of
-  one that is given twice, the last counts.
+  ([configuration](configuration.md)). They are at most 100 levels deep, hold at most 1,000,000 values, and no number in them has more than
+  500 digits. Compressed bodies (`Content-Encoding`) are refused. A field that does not exist is refused, so a typing error is not
+  overlooked; of one that is given twice, the last counts.
 - Times are ISO 8601 with an offset. Lists have a `limit` of up to 200 and a `next` to give as `after`.
 - Errors are problem documents (RFC 9457) with a stable [`code`](#errors) and, where there is one, the `field` at fault.
 - `Authorization: Bearer ...` says who you are. On a local `foliot up`, nobody has to.

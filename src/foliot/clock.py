@@ -53,6 +53,11 @@ class SystemClock:
         return True
 
 
+async def give_way() -> None:
+    """Lets everybody else on this event loop have a turn, in the middle of work that goes on for long without waiting for anything."""
+    await asyncio.sleep(0)
+
+
 def unix_milliseconds() -> int:
     """For the time part of ids, where no decision hangs on it."""
     return time.time_ns() // 1_000_000

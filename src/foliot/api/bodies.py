@@ -1,51 +1,79 @@
 """Request bodies: read under a limit, decoded strictly, and when they are bad, said where.
 
 The fast path is one typed decode. Only a body that fails it, or that holds an escape PostgreSQL can't store, is looked at again, slowly, to
-find the field to name.
+find the field to name. Large bodies are decoded in a thread, one at a time: a request that takes a while must not keep others waiting.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
-from typing import Any, TypeVar
+from asyncio import get_running_loop
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
+from foliot.api.body_shape import DIGITS_MAX, has_long_number, refuse_shape
 from foliot.errors import Invalid, Malformed, TooLarge
 from foliot.model.refused import refused
 
 T = TypeVar("T")
 BODY = "body"
-# Deeper than any payload that somebody wrote, and far from the depth at which the stack of a writer of JSON ends.
-DEPTH_MAX = 100
-STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+# The worst that can be in a body of this size is read within some milliseconds, less than a thread would cost all others.
+SMALL_BYTES = 65_536
 NUL_ESCAPE = b"\\u0000"
+one_at_a_time = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large body")
 
 
 async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, max_bytes: int) -> T:
-    return decode(await read(request, max_bytes), decoder)
+    return await decoded(await read(request, max_bytes), decoder)
 
 
 async def read(request: Request, max_bytes: int) -> bytes:
-    """The body, counted as it arrives: a Content-Length may lie."""
+    """The body, counted as it arrives: a Content-Length may lie. One that says itself that it is too large is not read at all."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and (len(announced) > 18 or int(announced) > max_bytes):
+        raise _too_large(max_bytes)
     received = bytearray()
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise ClientDisconnect
+            raise Malformed("the connection ended before the body did", field=BODY)
         received += message.get("body", b"")
         if len(received) > max_bytes:
-            raise TooLarge(f"the body is larger than {max_bytes} bytes", field=BODY)
+            raise _too_large(max_bytes)
         if not message.get("more_body", False):
             return bytes(received)
 
 
-def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    refuse_depth(body)
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"the body is larger than {max_bytes} bytes", field=BODY)
+
+
+async def decoded(body: bytes, decoder: msgspec.json.Decoder[T], *, look_first: Callable[[bytes], None] | None = None) -> T:
+    """`decode`, without keeping the event loop busy. `look_first` may refuse a large body before anything is made of it."""
+    if len(body) <= SMALL_BYTES:
+        return decode(body, decoder)
+    return await apart(body, partial(decode, body, decoder, look_first=look_first))
+
+
+async def apart(body: bytes, work: Callable[[], T]) -> T:
+    """What is to be worked out from a body; in the thread for it, if the body is large."""
+    if len(body) <= SMALL_BYTES:
+        return work()
+    return await get_running_loop().run_in_executor(one_at_a_time, work)
+
+
+def decode(body: bytes, decoder: msgspec.json.Decoder[T], *, look_first: Callable[[bytes], None] | None = None) -> T:
+    refuse_shape(body, BODY)
+    if has_long_number(body):
+        refuse_unstorable(body)
+    if look_first is not None:
+        look_first(body)
     try:
         decoded = decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -59,17 +87,6 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     return decoded
 
 
-def refuse_depth(body: bytes) -> None:
-    """Raises for what is nested too deeply, before anything is made of it."""
-    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
-        return
-    depth = 0
-    for bracket in STRING.sub(b"", body).translate(None, NOT_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEPTH_MAX:
-            raise Malformed(f"the body is nested more than {DEPTH_MAX} deep", field=BODY)
-
-
 def refuse_unstorable(body: bytes) -> None:
     """Raises, with the field's name, for what JSON or PostgreSQL does not allow; returns when it finds nothing of the kind."""
     try:
@@ -81,17 +98,7 @@ def refuse_unstorable(body: bytes) -> None:
         raise Malformed(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", field=BODY) from None
     except RecursionError:
         raise Malformed("the body is nested too deeply", field=BODY) from None
-    # A stack of our own: the depth is the sender's choice.
-    stack: list[tuple[str, Any]] = [("", tree)]
-    while stack:
-        path, value = stack.pop()
-        _refuse_value(path, value)
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                _refuse_value(f"{path}.{key}" if path else key, key)
-                stack.append((f"{path}.{key}" if path else key, inner))
-        elif isinstance(value, list):
-            stack.extend((f"{path}[{index}]", inner) for index, inner in enumerate(value))
+    _refuse_value([], tree)
 
 
 class _Constant(str):
@@ -107,29 +114,45 @@ class _TooLarge(str):
 
 
 def _integer(text: str) -> int | _TooLarge:
-    try:
-        return int(text)
-    except ValueError:
-        return _TooLarge(text)
+    # Which number it is, nobody asks here.
+    return _TooLarge(text) if len(text) > DIGITS_MAX else 0
 
 
 def _number(text: str) -> float | _TooLarge:
-    number = float(text)
-    return _TooLarge(text) if math.isinf(number) else number
+    return _TooLarge(text) if len(text) > DIGITS_MAX or math.isinf(float(text)) else 0.0
 
 
-def _refuse_value(path: str, value: object) -> None:
-    field = _printable(path) or BODY
-    if isinstance(value, _Constant):
-        raise Invalid(f"{field}: {value} is not a number in JSON", field=field)
-    if isinstance(value, _TooLarge):
-        raise Invalid(f"{field}: a number of that size can't be stored", field=field)
+def _refuse_value(path: list[str | int], value: object) -> None:
+    """The path is put into words only when something is wrong there: most bodies have many values and nothing wrong."""
     if isinstance(value, str):
-        if "\0" in value:
-            raise Invalid(f"{field}: the character NUL (\\u0000) can't be stored", field=field)
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            raise Invalid(f"{field}: a lone surrogate is not a character", field=field)
+        _refuse_text(path, value)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            path.append(key)
+            _refuse_text(path, key)
+            _refuse_value(path, inner)
+            path.pop()
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            path.append(index)
+            _refuse_value(path, inner)
+            path.pop()
 
 
-def _printable(path: str) -> str:
-    return path.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
+def _refuse_text(path: list[str | int], value: str) -> None:
+    if isinstance(value, _Constant):
+        raise _not_storable(path, f"{value} is not a number in JSON")
+    if isinstance(value, _TooLarge):
+        raise _not_storable(path, "a number of that size can't be stored")
+    if "\0" in value:
+        raise _not_storable(path, "the character NUL (\\u0000) can't be stored")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _not_storable(path, "a lone surrogate is not a character") from None
+
+
+def _not_storable(path: list[str | int], why: str) -> Invalid:
+    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    field = words.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode() or BODY
+    return Invalid(f"{field}: {why}", field=field)

@@ -57,8 +57,12 @@ def _is_visit(method: str, headers: Mapping[str, str]) -> bool:
 
 def refuse_other_bodies(method: str, headers: Mapping[str, str]) -> FoliotError | None:
     """Why this body is not read, whoever sent it; None when it is."""
-    if method not in SAFE_METHODS and _has_body(headers) and not _is_json(headers):
+    if method in SAFE_METHODS or not _has_body(headers):
+        return None
+    if not _is_json(headers):
         return NotJson("send the body as Content-Type: application/json")
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        return NotJson("send the body as it is, without a Content-Encoding: compressed bodies are not unpacked")
     return None
 
 

@@ -7,13 +7,14 @@ one that comes after a lost answer finds it. Only what was carried out is rememb
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import BODY
+from foliot.api.bodies import BODY, apart
 from foliot.errors import Invalid, Malformed
 from foliot.model.dedup import check_idempotency_key, fingerprint_of
 from foliot.model.namespace import Namespace
@@ -49,7 +50,7 @@ class KeyedRequests:
         note: NoteWithin,
     ) -> Response:
         """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no answer yet."""
-        key, fingerprint = namespace.qualified_key(key), fingerprint_of(path, body)
+        key, fingerprint = namespace.qualified_key(key), await apart(body, partial(fingerprint_of, path, body))
         kept = await self._submissions.find_answer(key, fingerprint)
         if kept is None:
             work = note.around(await prepare())

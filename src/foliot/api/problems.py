@@ -45,6 +45,7 @@ STATUS: dict[type[FoliotError], int] = {
 }
 REQUEST_ID = "foliot.request_id"
 RETRY_AFTER_SECONDS = "2"
+DETAIL_MAX, FIELD_MAX = 2_000, 500
 # The codes of errors that the web framework raises by itself.
 FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed"}
 
@@ -52,6 +53,7 @@ FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed"}
 def problem(
     status: int, code: str, detail: str, *, field: str = "", headers: dict[str, str] | None = None, request: Request | None = None
 ) -> Response:
+    detail, field = _shortened(detail, DETAIL_MAX), _shortened(field, FIELD_MAX)
     document: dict[str, Any] = {
         "type": f"urn:foliot:problem:{code}",
         "title": HTTPStatus(status).phrase,
@@ -64,6 +66,11 @@ def problem(
     if request is not None and REQUEST_ID in request.scope:
         document["request_id"] = request.scope[REQUEST_ID]
     return Response(msgspec.json.encode(document), status, headers, media_type="application/problem+json")
+
+
+def _shortened(text: str, most: int) -> str:
+    """A request may hold a name of a megabyte, and it is quoted where it is wrong."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def problem_of(error: FoliotError, request: Request | None = None) -> Response:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from foliot.api.back_pressure import BackPressure
+from foliot.clock import give_way
 from foliot.errors import Invalid
 from foliot.model.namespace import Namespace
-from foliot.model.workflow import Workflow, check
+from foliot.model.workflow import Workflow, check, refuse_many_steps
 from foliot.store.known_tasks import KnownTasks
 
 WORKFLOW_TASK = "workflow"
 NESTING_MAX = 10
+# So many steps are checked, or jobs of a batch, before other requests get a turn.
+TURN = 500
 
 
 class WorkflowDefinitions:
@@ -23,6 +26,8 @@ class WorkflowDefinitions:
         """With the arrows of teardown and the queues written out. Raises `Invalid` that names the step."""
         steps = []
         for index, step in enumerate(check(workflow)):
+            if index % TURN == TURN - 1:
+                await give_way()
             try:
                 declared = await self._known_tasks.queue_of(namespace, step.task_name())
                 queue = step.queue or declared
@@ -38,6 +43,13 @@ class WorkflowDefinitions:
         """The payload of the task `workflow`, complete. Raises `Invalid`."""
         if depth > NESTING_MAX:
             raise Invalid(f"payload: workflows are nested more than {NESTING_MAX} deep", field="payload")
+        if isinstance(payload, dict) and isinstance(steps := payload.get("steps"), list):
+            try:
+                refuse_many_steps(len(steps))
+            except Invalid as error:
+                raise Invalid(f"payload.{error.detail}", field=f"payload.{error.field}") from None
+        # Each level is read as a whole.
+        await give_way()
         try:
             workflow = msgspec.convert(payload or {}, Workflow)
         except msgspec.ValidationError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from typing import Annotated, Literal
 
@@ -37,10 +36,10 @@ def check_idempotency_key(key: str) -> str:
 def fingerprint_of(path: str, body: bytes) -> str:
     """Equal for requests that ask for the same: the order of fields does not matter, nor does where the key itself stood."""
     try:
-        request = json.loads(body)
+        request = msgspec.json.decode(body)
         if isinstance(request, dict):
             request.pop("idempotency_key", None)
-        asked = json.dumps([path, request], sort_keys=True).encode()
+        asked = msgspec.json.encode([path, request], order="sorted")
     except RecursionError:
         # Too deep to be looked into; then the same is what is the same to the letter.
         asked = path.encode() + body

@@ -120,21 +120,24 @@ class PlannedStep:
 def check(workflow: Workflow) -> tuple[Step, ...]:
     """The steps, with the arrows of teardown made explicit. Raises `Invalid` that names the step, or the cycle."""
     steps = workflow.steps
-    if len(steps) > STEPS_MAX:
-        raise Invalid(
-            f"steps: {len(steps)} are too many; a workflow has {STEPS_MAX} at most. Use a map, or workflows as steps", field="steps"
-        )
+    refuse_many_steps(len(steps))
     keys = Counter(step.key for step in steps)
     if doubled := [key for key, number in keys.items() if number > 1]:
         raise Invalid(f"steps: two steps have the key {doubled[0]!r}", field="steps")
-    if sum(len(step.after) for step in steps) > ARROWS_MAX:
-        raise Invalid(f"steps: there are more than {ARROWS_MAX} arrows; let steps wait for a step in between", field="steps")
     explicit = _with_teardown(steps)
+    # Not of the steps as they were given: each teardown that says nothing has an arrow from every other step.
+    if sum(len(step.after) for step in explicit) > ARROWS_MAX:
+        raise Invalid(f"steps: there are more than {ARROWS_MAX} arrows; let steps wait for a step in between", field="steps")
     for index, step in enumerate(explicit):
         _check_step(index, step, keys.keys())
     if cycle := find_cycle({step.key: step.after for step in explicit}):
         raise Invalid(f"steps: {' -> '.join(cycle)} wait for each other in a circle", field="steps")
     return explicit
+
+
+def refuse_many_steps(number: int) -> None:
+    if number > STEPS_MAX:
+        raise Invalid(f"steps: {number} are too many; a workflow has {STEPS_MAX} at most. Use a map, or workflows as steps", field="steps")
 
 
 def _with_teardown(steps: Sequence[Step]) -> tuple[Step, ...]:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import decoded, read
 from foliot.api.openapi import described
 from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, within
@@ -138,7 +138,7 @@ class DeadLetterRoutes:
     @requires(Permission.OPERATE)
     async def replay(self, request: Request, namespace: Within) -> Response:
         """Makes a new run in the place of each dead letter. Asking twice makes none twice."""
-        asked = decode(await read(request, self._body_max_bytes), replay_decoder)
+        asked = await decoded(await read(request, self._body_max_bytes), replay_decoder)
         if (asked.ids is None) == (asked.filter is None):
             raise Invalid("ids: say which: give either ids or a filter", field="ids")
         ids, is_more = (list(dict.fromkeys(asked.ids)), False) if asked.ids else await self._matching(namespace, asked)

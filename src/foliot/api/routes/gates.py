@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import Calling, GuardedRoute, Within, requires
-from foliot.api.bodies import decode, read, read_json
+from foliot.api.bodies import decoded, read, read_json
 from foliot.api.etags import Version, if_match_of, tagged
 from foliot.api.openapi import described
 from foliot.api.schemas import PauseRequest
@@ -151,7 +151,7 @@ class GateRoutes:
         return tagged(request, shown, version_of(limits))
 
     async def _pause(self, kind: PauseKind, name: str, request: Request, caller: Caller) -> Response:
-        asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
+        asked = await decoded(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
         if asked.until is not None and not await self._store.jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
         stored = caller.namespace.qualified(_checked(name)) if name else ""

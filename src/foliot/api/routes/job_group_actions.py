@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import decoded, read
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.openapi import described
 from foliot.api.routes.job_groups import GroupRequest, matched_jobs, refuse_empty
@@ -74,7 +74,7 @@ class JobGroupActionRoutes:
     async def trigger_jobs(self, request: Request, namespace: Within) -> Response:
         """Runs the recurring jobs that fit once now, paused or not, beside their schedules: all of them or none."""
         body = await read(request, self._body_max_bytes)
-        asked = checked(decode(body, decoder))
+        asked = checked(await decoded(body, decoder))
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.dry_run:
             names = [name for _, name in await matched_jobs(self._store, namespace, asked, is_paused=None)]
@@ -91,7 +91,7 @@ class JobGroupActionRoutes:
     @requires(Permission.OPERATE)
     async def delete_jobs(self, request: Request, namespace: Within) -> Response:
         """Deletes the recurring jobs that fit, paused or not, but for those that others depend on. What they have run stays in history."""
-        asked = checked(decode(await read(request, self._body_max_bytes), decoder))
+        asked = checked(await decoded(await read(request, self._body_max_bytes), decoder))
         matched = await matched_jobs(self._store, namespace, asked, is_paused=None)
         left = {} if asked.dry_run else dict(matched)
         # Those that depend on others go before these: as long as one goes, it is worth another look.

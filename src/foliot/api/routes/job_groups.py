@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import decoded, read
 from foliot.api.openapi import described
 from foliot.api.owned import find_job
 from foliot.errors import Conflict, Invalid
@@ -95,7 +95,7 @@ class JobGroupRoutes:
         return _answer(matched, asked)
 
     async def _asked(self, request: Request) -> GroupRequest:
-        asked = decode(await read(request, self._body_max_bytes), decoder)
+        asked = await decoded(await read(request, self._body_max_bytes), decoder)
         refuse_empty(asked)
         return asked
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from foliot.api.access import GuardedRoute, Within, namespace_of_caller, requires
 from foliot.api.audit_log import IS_NOTED, NoteWithin, entry_of
 from foliot.api.back_pressure import BackPressure
-from foliot.api.bodies import BODY, decode, read
+from foliot.api.bodies import BODY, decoded, read
 from foliot.api.dependencies import find_dependencies
 from foliot.api.etags import tagged
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
@@ -32,7 +32,8 @@ from foliot.api.schemas import (
     submitted,
 )
 from foliot.api.submitter import Submitter
-from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
+from foliot.api.workflow_definitions import TURN, WORKFLOW_TASK, WorkflowDefinitions
+from foliot.clock import give_way
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, Malformed, NotFound
 from foliot.events import RunsSubmitted
@@ -55,6 +56,14 @@ job_decoder = msgspec.json.Decoder(JobRequest)
 batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.json.Decoder(BatchRequest | list[JobRequest])
 
 
+class CountedBatch(msgspec.Struct, frozen=True):
+    """A batch whose jobs are counted, and not looked into."""
+
+    jobs: list[msgspec.Raw]
+
+
+counting_decoder: msgspec.json.Decoder[CountedBatch | list[msgspec.Raw]] = msgspec.json.Decoder(CountedBatch | list[msgspec.Raw])
+
 EXAMPLES = {
     "now": {"task": "send_invoice", "payload": {"customer_id": 7}},
     "a command, in ten seconds": {"command": "echo hello", "delay_seconds": 10},
@@ -66,6 +75,20 @@ BATCHES = {
     "two jobs": {"jobs": [{"task": "send_invoice", "payload": {"customer_id": 7}}, {"command": "echo hello"}]},
     "a plain list": [{"task": "send_invoice", "payload": {"customer_id": 8}}],
 }
+
+
+def _refuse_number(jobs: int) -> None:
+    if not 1 <= jobs <= BATCH_MAX:
+        raise Invalid(f"jobs: must be 1 to {BATCH_MAX}, not {jobs}", field="jobs")
+
+
+def _refuse_too_many(body: bytes) -> None:
+    """Before any is made: hundreds of thousands of empty ones fit into a body, and each takes half a kilobyte of memory."""
+    try:
+        batch = counting_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # The decoder of jobs says why.
+    _refuse_number(len(batch if isinstance(batch, list) else batch.jobs))
 
 
 class JobRoutes:
@@ -102,7 +125,7 @@ class JobRoutes:
     async def create_job(self, request: Request) -> Response:
         """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
         body, namespace = await read(request, self._config.body_max_bytes), namespace_of_caller(request)
-        asked = decode(body, job_decoder)
+        asked = await decoded(body, job_decoder)
         key = idempotency_key_of(request, asked.idempotency_key)
         return await self.answer(request, "create_job", namespace, asked, key, body)
 
@@ -163,7 +186,7 @@ class JobRoutes:
     async def create_batch(self, request: Request, namespace: Within) -> Response:
         """Creates up to 10,000 one-off jobs, all of them or none; what is wrong with one names its index."""
         body = await read(request, self._config.batch_max_bytes)
-        asked = decode(body, batch_decoder)
+        asked = await decoded(body, batch_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, None if isinstance(asked, list) else asked.idempotency_key)
         note = NoteWithin(request, "create_batch", store=self._store)
         if key is not None:
@@ -256,10 +279,11 @@ class JobRoutes:
     async def _batch_of(self, namespace: Namespace, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
         """Raises `Invalid` with the index of the item that is at fault."""
         place, jobs = ("", asked) if isinstance(asked, list) else ("jobs", asked.jobs)
-        if not 1 <= len(jobs) <= BATCH_MAX:
-            raise Invalid(f"jobs: must be 1 to {BATCH_MAX}, not {len(jobs)}", field="jobs")
+        _refuse_number(len(jobs))
         runs = []
         for index, job in enumerate(jobs):
+            if index % TURN == TURN - 1:
+                await give_way()
             try:
                 runs.append(await self._batch_item(namespace, job))
             except Invalid as error:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import decoded, read
 from foliot.api.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.openapi import described
 from foliot.api.owned import find_job
@@ -140,10 +140,10 @@ class RecurringRoutes:
     async def change_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Changes a recurring job. Ticks before the change stay what they were."""
         body = await read(request, self._body_max_bytes)
-        given = set(decode(body, change_decoder).keys())
+        given = set((await decoded(body, change_decoder)).keys())
         if unknown := sorted(given - CHANGEABLE):
             raise Invalid(f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0])
-        asked, if_match = decode(body, request_decoder), if_match_of(request)
+        asked, if_match = await decoded(body, request_decoder), if_match_of(request)
         for _ in range(CHANGE_ATTEMPTS):
             job = await self._meant(namespace, reference, if_match)
             if bare(job.task) == WORKFLOW_TASK and "payload" in given:
@@ -170,7 +170,7 @@ class RecurringRoutes:
     @requires(Permission.OPERATE)
     async def pause_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Stops firing. What falls into the pause is noted, not caught up."""
-        asked = decode(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
+        asked = await decoded(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
         if_match = if_match_of(request)
@@ -212,7 +212,7 @@ class RecurringRoutes:
     @requires(Permission.OPERATE)
     async def backfill(self, reference: str, request: Request, namespace: Within) -> Response:
         """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the other."""
-        asked = decode(await read(request, self._body_max_bytes), backfill_decoder)
+        asked = await decoded(await read(request, self._body_max_bytes), backfill_decoder)
         job = await self._find(namespace, reference)
         ticks = {tick_run_id(job.id, tick): to_datetime(tick) for tick in ticks_between(job, asked.start, asked.end)}
         if asked.end > await self._jobs.database_now():

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import decoded, read
 from foliot.api.keyed import answered
 from foliot.api.openapi import described
 from foliot.api.parameters import cursor_text, instant_of, states_of
@@ -103,7 +103,7 @@ class RunGroupRoutes:
     @requires(Permission.OPERATE)
     async def cancel_runs(self, request: Request, namespace: Within) -> Response:
         """Cancels the live runs that fit: at once those that wait; running ones are asked to stop. Count them first, by `dry_run`."""
-        asked = checked(decode(await read(request, self._body_max_bytes), cancel_decoder))
+        asked = checked(await decoded(await read(request, self._body_max_bytes), cancel_decoder))
         states = states_for(asked, LIVE, "what has ended can't be cancelled")
         chosen, answer = await self._choose(namespace, asked, states, lambda run: True)
         if not chosen:
@@ -117,7 +117,7 @@ class RunGroupRoutes:
     @requires(Permission.OPERATE)
     async def rerun_runs(self, request: Request, namespace: Within) -> Response:
         """Runs once more those that fit, have ended and were not rerun yet. Steps are left out: redrive their workflow. Count first."""
-        asked = checked(decode(await read(request, self._body_max_bytes), rerun_decoder))
+        asked = checked(await decoded(await read(request, self._body_max_bytes), rerun_decoder))
         states = states_for(asked, TERMINAL, "only what has ended can be rerun")
         chosen, answer = await self._choose(namespace, asked, states, lambda run: run.rerun_as is None and run.parent_id is None)
         if not chosen:

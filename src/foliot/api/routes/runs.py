@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import decoded, read
 from foliot.api.openapi import described
 from foliot.api.owned import find_run
 from foliot.api.schemas import JobShown, shown
@@ -126,7 +126,7 @@ class RunRoutes:
 
     async def _read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
         """No body is an empty one."""
-        return decode(await read(request, self._body_max_bytes) or b"{}", decoder)
+        return await decoded(await read(request, self._body_max_bytes) or b"{}", decoder)
 
     async def _find(self, namespace: Namespace, reference: str) -> RunView:
         try:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import decode, read
+from foliot.api.bodies import decoded, read
 from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
 from foliot.api.openapi import described
 from foliot.api.owned import find_run
@@ -45,7 +45,7 @@ from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
-from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive
+from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive, refuse_many_steps
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
@@ -74,7 +74,14 @@ class WorkflowRequest(JobRequest, frozen=True, forbid_unknown_fields=True, kw_on
         return JobRequest(**fields | {"task": WORKFLOW_TASK, "payload": msgspec.to_builtins(definition)})
 
 
+class CountedWorkflow(msgspec.Struct, frozen=True):
+    """A workflow whose steps are counted, and not looked into."""
+
+    steps: list[msgspec.Raw]
+
+
 request_decoder = msgspec.json.Decoder(WorkflowRequest)
+counting_decoder = msgspec.json.Decoder(CountedWorkflow)
 
 
 EXAMPLES = {
@@ -95,6 +102,15 @@ def own_options(asked: WorkflowRequest, namespace: Namespace) -> str | None:
     said = asked.run_options(namespace)
     options = RunOptions(metadata=said.metadata, tags=said.tags, notify=said.notify)
     return None if options == NO_OPTIONS else msgspec.json.encode(options).decode()
+
+
+def _refuse_too_many(body: bytes) -> None:
+    """Before any is made of them."""
+    try:
+        counted = counting_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # The decoder of workflows says why.
+    refuse_many_steps(len(counted.steps))
 
 
 class WorkflowRoutes:
@@ -131,7 +147,7 @@ class WorkflowRoutes:
     async def create_workflow(self, request: Request, namespace: Within) -> Response:
         """Creates a workflow, all of it or nothing: now; later, with a delay; or again and again, with `cron` or `every`."""
         body = await read(request, self._config.batch_max_bytes)
-        asked = decode(body, request_decoder)
+        asked = await decoded(body, request_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
             return await self._jobs.answer(request, "create_workflow", namespace, asked.as_job(asked.definition()), key, body)
@@ -168,7 +184,7 @@ class WorkflowRoutes:
     @requires(Permission.OPERATE)
     async def cancel_workflow(self, reference: str, request: Request, namespace: Within) -> Response:
         """Cancels all steps but those that always run, such as teardown; with `force` those too."""
-        asked = decode(await read(request, self._config.body_max_bytes) or b"{}", cancel_decoder)
+        asked = await decoded(await read(request, self._config.body_max_bytes) or b"{}", cancel_decoder)
         parent, _ = await self._find(namespace, reference)
         why = asked.reason or "the workflow was cancelled"
         marked = await self._store.runs.mark_cancelled([parent.run_id], why, is_forced=asked.force)
