@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.config import Config, load, setting_names, without_password
+from foliot.config import Config, _read_descriptor, from_environment, hidden_paths, load, setting_names, without_password
 from foliot.errors import ConfigurationError
 
 
@@ -233,3 +234,91 @@ def test_no_password_shows_through(password: str, is_quoted: bool) -> None:
 def test_every_setting_is_documented() -> None:
     undocumented = [name for name in setting_names() if "description=" not in str(Config.__annotations__[name])]
     assert undocumented == []
+
+
+URL = "postgresql://foliot:hunter2@db/foliot"
+
+
+def test_a_secret_can_lie_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text(f"  {URL}\n\n")
+    for name in ("database_url", "database_direct_url"):
+        config = load(environment={f"FOLIOT_{name.upper()}_FILE": str(file)})
+        assert (getattr(config, name), getattr(config, f"{name}_file")) == (URL, str(file))
+    assert file.absolute() in hidden_paths(config)
+
+
+def test_a_source_that_names_the_secret_or_its_file_wins_over_a_lower_one_that_names_the_other(directory: Path, tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text(URL)
+    (directory / "foliot.toml").write_text('database_url = "postgresql://other/foliot"')
+    assert load(environment={"FOLIOT_DATABASE_URL_FILE": str(file)}).database_url == URL
+    (directory / "foliot.toml").write_text('database_url_file = "/nowhere"')
+    assert load(environment={"FOLIOT_DATABASE_URL": URL}).database_url == URL
+
+
+def test_a_secret_and_its_file_in_the_same_source_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text(URL)
+    said = refusal(environment={"FOLIOT_DATABASE_URL": URL, "FOLIOT_DATABASE_URL_FILE": str(file)})
+    assert said == "configuration: database_url and database_url_file are both given; give one of them"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "can't be read: No such file or directory"),
+        (b" \n", "is empty"),
+        (b"hunter2\xff", "is not UTF-8 text"),
+        (b"x" * 70_000, "has more than 65536 bytes"),
+        (b"hunter2", "must look like postgresql://"),
+    ],
+)
+def test_a_file_without_a_secret_in_it_is_refused_without_quoting_it(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+    file = tmp_path / "url"
+    if content is not None:
+        file.write_bytes(content)
+    said = refusal(environment={"FOLIOT_DATABASE_URL_FILE": str(file)})
+    assert complaint in said
+    assert "hunter2" not in said
+
+
+def test_a_secret_can_come_through_a_descriptor_which_is_then_closed(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, URL.encode())
+    os.close(writing)
+    _read_descriptor.cache_clear()
+    assert load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"}).database_url == URL
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(reading)
+    # It was read, and is remembered.
+    assert load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"}).database_url == URL
+    assert all("fd:" not in str(path) for path in hidden_paths(load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"})))
+    _read_descriptor.cache_clear()
+
+
+def test_a_descriptor_that_is_not_open_is_refused() -> None:
+    assert "database_url_file: fd:987 can't be read: Bad file descriptor" in refusal(environment={"FOLIOT_DATABASE_URL_FILE": "fd:987"})
+
+
+def test_a_secret_that_everybody_can_read_is_warned_of(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text("postgresql://localhost/foliot")
+    file.chmod(0o604)
+    (warning,) = load(environment={"FOLIOT_DATABASE_URL_FILE": str(file)}).warnings()
+    assert warning.startswith("database_url_file: everybody on this machine can read")
+
+
+def test_the_clients_find_their_token_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "token"
+    file.write_text("foliot_1\n")
+    monkeypatch.delenv("FOLIOT_TOKEN", raising=False)
+    monkeypatch.setenv("FOLIOT_TOKEN_FILE", str(file))
+    assert from_environment("FOLIOT_TOKEN") == "foliot_1"
+    file.write_text("foliot_2\n")
+    assert from_environment("FOLIOT_TOKEN") == "foliot_2"
+    monkeypatch.setenv("FOLIOT_TOKEN", "foliot_3")
+    with pytest.raises(ConfigurationError, match="FOLIOT_TOKEN and FOLIOT_TOKEN_FILE are both given"):
+        from_environment("FOLIOT_TOKEN")
+    monkeypatch.delenv("FOLIOT_TOKEN_FILE")
+    assert from_environment("FOLIOT_TOKEN") == "foliot_3"

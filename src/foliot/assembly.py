@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foliot import concealment
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.embedded import find_url
 from foliot.errors import ConfigurationError, Conflict
-from foliot.events import EventBus, ProcessStarted, ProcessStopped
+from foliot.events import EventBus, ProcessIsExposed, ProcessStarted, ProcessStopped
 from foliot.model.access import Role, new_token_text
 from foliot.model.ids import new_id
 from foliot.observability.logs import EventLog
@@ -60,6 +61,8 @@ class Surroundings:
 def surroundings(config: Config, part: str) -> Surroundings:
     clock, events = SystemClock(), EventBus()
     EventLog(part, config=config, clock=clock).attach(events)
+    if concealment.failures:
+        events.emit(ProcessIsExposed(part, "; ".join(concealment.failures)))
     return Surroundings(config, clock, events)
 
 

@@ -2,11 +2,14 @@
 
 A setting comes from, in rising order: its default, a TOML file (`foliot.toml` in the working directory, or FOLIOT_CONFIG), the environment
 (FOLIOT_ + its name in capitals), the command line. Unknown names are refused with the nearest known one.
+
+A secret can be read from a file instead: `NAME_file` names it. See `secret_in`.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import ipaddress
 import os
 import re
@@ -25,7 +28,11 @@ PREFIX = "FOLIOT_"
 # Read by other parts than this one: the command line's client, and the path of the TOML file itself.
 GIVEN_TO_COMMANDS = frozenset(f"FOLIOT_{name}" for name in ("RUN_ID", "ATTEMPT", "RESULT", "UPSTREAM", "SIGNAL", "GUARD"))
 """What a job's command finds in its environment, and so does a `foliot` that it calls."""
-OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_TOKEN"}) | GIVEN_TO_COMMANDS
+OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_URL_FILE", "FOLIOT_TOKEN", "FOLIOT_TOKEN_FILE"}) | GIVEN_TO_COMMANDS
+SECRETS = ("database_url", "database_direct_url")
+"""Settings that may hold a password. Each has a twin with `_file` at its end."""
+SECRET_MAX_BYTES = 65_536
+DESCRIPTOR = re.compile(r"fd:([0-9]{1,9})")
 
 LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
 HOST = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::[0-9]{0,5})?")
@@ -45,6 +52,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     database_direct_url: Annotated[
         str, Meta(description="URL past a pooler such as PgBouncer, for wake-ups. Empty behind a pooler: polling only.")
     ] = ""
+    database_url_file: Annotated[
+        str, Meta(description="File that holds `database_url`, such as a mounted secret; or `fd:3` for a descriptor the process inherits.")
+    ] = ""
+    database_direct_url_file: Annotated[str, Meta(description="The same for `database_direct_url`.")] = ""
     database_pool_size: Annotated[int, Meta(ge=2, le=500, description="Connections a process opens at the most.")] = 10
     database_connect_seconds: Annotated[Seconds, Meta(description="How long connecting may take.")] = 5
     database_statement_seconds: Annotated[Seconds, Meta(description="How long a statement may take.")] = 5
@@ -185,8 +196,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             found.append("database_url names another host without sslmode=verify-full: jobs and credentials may travel unencrypted")
         paths = {name: getattr(self, name) for name in ("tls_key_file", "tls_certificate_file")}
         found.extend(f"{name}: {path} can't be read" for name, path in paths.items() if path and not os.access(path, os.R_OK))
-        if self.tls_key_file and _is_for_everybody(Path(self.tls_key_file)):
-            found.append(f"tls_key_file: everybody on this machine can read {self.tls_key_file}; take that away with chmod o-rwx")
+        private = {name: getattr(self, name) for name in ("tls_key_file", *(f"{secret}_file" for secret in SECRETS))}
+        found.extend(
+            f"{name}: everybody on this machine can read {path}; take that away with chmod o-rwx"
+            for name, path in private.items()
+            if path and _is_for_everybody(Path(path))
+        )
         file = Path(os.environ.get("FOLIOT_CONFIG") or "foliot.toml")
         if _is_for_everybody(file) and any(without_password(url) != url for url in (self.database_url, self.database_direct_url)):
             found.append(f"everybody on this machine can read {file}, and there is a password in it; take that away with chmod o-rwx")
@@ -203,8 +218,13 @@ def _is_for_everybody(path: Path) -> bool:
 def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None) -> Config:
     """The configuration of this process. `overrides` are the command line's; None values there count as not given."""
     environment = os.environ if environment is None else environment
-    values = _from_file(environment) | _from_environment(environment)
-    values |= {name: value for name, value in (overrides or {}).items() if value is not None}
+    values: dict[str, Any] = {}
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    for source in (_from_file(environment), _from_environment(environment), given):
+        values = _over(values, source)
+    for name in SECRETS:
+        if where := values.get(f"{name}_file"):
+            values[name] = secret_in(str(where), f"{name}_file")
     try:
         return msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
@@ -227,9 +247,75 @@ def _network(text: str) -> Network:
     return network
 
 
+def _over(values: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
+    """`source` wins. A secret and the file that holds it are two ways to say the same, so that one of them takes the place of the other."""
+    merged = values | source
+    for name in SECRETS:
+        file = f"{name}_file"
+        if source.get(name) and source.get(file):
+            raise ConfigurationError(f"configuration: {name} and {file} are both given; give one of them")
+        if source.get(name):
+            merged.pop(file, None)
+        elif source.get(file):
+            merged.pop(name, None)
+    return merged
+
+
+def secret_in(where: str, name: str) -> str:
+    """The text in a file, or in a descriptor that this process has inherited, without the line's end. `name` is the setting that names it.
+
+    A descriptor is read to its end and closed, so that nothing this process starts finds it.
+    """
+    try:
+        if descriptor := DESCRIPTOR.fullmatch(where):
+            content = _read_descriptor(int(descriptor[1]))
+        else:
+            with Path(where).open("rb") as file:
+                content = file.read(SECRET_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{name}: {where} can't be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > SECRET_MAX_BYTES:
+        raise ConfigurationError(f"{name}: {where} has more than {SECRET_MAX_BYTES} bytes; it should hold one line and nothing else")
+    try:
+        text = content.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        # Not quoted: it may be a secret all the same.
+        raise ConfigurationError(f"{name}: {where} is not UTF-8 text") from None
+    if not text:
+        raise ConfigurationError(f"{name}: {where} is empty")
+    return text
+
+
+@functools.cache
+def _read_descriptor(descriptor: int) -> bytes:
+    """Remembered, since it can be read only once and the clients ask again for each connection."""
+    with open(descriptor, "rb") as file:
+        if file.seekable():
+            # A supervisor hands the same file to each process that it starts.
+            file.seek(0)
+        return file.read(SECRET_MAX_BYTES + 1)
+
+
+def from_environment(variable: str) -> str:
+    """A variable of the clients, or what the file holds that VARIABLE_FILE names; empty if there is neither."""
+    value, where = os.environ.get(variable, ""), os.environ.get(f"{variable}_FILE", "")
+    if value and where:
+        raise ConfigurationError(f"environment: {variable} and {variable}_FILE are both given; give one of them")
+    return secret_in(where, f"{variable}_FILE") if where else value
+
+
+def forget_secrets() -> None:
+    """Takes them out of this process's environment, once they are read: otherwise everything that a task starts inherits them."""
+    for name in SECRETS:
+        os.environ.pop(PREFIX + name.upper(), None)
+
+
 def hidden_paths(config: Config) -> list[Path]:
-    """Where secrets of this process may lie: the embedded PostgreSQL, and the file that the settings came from."""
-    return [Path(config.data).absolute(), Path(os.environ.get("FOLIOT_CONFIG") or "foliot.toml").absolute()]
+    """Where secrets of this process may lie: the embedded PostgreSQL, the file that the settings came from, and files with a secret."""
+    named = [config.tls_key_file, *(getattr(config, f"{name}_file") for name in SECRETS)]
+    named += [os.environ.get(f"FOLIOT_{name}_FILE", "") for name in ("URL", "TOKEN")]
+    files = [path for path in named if path and not DESCRIPTOR.fullmatch(path)]
+    return [Path(path).absolute() for path in (config.data, os.environ.get("FOLIOT_CONFIG") or "foliot.toml", *files)]
 
 
 def setting_names() -> tuple[str, ...]:

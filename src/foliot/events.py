@@ -30,6 +30,14 @@ class ProcessStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessIsExposed(Event):
+    """Other processes of the same user can read this one's environment, which may hold secrets."""
+
+    part: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessStopping(Event):
     """Asked to end: work under way gets its grace. Asked once more, it hurries."""
 

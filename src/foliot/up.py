@@ -12,13 +12,14 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import msgspec
 
 from foliot.assembly import Stop, Surroundings, check_tokens, run_migrate, store_for, surroundings
-from foliot.config import PREFIX, Config
+from foliot.config import PREFIX, SECRETS, Config
 from foliot.embedded import EmbeddedPostgres
 from foliot.events import ChildDied, ChildStarted, ProcessStarted, ProcessStopped, ProcessStopping
 from foliot.service import Service
@@ -134,20 +135,34 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
 
 
 def children_of(config: Config, around: Surroundings, listening: socket.socket, app: str | None, *, is_open: bool) -> list[Child]:
-    environment = environment_for(config)
-    descriptor = listening.fileno()
+    secrets = {name: secret_file(value) for name in SECRETS if (value := getattr(config, name))}
+    environment = environment_for(config, secrets)
+    passed, descriptor = tuple(secrets.values()), listening.fileno()
     serve = ["server", "--listen-fd", str(descriptor), *(["--open"] if is_open else [])]
-    api = Child("server", serve, around=around, environment=environment, fds=(descriptor,))
-    scheduler = Child("scheduler", ["scheduler"], around=around, environment=environment)
+    api = Child("server", serve, around=around, environment=environment, fds=(descriptor, *passed))
+    scheduler = Child("scheduler", ["scheduler"], around=around, environment=environment, fds=passed)
     work = ["worker", app] if app else ["worker"]
-    workers = [Child(f"worker-{number}", work, around=around, environment=environment) for number in range(1, config.workers + 1)]
+    workers = [
+        Child(f"worker-{number}", work, around=around, environment=environment, fds=passed) for number in range(1, config.workers + 1)
+    ]
     return [api, scheduler, *workers]
 
 
-def environment_for(config: Config) -> dict[str, str]:
-    """This process's environment, with every setting as it is here, wherever it came from."""
+def environment_for(config: Config, secrets: Mapping[str, int]) -> dict[str, str]:
+    """This process's environment, with every setting as it is here, wherever it came from. Secrets are in descriptors."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    return kept | {PREFIX + name.upper(): str(value) for name, value in msgspec.to_builtins(config).items()}
+    settings = msgspec.to_builtins(config)
+    for name in SECRETS:
+        del settings[name], settings[f"{name}_file"]
+    settings |= {f"{name}_file": f"fd:{descriptor}" for name, descriptor in secrets.items()}
+    return kept | {PREFIX + name.upper(): str(value) for name, value in settings.items()}
+
+
+def secret_file(content: str) -> int:
+    """A file in memory. An environment can be read by other processes of the same user while a child starts."""
+    descriptor = os.memfd_create("foliot")
+    os.write(descriptor, content.encode())
+    return descriptor
 
 
 async def _end(children: list[Child], stop: Stop, grace_seconds: float) -> None:

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from tests.support.strangers import python_of_nobody
 from tests.support.waiting import PATIENCE_SECONDS
 
 # Of a process that is one of several which start at once, and imports all it needs first.
@@ -25,12 +26,21 @@ ROOT = Path(__file__).resolve().parents[2]
 class FoliotProcess:
     """`foliot ...` with its log read as events. Use as an async context manager: it leaves no process behind."""
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        user: int | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        """`user`: who it runs as, where we are root."""
         self._arguments = arguments
+        self._started_as: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        self._python, path = (sys.executable, str(ROOT)) if user is None else python_of_nobody()
+        self._pass_fds = tuple(pass_fds)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
-        self._environment = (
-            kept | {"FOLIOT_LOG_FORMAT": "json", "FOLIOT_LOG_LEVEL": "debug", "PYTHONPATH": str(ROOT)} | dict(environment or {})
-        )
+        self._environment = kept | {"FOLIOT_LOG_FORMAT": "json", "FOLIOT_LOG_LEVEL": "debug", "PYTHONPATH": path} | dict(environment or {})
         self._cwd = cwd
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None]
@@ -44,8 +54,9 @@ class FoliotProcess:
 
     async def __aenter__(self) -> FoliotProcess:
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "foliot", *self._arguments,
+            self._python, "-m", "foliot", *self._arguments,
             stdin=DEVNULL, stdout=PIPE, stderr=asyncio.subprocess.STDOUT, env=self._environment, cwd=self._cwd, limit=1 << 20,
+            pass_fds=self._pass_fds, **self._started_as,
         )  # fmt: skip
         self._reading = asyncio.create_task(self._read(), name="read the log")
         return self
@@ -112,8 +123,14 @@ class FoliotProcess:
         self._news.set()
 
 
-def foliot_up(directory: Path, *arguments: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> FoliotProcess:
-    return FoliotProcess("up", "--port", "0", "--data", str(directory), *arguments, environment=environment, cwd=cwd)
+def foliot_up(
+    directory: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    user: int | None = None,
+) -> FoliotProcess:
+    return FoliotProcess("up", "--port", "0", "--data", str(directory), *arguments, environment=environment, cwd=cwd, user=user)
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 from foliot import __version__
 from foliot.cli.examples import EXAMPLES
+from foliot.concealment import conceal
 from foliot.config import did_you_mean
 from foliot.errors import ConfigurationError, FoliotError, Invalid
 
@@ -123,6 +124,7 @@ def cli(namespace: str | None) -> None:
 
 
 def main() -> None:
+    conceal()
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character gets its number, not our traceback.

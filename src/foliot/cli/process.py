@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from foliot.assembly import Stop
+from foliot.config import forget_secrets
 from foliot.service import loop_factory
 
 LAST_WORDS_SECONDS = 2.0
@@ -23,6 +24,7 @@ supervised_option = click.option(
 
 def run(work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False) -> None:
     """Runs until done or asked to stop. The first SIGTERM or SIGINT drains, the second hurries."""
+    forget_secrets()
 
     async def main() -> None:
         stop, loop = Stop.new(), asyncio.get_running_loop()

@@ -43,6 +43,9 @@ from foliot.errors import EmbeddedPostgresError
 
 READY_SECONDS = 120.0
 FULL_DISK_BYTES = 32_000_000
+PASSED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "TZDIR"})
+PASSED_PREFIXES = ("LD_", "DYLD_", "NSS_WRAPPER_")
+"""Libraries, and names of users, that the machine keeps in unusual places."""
 
 DEFAULT_SETTINGS = {
     "max_connections": "200",
@@ -241,6 +244,7 @@ def find_url(directory: Path) -> str | None:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what would change PostgreSQL's mind (PGDATA, PGPORT, locales) and without our secrets."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG", "FOLIOT_"))}
+    """Of ours only what a program needs to start. Anything else might change PostgreSQL's mind (PGDATA, PGPORT, locales), or be a secret
+    that other processes of the same user could read there."""
+    kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(PASSED_PREFIXES)}
     return kept | {"LC_ALL": "C"}

@@ -18,6 +18,7 @@ import httpx
 import msgspec
 
 from foliot.clock import SystemClock, block
+from foliot.config import from_environment
 from foliot.errors import Busy, FoliotError, StoreUnavailable, Unreachable
 from foliot.sdk.jobs import Alike, Made
 from foliot.sdk.server import Server
@@ -48,9 +49,12 @@ class Client:
 
     @classmethod
     def from_environment(cls, *, answer_seconds: float = ANSWER_SECONDS) -> Self:
-        """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN and in the namespace FOLIOT_NAMESPACE if there are such."""
-        token, namespace = os.environ.get("FOLIOT_TOKEN", ""), os.environ.get("FOLIOT_NAMESPACE", "")
-        return cls(os.environ.get("FOLIOT_URL") or DEFAULT_URL, token=token, namespace=namespace, answer_seconds=answer_seconds)
+        """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN and in the namespace FOLIOT_NAMESPACE if there are such.
+
+        FOLIOT_URL_FILE and FOLIOT_TOKEN_FILE name files that hold them instead.
+        """
+        url, token, namespace = from_environment("FOLIOT_URL"), from_environment("FOLIOT_TOKEN"), os.environ.get("FOLIOT_NAMESPACE", "")
+        return cls(url or DEFAULT_URL, token=token, namespace=namespace, answer_seconds=answer_seconds)
 
     def __enter__(self) -> Self:
         return self

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from foliot.config import without_password
+from foliot.config import from_environment, without_password
 from foliot.errors import ConfigurationError
 from foliot.model.namespace import DEFAULT
 
@@ -123,7 +123,7 @@ class Server:
         from foliot.sdk.wire import DEFAULT_URL
 
         return Where(
-            self._url or os.environ.get("FOLIOT_URL") or DEFAULT_URL,
-            os.environ.get("FOLIOT_TOKEN", "") if self._token is None else self._token,
+            self._url or from_environment("FOLIOT_URL") or DEFAULT_URL,
+            from_environment("FOLIOT_TOKEN") if self._token is None else self._token,
             os.environ.get("FOLIOT_NAMESPACE", "") if self._namespace is None else self._namespace,
         )

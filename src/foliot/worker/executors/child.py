@@ -11,10 +11,13 @@ import importlib
 import inspect
 import os
 import queue
+import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import Any, BinaryIO
 
+from foliot.concealment import conceal, die_with_parent
 from foliot.model.outcome import Attempted
 from foliot.sdk.app import Function, Task
 from foliot.sdk.context import Context
@@ -61,8 +64,9 @@ class Child:
     def _listen(self) -> None:
         for line in self._commands:
             match decode_command(line):
-                case Begin(path):
+                case Begin(path, environment):
                     sys.path[:] = path
+                    os.environ.update(environment)
                     say(self._answers, Ready())
                 case Call() as call:
                     self._calls.put(call)
@@ -121,6 +125,10 @@ def flush() -> None:
 
 
 def main() -> None:
+    conceal()
+    # Should the worker and the launcher both be killed: a function may keep the interpreter so busy that it never sees the end of the pipe.
+    with suppress(OSError):
+        die_with_parent(signal.SIGKILL)
     commands, answers = (int(word) for word in sys.argv[1:3])
     for descriptor in (commands, answers):
         # Processes that a task starts must not hold the pipes open.

@@ -48,6 +48,8 @@ class Command:
     """What makes a sandbox for it."""
     descriptors: Sequence[int] = ()
     """Further ones that are passed on."""
+    is_concealed: bool = False
+    """It hides its environment, and so must bear its mark as an argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +261,8 @@ class Contained:
             entries.append("entrance=")
         if "memory" in command.tree and not self._limits_memory:
             entries.append(f"memory={command.tree['memory']}")
-        return written(command.argv, {**command.environment, **self._mark}, command.descriptors, entries)
+        argv = (*command.argv, *(f"{name}={value}" for name, value in self._mark.items())) if command.is_concealed else command.argv
+        return written(argv, {**command.environment, **self._mark}, command.descriptors, entries)
 
     # --- reading
 

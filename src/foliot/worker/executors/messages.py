@@ -11,9 +11,10 @@ from foliot.model.outcome import Attempted, AttemptError, Ending
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """The first word: where modules are found."""
+    """The first word: where modules are found, and what else is in the environment."""
 
     path: list[str]
+    environment: dict[str, str] = {}
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):

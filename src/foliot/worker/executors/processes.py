@@ -178,8 +178,8 @@ class PythonProcess:
         for descriptor in (self._commands, self._answers):
             os.set_blocking(descriptor, False)
         words = (sys.executable, "-m", "foliot.worker.executors.child", str(commands), str(answers))
-        environment = without_settings() | {"PYTHONUNBUFFERED": "1"}
-        command = Command(words, environment, descriptors=(commands, answers))
+        first, later = without_settings()
+        command = Command(words, first | {"PYTHONUNBUFFERED": "1"}, descriptors=(commands, answers), is_concealed=True)
         self._contained = Contained(command, self._launchers, self._printed)
         try:
             await self._contained.__aenter__()
@@ -193,7 +193,7 @@ class PythonProcess:
         self._watching = asyncio.ensure_future(self._contained.verdict())
         self._ready = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._answers, self._read_answers)
-        await self._send(Begin(sys.path))
+        await self._send(Begin(sys.path, later))
         # One that does not come up is handed out all the same: whoever calls it is told why.
         either: list[asyncio.Future[Any]] = [self._ready, self._watching]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Kills what bears a mark in its environment: run as `python -I -S sweeper.py MARK` once a worker is gone; see `guard.py` for why.
+"""Kills what bears a mark in its environment or as an argument: run as `python -I -S sweeper.py MARK` by `guard.py`, once a worker is gone.
 
 A mark may go on after a dot: the worker's own is followed by the number of a command, so that one command can be looked for.
 
@@ -42,14 +42,21 @@ def bearers_of(mark: bytes) -> list[int]:
     for name in os.listdir("/proc"):  # noqa: PTH208
         if not name.isdigit():
             continue
+        if any(entry == mark or entry.startswith(mark + b".") for entry in words_of(name)):
+            found.append(int(name))
+    return found
+
+
+def words_of(process: str) -> list[bytes]:
+    found = []
+    # Arguments stay readable where a process conceals its environment.
+    for what in ("environ", "cmdline"):
         try:
-            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
-                environment = file.read()
+            with open(f"/proc/{process}/{what}", "rb") as file:  # noqa: PTH123
+                found += file.read().split(b"\0")
         except OSError:
             # Gone, or somebody else's.
             continue
-        if any(entry == mark or entry.startswith(mark + b".") for entry in environment.split(b"\0")):
-            found.append(int(name))
     return found
 
 
