@@ -150,7 +150,9 @@ class Load:
         payload = {"seconds": chance.choice((0, 0, 0, 0, 0.01, 0.05))}
         if chance.random() < 0.03:
             payload["fails"] = 1
-        task = chance.choices(("effect", "once", "blocking", "pay"), (40, 4, 2, 1))[0]
+        task = chance.choices(("effect", "once", "quick", "blocking", "pay"), (30, 8, 8, 2, 1))[0]
+        if task == "quick":
+            return {"task": task, "payload": {"mark": self._named("mark")}, **fields}
         return {"task": task, "payload": payload if task == "effect" else {"seconds": payload["seconds"]}, **fields}
 
     async def _batch(self, number: int) -> None:

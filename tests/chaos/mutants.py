@@ -327,6 +327,19 @@ def once_only_starts_twice(history: History, chance: random.Random) -> None:
     history.ledger.append(Effect(run.finished_at + SECOND, "start", run.id, 2, 1))
 
 
+@breaks(19)
+def once_only_starts_twice_under_one_token(history: History, chance: random.Random) -> None:
+    run = a_run(history, chance, guarantee="at_most_once")
+    history.ledger.append(Effect(run.finished_at - MOMENT, "start", run.id, run.token, 1))
+
+
+@breaks(42)
+def a_worker_starts_its_own_run_again(history: History, chance: random.Random) -> None:
+    run = a_run(history, chance)
+    start = next(effect for effect in history.ledger if effect.run_id == run.id and effect.kind == "start")
+    history.ledger.append(msgspec.structs.replace(start, at=start.at + MOMENT))
+
+
 @breaks(20)
 def a_job_runs_without_a_claim(history: History, chance: random.Random) -> None:
     run = a_run(history, chance)

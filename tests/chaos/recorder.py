@@ -21,6 +21,11 @@ from chaos.changes order by seq
 """
 LEASES = "select seq, at, kind, id, writer, owner, owner_before, epoch, expires_at, expired_at from chaos.leases order by seq"
 PAID = "select at, run_id::text, token from chaos.paid"
+MARKS = """
+select payload ->> 'mark', id::text, token from foliot.runs where task = 'quick'
+union all
+select payload ->> 'mark', id::text, token from foliot.history where task = 'quick'
+"""
 RUNS = """
 select id::text, true, state, '', token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at), 0, task, queue,
     coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end, coalesce(parent_id::text, ''),
@@ -98,8 +103,11 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     workflows = list(read_lines(directory / "workflows.raw", Workflow))
     memory = [_moved(sample, offset, "at") for sample in read_lines(directory / "memory.raw", Memory)]
     write_lines(directory / "journal.jsonl", journal)
+    marks = {mark: (run_id, token) for mark, run_id, token in await sql.fetch(MARKS)}
     for effect in effects:
         effect.at += offset
+        # Such a run starts at most once, so its last token is the one that it started under.
+        effect.run_id, effect.token = marks.get(effect.run_id, (effect.run_id, effect.token))
     effects += [Effect(at, "commit", run_id, token, 0) for at, run_id, token in await sql.fetch(PAID)]
     effects.sort(key=_instant)
     write_lines(directory / "ledger.jsonl", effects)

@@ -5,34 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
-from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.store.store import Store, open_store
+from foliot.store.store import Store
 from tests.chaos.door import Door
+from tests.support.breakable_store import door_to, store_behind
 
 QUEUES = {"default": 1}
 
 
 @pytest.fixture
 async def door(database_url: str) -> AsyncIterator[Door]:
-    asked = parse_qs(urlsplit(database_url).query)
-    door = Door(lambda: asyncio.open_unix_connection(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}"))
-    await door.open()
-    yield door
-    await door.close()
+    async with door_to(database_url) as door:
+        yield door
 
 
 @pytest.fixture
 async def behind(door: Door, database_url: str) -> AsyncIterator[Store]:
-    url = f"postgresql://foliot@127.0.0.1:{door.port}{urlsplit(database_url).path}?sslmode=disable"
-    async with open_store(url, config=Config(database_retry_seconds=0.001), clock=SystemClock(), events=EventBus(), part="test") as store:
+    async with store_behind(door, database_url, config=Config(database_retry_seconds=0.001)) as store:
         yield store
 
 

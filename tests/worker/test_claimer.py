@@ -19,6 +19,7 @@ from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.claimer import FIRST_COURTESY_SECONDS, HEARING_POLLS, LAST_COURTESY_SECONDS, Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.holdings import Holdings
 from tests.support.waiting import PATIENCE_SECONDS
 
 # A poll that no test lives to see: what comes sooner was woken.
@@ -34,15 +35,19 @@ async def go_on_for_ever(payload: dict[str, Any], context: Context) -> Attempted
 @pytest.fixture
 async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator[Claimer]:
     """Of a worker whose runs do not end by themselves."""
-    completer = Completer(store=store, clock=clock, events=events)
+    holdings = Holdings()
+    completer = Completer(store=store, holdings=holdings, clock=clock, events=events)
     attempts = Attempts(
         tasks={"endless": KnownTask(go_on_for_ever, RunOptions(retries=0, timeout_seconds=POLL_SECONDS))},
         slots={"default": SLOTS},
         output_max_bytes=1000,
+        holdings=holdings,
         on_outcome=completer.add,
     )
     config = Config(poll_seconds=POLL_SECONDS)
-    claimer = Claimer(store=store, attempts=attempts, completer=completer, tasks=["endless"], config=config, clock=clock, events=events)
+    claimer = Claimer(
+        store=store, attempts=attempts, holdings=holdings, completer=completer, tasks=["endless"], config=config, clock=clock, events=events
+    )
     claimer.worker_id = new_id()
     await store.workers.register_worker(claimer.worker_id, "worker", {"default": SLOTS}, ["endless"])
     yield claimer

@@ -18,6 +18,7 @@ from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.model.states import RunState
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.python import on_the_loop
+from foliot.worker.holdings import Holdings
 from foliot.worker.lane import TURN_SECONDS
 
 NUMBER = 5
@@ -42,6 +43,7 @@ class Bench:
         self, function: Callable[..., Coroutine[Any, Any, object]], *, timeout_seconds: float = 60, clock: SystemClock | None = None
     ) -> None:
         self.outcomes: list[Outcome] = []
+        self.holdings = Holdings()
         self.ids: list[UUID] = []
         options = RunOptions(retries=0, timeout_seconds=timeout_seconds)
         task = KnownTask(on_the_loop(function, result_max_bytes=1000), options, asks_for_context=False, may_never_wait=True)
@@ -49,22 +51,29 @@ class Bench:
             tasks={"task": task},
             slots={"default": NUMBER},
             output_max_bytes=100,
-            on_outcome=lambda outcome, _: self.outcomes.append(outcome),
+            holdings=self.holdings,
+            on_outcome=self._ended,
             clock=clock,
         )
+
+    def _ended(self, outcome: Outcome, _: Claim) -> None:
+        self.outcomes.append(outcome)
+        self.holdings.settle([(outcome.run_id, outcome.token)])
 
     def start(self, number: int = NUMBER, *, options: str | None = None) -> None:
         self.ids = [new_id() for _ in range(number)]
         self.attempts.start_all(
-            Claim(run_id, 1, 1, 0, "default", "task", msgspec.json.encode({"place": place}).decode(), options)
-            for place, run_id in enumerate(self.ids)
+            [
+                Claim(run_id, 1, 1, 0, "default", "task", msgspec.json.encode({"place": place}).decode(), options)
+                for place, run_id in enumerate(self.ids)
+            ]
         )
 
     async def run(self, number: int = NUMBER) -> list[Outcome]:
         self.start(number)
         await self.attempts.ended()
         assert self.attempts.free_slots() == {"default": NUMBER}
-        assert self.attempts.held == []
+        assert len(self.holdings) == 0
         return self.outcomes
 
     def kinds(self) -> list[str]:
@@ -176,7 +185,7 @@ async def test_one_that_waits_can_be_cancelled() -> None:
     while not bench.outcomes:
         await asyncio.sleep(0)
     assert [(outcome.run_id, outcome.state) for outcome in bench.outcomes] == [(bench.ids[1], RunState.CANCELLED)]
-    assert bench.attempts.held == [(bench.ids[0], 1)]
+    assert bench.holdings.keys() == [(bench.ids[0], 1)]
     bench.attempts.release_all()
     await bench.attempts.ended()
     assert bench.outcomes[1].state is RunState.READY
@@ -190,7 +199,7 @@ async def test_what_has_not_been_called_yet_is_held_can_be_cancelled_and_is_give
 
     bench = Bench(task)
     bench.start(3)
-    assert bench.attempts.held == [(run_id, 1) for run_id in bench.ids]
+    assert set(bench.holdings.keys()) == {(run_id, 1) for run_id in bench.ids}
     bench.attempts.end(bench.ids[0], 1, Cancel("cancelled", "enough"))
     bench.attempts.release_all()
     await bench.attempts.ended()

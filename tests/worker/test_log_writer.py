@@ -17,6 +17,7 @@ from foliot.model.states import RunState
 from foliot.store.logs import LogPart, Logs, ProgressNote
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, Running
+from foliot.worker.holdings import Holdings
 from foliot.worker.live_output import LiveOutput
 from foliot.worker.log_writer import LogWriter
 from tests.support.runs import WORKER, claim, insert
@@ -98,7 +99,7 @@ async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(stor
     run_id = await insert(store)
     (claimed,) = await claim(store)
     running = Running(claimed, RunOptions(), 100)
-    attempts = Attempts(tasks={}, slots={}, output_max_bytes=100, on_outcome=lambda *_: None)
+    attempts = Attempts(tasks={}, slots={}, output_max_bytes=100, holdings=Holdings(), on_outcome=lambda *_: None)
     attempts._running[run_id, claimed.token] = running
     writer = LogWriter(store=store, attempts=attempts, clock=store.database.clock, events=events)
     writer.worker_id = WORKER

@@ -20,6 +20,7 @@ from foliot.model.states import RunState
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
+from foliot.worker.holdings import Holdings
 from tests.support.contexts import KeptContext
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -178,7 +179,11 @@ async def test_a_task_that_wants_to_end_the_process_only_fails(executor_of: Make
     ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     task = KnownTask(executor_of(leave), RunOptions(retries=0, timeout_seconds=60))
     attempts = Attempts(
-        tasks={"leave": task}, slots={"default": 1}, output_max_bytes=LIMIT, on_outcome=lambda outcome, _: ended.set_result(outcome)
+        tasks={"leave": task},
+        slots={"default": 1},
+        output_max_bytes=LIMIT,
+        holdings=Holdings(),
+        on_outcome=lambda outcome, _: ended.set_result(outcome),
     )
     attempts.start_all([Claim(run_id=new_id(), token=1, attempt=1, lost=0, queue="default", task="leave", payload=None, options=None)])
     outcome = await ended

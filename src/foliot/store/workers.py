@@ -26,6 +26,8 @@ class Beat:
     """Attempts that must end; None where the run is no longer this worker's."""
     is_draining: bool = False
     limited_queues: frozenset[str] = frozenset()
+    owns_unheld: bool = False
+    """The worker owns a run that it does not hold: the answer to a claim is still on its way, or got lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,14 @@ class Workers:
         return {bare(row[0]): bare(row[1]) for row in rows if namespace.owns(row[0])}
 
     async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]], left_running: int = 0) -> Beat:
-        """`held`: run and token of each attempt under way. `left_running`: how many slots are taken by attempts that have ended."""
+        """`held`: run and token of each attempt whose end is not known to be stored.
+
+        `left_running`: how many slots are taken by attempts that have ended.
+        """
         arguments = (worker_id, self._ttl, self._database.clock.sql_now(), *columns(held, 2), left_running)
         rows = await self._database.fetch(self._queries["beat"], *arguments)
         to_end = {(row[1], row[2]): decode_cancel(row[3]) if row[3] else None for row in rows if row[1] is not None}
-        return Beat(rows[0][0], to_end, rows[0][4], frozenset(rows[0][5]))
+        return Beat(rows[0][0], to_end, rows[0][4], frozenset(rows[0][5]), rows[0][6])
 
     async def remove_worker(self, worker_id: UUID) -> None:
         await self._database.execute(self._queries["remove_worker"], worker_id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,6 +30,7 @@ from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.raised import CANCELLED_ITSELF, raised
+from foliot.worker.holdings import Holdings
 from foliot.worker.lane import Lane, Pending, decode_payload
 from foliot.worker.live_output import LiveOutput
 from foliot.worker.upstream import REFERENCE, Refused
@@ -107,6 +108,7 @@ class Attempts:
         tasks: Mapping[str, KnownTask],
         slots: Mapping[str, int],
         output_max_bytes: int,
+        holdings: Holdings,
         on_outcome: Callable[[Outcome, Claim], None],
         on_committed: Callable[[Claim, Ending], None] = lambda _claim, _ending: None,
         on_lasted: Callable[[float], None] = lambda _: None,
@@ -119,6 +121,7 @@ class Attempts:
         self._slots = dict(slots)
         self._free = dict(slots)
         self._output_max_bytes = output_max_bytes
+        self._holdings = holdings
         self._on_outcome = on_outcome
         self._on_committed = on_committed
         self._provide = provide
@@ -135,11 +138,6 @@ class Attempts:
         self._all_ended.set()
 
     @property
-    def held(self) -> list[tuple[UUID, int]]:
-        """Run and token of each attempt."""
-        return [*self._running, *self._lane.pending]
-
-    @property
     def under_way(self) -> dict[tuple[UUID, int], Running]:
         return dict(self._running)
 
@@ -147,7 +145,8 @@ class Attempts:
         """Only the queues that have some."""
         return {queue: free for queue, free in self._free.items() if free > 0}
 
-    def start_all(self, claims: Iterable[Claim]) -> None:
+    def start_all(self, claims: Sequence[Claim]) -> None:
+        self._holdings.take(claims)
         calls: list[Pending] = []
         for claim in claims:
             known = self._tasks[claim.task]
@@ -290,6 +289,7 @@ class Attempts:
 
     def _conclude(self, claim: Claim, options: RunOptions, attempted: Attempted) -> None:
         if attempted.ending in DEALT_WITH:
+            self._holdings.settle([(claim.run_id, claim.token)])
             self._count_out(claim)
             self._on_committed(claim, attempted.ending)
             return

@@ -35,6 +35,7 @@ from foliot.model.states import RunState
 from foliot.service import Service
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.store import Store
+from foliot.worker.holdings import Holdings
 
 BATCH = 1000
 # Looked up once: an enumeration takes its time to find a member, and here that would be for every run.
@@ -42,10 +43,11 @@ SUCCEEDED, FAILED, SCHEDULED, READY = RunState.SUCCEEDED, RunState.FAILED, RunSt
 
 
 class Completer(Service):
-    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+    def __init__(self, *, store: Store, holdings: Holdings, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
         self.worker_id: UUID
         self._store = store
+        self._holdings = holdings
         self._pending: list[Outcome] = []
         self._lasted: list[float] = []
         self._circuits: dict[str, Circuit] = {}
@@ -82,6 +84,7 @@ class Completer(Service):
     def discard(self) -> None:
         """Forgets what can't be written any more because the worker's lease is gone."""
         self._pending.clear()
+        self._holdings.clear()
         self._flushed.set()
 
     async def flushed(self) -> None:
@@ -110,6 +113,7 @@ class Completer(Service):
 
     async def _write(self, batch: list[Outcome]) -> None:
         await self._write_outcomes(batch)
+        self._holdings.settle([(outcome.run_id, outcome.token) for outcome in batch])
         if self._makes_room:
             self._makes_room = False
             self._store.hints.send([GATES_TOPIC])

@@ -22,6 +22,7 @@ from foliot.service import Service
 from foliot.store.postgres import Database
 from foliot.store.workers import Beat, Workers
 from foliot.worker.attempts import Attempts
+from foliot.worker.holdings import Holdings
 
 MARGIN_SECONDS = 2.0
 RETRY_SECONDS = 0.2
@@ -33,6 +34,7 @@ class Heartbeater(Service):
         *,
         workers: Workers,
         attempts: Attempts,
+        holdings: Holdings,
         on_beat: Callable[[Beat], None],
         config: Config,
         on_lease_lost: Callable[[], Awaitable[None]],
@@ -42,6 +44,7 @@ class Heartbeater(Service):
         super().__init__(clock=clock, events=events)
         self._workers = workers
         self._attempts = attempts
+        self._holdings = holdings
         self._on_beat = on_beat
         self._config = config
         self._on_lease_lost = on_lease_lost
@@ -57,7 +60,7 @@ class Heartbeater(Service):
         is_renewed: bool | None = None
         try:
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
-                beat = await self._workers.beat(self._worker_id, self._attempts.held, self._attempts.left_running)
+                beat = await self._workers.beat(self._worker_id, self._holdings.keys(), self._attempts.left_running)
                 is_renewed = beat.is_renewed
                 self._on_beat(beat)
         except Exception as error:
@@ -86,6 +89,7 @@ class HeartbeatThread:
         *,
         url: str,
         attempts: Attempts,
+        holdings: Holdings,
         on_beat: Callable[[Beat], None],
         on_lease_lost: Callable[[], Awaitable[None]],
         config: Config,
@@ -94,6 +98,7 @@ class HeartbeatThread:
     ) -> None:
         self._url = url
         self._attempts = attempts
+        self._holdings = holdings
         self._on_beat = on_beat
         self._on_lease_lost = on_lease_lost
         self._config = config
@@ -144,6 +149,7 @@ class HeartbeatThread:
                 heartbeater = Heartbeater(
                     workers=workers,
                     attempts=self._attempts,
+                    holdings=self._holdings,
                     on_beat=lambda beat: self._at_home(self._on_beat, beat),
                     on_lease_lost=self._lose_lease,
                     config=self._config,

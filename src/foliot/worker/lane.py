@@ -61,11 +61,6 @@ class Lane:
         # The loop itself holds on to its tasks weakly.
         self._tasks: set[asyncio.Task[None]] = set()
 
-    @property
-    def pending(self) -> list[tuple[UUID, int]]:
-        """Run and token of what has not been called yet."""
-        return [(claim.run_id, claim.token) for claim, _, _ in list(self._pending)]
-
     def add(self, calls: Iterable[Pending]) -> None:
         self._pending.extend(calls)
         self._go_on()

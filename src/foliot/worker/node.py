@@ -50,6 +50,7 @@ from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
 from foliot.worker.heartbeater import HeartbeatThread
+from foliot.worker.holdings import Holdings
 from foliot.worker.log_writer import LogWriter
 from foliot.worker.upstream import UpstreamReader
 
@@ -91,13 +92,15 @@ class WorkerNode:
         self._launchers = Launchers(self._containment)
         self._processes = ProcessPool(self._launchers)
         known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items()}
-        self.completer = Completer(store=store, clock=clock, events=events)
+        self._holdings = holdings = Holdings()
+        self.completer = Completer(store=store, holdings=holdings, clock=clock, events=events)
         self.completer.watch({namespace.qualified(task.name): task.circuit for task in app.tasks.values() if task.circuit is not None})
         self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self._attempts = Attempts(
             tasks=known,
             slots=self._queues,
             output_max_bytes=config.output_max_bytes,
+            holdings=holdings,
             on_outcome=self._ended,
             on_committed=self._committed,
             provide=self._upstream_reader.provide,
@@ -105,12 +108,20 @@ class WorkerNode:
             clock=clock,
         )
         self.claimer = Claimer(
-            store=store, attempts=self._attempts, completer=self.completer, tasks=list(known), config=config, clock=clock, events=events
+            store=store,
+            attempts=self._attempts,
+            holdings=holdings,
+            completer=self.completer,
+            tasks=list(known),
+            config=config,
+            clock=clock,
+            events=events,
         )
         self.completer.on_others_let_go = self.claimer.wake
         self._heartbeater = HeartbeatThread(
             url=store.database.url,
             attempts=self._attempts,
+            holdings=holdings,
             on_beat=self._heard,
             config=config,
             on_lease_lost=self._begin_anew,
@@ -141,6 +152,8 @@ class WorkerNode:
             await self._wait_for_attempts(self._config.grace_seconds)
         self._attempts.release_all()
         await self._attempts.ended()
+        with suppress(StoreUnavailable):
+            await self.claimer.give_back_unstarted()
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_SECONDS):
                 await self.completer.flushed()
@@ -218,6 +231,8 @@ class WorkerNode:
         """What the answer to a beat says."""
         for (run_id, token), cancel in beat.to_end.items():
             self._attempts.end(run_id, token, cancel)
+        if beat.owns_unheld:
+            self.claimer.doubt()
         if beat.limited_queues != self.claimer.limited_queues:
             self.claimer.limited_queues = beat.limited_queues
             self.claimer.wake()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from foliot.model.states import TRANSITIONS, RunState
@@ -211,9 +212,20 @@ def at_most_once(history: History) -> Iterator[str]:
     """A run that may be started at most once was started at most once."""
     for run in history.runs:
         if run.guarantee == "at_most_once":
-            started = {effect.token for effect in history.effects_of.get(run.id, ()) if effect.kind == "start"}
+            # Every start counts, whatever its token: a worker that starts its own run again does so under the same one.
+            started = [effect.token for effect in history.effects_of.get(run.id, ()) if effect.kind == "start"]
             if len(started) > 1:
-                yield f"run {run.id} may be started once and was, under tokens {sorted(started)}"
+                yield f"run {run.id} may start once and started {len(started)} times, under tokens {sorted(started)}"
+
+
+@invariant(42)
+def one_start_per_token(history: History) -> Iterator[str]:
+    """A claim starts its run once: no two starts share a run and a token."""
+    for run_id, effects in history.effects_of.items():
+        starts = Counter(effect.token for effect in effects if effect.kind == "start")
+        for token, number in starts.items():
+            if number > 1:
+                yield f"run {run_id} started {number} times under token {token}"
 
 
 @invariant(20)

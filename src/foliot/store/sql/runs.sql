@@ -179,12 +179,13 @@ returning id, token, attempt, lost, queue, task, payload, options, date_part('ep
 select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: recover_claims
--- What this worker owns but does not hold: claims whose answer got lost on the way.
+-- The runs that this worker owns but does not hold: those of claims whose answer got lost. NOT IN, because PostgreSQL hashes its list
+-- however long that is.
 select id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
     upstream is not null or signal is not null, parent_id is not null or has_dependents
 from foliot.runs r
 where state = 'running' and worker_id = $1::uuid
-    and not exists (select from unnest($2::uuid[], $3::bigint[]) as held (id, token) where held.id = r.id and held.token = r.token)
+    and (r.id, r.token) not in (select * from unnest($2::uuid[], $3::bigint[]))
 
 -- name: finish_runs
 -- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement. Of a failure, $10 is what its message has

@@ -20,7 +20,8 @@ select name, queue from foliot.tasks
 
 -- name: beat
 -- Renews the lease, and answers which attempts are to end: those of runs that were asked to, and those of runs that are no longer ours;
--- whether the worker is to drain; and which of its queues have a limit.
+-- whether the worker is to drain; which of its queues have a limit; and whether it owns a run that it does not hold. The last is how a claim
+-- is found that was committed long after its answer got lost. NOT IN, because PostgreSQL hashes its list however long that is.
 with renewed as (
     update foliot.workers
     set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second', left_running = $6::bigint
@@ -30,6 +31,9 @@ with renewed as (
 )
 select exists (select from renewed), held.id, held.token, held.cancel, exists (select from renewed where is_draining), array(
     select q.name from foliot.queues q, renewed where q.max_running is not null and renewed.queues ? q.name
+), exists (
+    select from foliot.runs r
+    where r.state = 'running' and r.worker_id = $1::uuid and (r.id, r.token) not in (select * from unnest($4::uuid[], $5::bigint[]))
 )
 from (select) as always left join (
     select h.id, h.token, r.cancel
