@@ -15,6 +15,7 @@ CODES = {
     "CronError": "invalid_cron",
     "Malformed": "malformed",
     "UnknownTask": "unknown_task",
+    "TaskDisabled": "task_disabled",
     "InvalidScheduleError": "invalid_schedule",
     "TooLarge": "too_large",
     "NotFound": "not_found",

@@ -32,6 +32,9 @@ OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_URL_FILE", "
 SECRETS = ("database_url", "database_direct_url")
 """Settings that may hold a password. Each has a twin with `_file` at its end."""
 SECRET_MAX_BYTES = 65_536
+BUILT_IN_TASKS = frozenset({"http", "map", "shell", "simulate", "wait", "workflow"})
+LISTS = ("disabled_tasks", "http_allow_hosts", "shell_environment")
+"""Texts with commas, which a TOML file may give as lists."""
 DESCRIPTOR = re.compile(r"fd:([0-9]{1,9})")
 
 LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
@@ -129,6 +132,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     grace_seconds: Annotated[Seconds, Meta(description="Time that running attempts get to end when a worker stops.")] = 30
 
     # --- what workers execute
+    disabled_tasks: Annotated[
+        str,
+        Meta(
+            description="Built-in tasks that this worker does not execute, with commas between: http, map, shell, simulate, wait, workflow."
+        ),
+    ] = ""
     containment: Annotated[
         Literal["auto", "bubblewrap", "cgroup", "launcher"],
         Meta(description="What holds the processes of a command together, so that all end with it. auto: the strongest there is."),
@@ -174,6 +183,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
             raise ValueError("tls_certificate_file and tls_key_file belong together: set both, or none")
         networks_of(self.trusted_proxies)
+        for task in self.tasks_disabled():
+            if task not in BUILT_IN_TASKS:
+                known = ", ".join(sorted(BUILT_IN_TASKS))
+                raise ValueError(
+                    f"disabled_tasks: there is no built-in task {task!r}{did_you_mean(task, BUILT_IN_TASKS)}; they are {known}"
+                )
         if self.worker_ttl_seconds < 3 * self.worker_beat_seconds:
             raise ValueError(
                 f"worker_ttl_seconds ({self.worker_ttl_seconds:g}) must be at least three times "
@@ -184,6 +199,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 f"shard_ttl_seconds ({self.shard_ttl_seconds:g}) must be at least three times "
                 f"shard_renew_seconds ({self.shard_renew_seconds:g}), or one late renewal moves every shard"
             )
+
+    def tasks_disabled(self) -> frozenset[str]:
+        return frozenset(name for part in self.disabled_tasks.split(",") if (name := part.strip()))
 
     def warnings(self) -> list[str]:
         """What is allowed but probably not meant."""
@@ -341,6 +359,9 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
     for name in values:
         if name not in setting_names():
             raise ConfigurationError(f"configuration file {path}: unknown setting {name!r}{did_you_mean(name, setting_names())}")
+    for name in LISTS:
+        if isinstance(given := values.get(name), list) and all(isinstance(word, str) for word in given):
+            values[name] = ",".join(given)
     return values
 
 

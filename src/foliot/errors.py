@@ -38,6 +38,12 @@ class UnknownTask(Invalid):
     code = "unknown_task"
 
 
+class TaskDisabled(Invalid):
+    """The task is turned off in this namespace."""
+
+    code = "task_disabled"
+
+
 class InvalidScheduleError(Invalid):
     """Of a `JobDefinition`: neither a cron expression nor an ISO 8601 time."""
 

@@ -193,7 +193,8 @@ async def test_every_operation_answers_as_documented_and_every_example_is_accept
         examples = body_examples(operation) or {"": None}
         for name, body in examples.items():
             reference = await world.reference_for(operation["operationId"]) if "{reference}" in path else ""
-            url = path.replace("{reference}", reference).replace("{name}", "mail")
+            # Only what is built in can be disabled.
+            url = path.replace("{reference}", reference).replace("{name}", "http" if path.endswith("able") else "mail")
             assert "{" not in url, f"{path}: say in World what would be good there"
             # Without an end, the answer would have none.
             answer = await client.request(method, url, json=body, params={"follow": "0"} if path == "/v1/events" else None)

@@ -16,6 +16,7 @@ from foliot.api.fast_lane import FastLane
 from foliot.api.routes.audit import audit_router
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.dead_letters import DeadLetterRoutes
+from foliot.api.routes.disabled_tasks import disabled_tasks_router
 from foliot.api.routes.events import EventRoutes
 from foliot.api.routes.explain import ExplainRoutes
 from foliot.api.routes.gates import GateRoutes
@@ -90,11 +91,12 @@ def build_app(
         health_router(store=store),
         JobGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
         JobGroupActionRoutes(store=store, body_max_bytes=body_max_bytes).router,
-        RecurringRoutes(store=store, definitions=definitions, body_max_bytes=body_max_bytes).router,
+        RecurringRoutes(store=store, known_tasks=known_tasks, definitions=definitions, body_max_bytes=body_max_bytes).router,
         jobs.router,
-        WorkflowRoutes(store=store, jobs=jobs, definitions=definitions, config=config).router,
-        RunRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        WorkflowRoutes(store=store, jobs=jobs, known_tasks=known_tasks, definitions=definitions, config=config).router,
+        RunRoutes(store=store, known_tasks=known_tasks, body_max_bytes=body_max_bytes).router,
         RunGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        disabled_tasks_router(store=store, known_tasks=known_tasks, body_max_bytes=body_max_bytes),
         GateRoutes(store=store, body_max_bytes=body_max_bytes).router,
         RunListRoutes(store=store).router,
         logs_router(store=store, clock=clock, stopping=stopping, streams=streams),

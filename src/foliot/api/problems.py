@@ -26,6 +26,7 @@ from foliot.errors import (
     NotJson,
     PreconditionFailed,
     StoreUnavailable,
+    TaskDisabled,
     TooLarge,
     Unauthenticated,
 )
@@ -33,6 +34,7 @@ from foliot.errors import (
 STATUS: dict[type[FoliotError], int] = {
     TooLarge: 413,
     Malformed: 400,
+    TaskDisabled: 403,
     Invalid: 422,
     NotFound: 404,
     Unauthenticated: 401,

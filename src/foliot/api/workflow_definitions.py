@@ -9,7 +9,7 @@ from foliot.clock import give_way
 from foliot.errors import Invalid
 from foliot.model.namespace import Namespace
 from foliot.model.workflow import Workflow, check, refuse_many_steps
-from foliot.store.known_tasks import KnownTasks
+from foliot.store.known_tasks import MAP_TASK, KnownTasks
 
 WORKFLOW_TASK = "workflow"
 NESTING_MAX = 10
@@ -24,12 +24,16 @@ class WorkflowDefinitions:
 
     async def complete(self, namespace: Namespace, workflow: Workflow, *, depth: int = 1) -> Workflow:
         """With the arrows of teardown and the queues written out. Raises `Invalid` that names the step."""
+        await self._known_tasks.refuse_disabled(namespace, WORKFLOW_TASK)
         steps = []
         for index, step in enumerate(check(workflow)):
             if index % TURN == TURN - 1:
                 await give_way()
             try:
                 declared = await self._known_tasks.queue_of(namespace, step.task_name())
+                if step.map is not None:
+                    await self._known_tasks.refuse_disabled(namespace, MAP_TASK)
+                await self._known_tasks.refuse_disabled_items(namespace, step.task_name(), step.payload)
                 queue = step.queue or declared
                 if step.task_name() == WORKFLOW_TASK and step.map is None:
                     step = msgspec.structs.replace(step, payload=await self.of_payload(namespace, step.payload, depth=depth + 1))

@@ -32,6 +32,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "queues": ("foliot queues --watch", "foliot queues --json"),
     "explain": ("foliot explain RUN_ID", "foliot explain report"),
     "events": ("foliot events --since 10m", "foliot events -f --state failed"),
+    "tasks": ("foliot tasks", "foliot tasks disable shell --reason 'this team runs no commands'", "foliot tasks enable shell --everywhere"),
     "token": ("foliot token", "foliot token create ci --role submitter --expires 30d", "foliot token revoke ci"),
     "audit": ("foliot audit --since 1d", "foliot audit --denied"),
     "bench": ("foliot bench", "foliot bench --seconds 10 --json"),

@@ -154,6 +154,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """There are results of other runs, or a signal, for it to read."""
     concerns_others: bool | None = False
     """Others wait for its end."""
+    is_disabled: bool = False
+    """Its task is turned off in its namespace: the attempt must not begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from typing import Any, TypedDict, Unpack, overload
 
 import msgspec
 
+from foliot.config import BUILT_IN_TASKS
 from foliot.errors import ApplicationError, Invalid
 from foliot.model.gates import Circuit, Guarantee
 from foliot.model.retry import Backoff
@@ -41,7 +42,6 @@ Cause = type[BaseException] | str | int
 
 DEFAULT_QUEUE = "default"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
-BUILT_IN_TASKS = frozenset({"http", "map", "shell", "simulate", "wait", "workflow"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class Asking:
 
     async def run_of(self, job: JobRequest) -> NewRun:
         queue = await self._known_tasks.queue_of(self._namespace, job.task_name())
+        await self._known_tasks.refuse_disabled_items(self._namespace, job.task_name(), job.payload)
         return job.new_run(new_id(), namespace=self._namespace, queue=queue)
 
     async def store_alike(self, jobs: Alike) -> list[Made]:

@@ -87,6 +87,15 @@ class Operations(Client):
     def list_tokens(self) -> Answer:
         return self._answer("GET", "/v1/tokens")
 
+    def list_disabled_tasks(self) -> Answer:
+        return self._answer("GET", "/v1/disabled-tasks")
+
+    def disable_task(self, name: str, how: Mapping[str, Any]) -> Answer:
+        return self._answer("POST", path_of(name, "/disable", root="/v1/tasks"), how)
+
+    def enable_task(self, name: str, how: Mapping[str, Any]) -> Answer:
+        return self._answer("POST", path_of(name, "/enable", root="/v1/tasks"), how)
+
     def create_token(self, token: Mapping[str, Any]) -> Answer:
         return self._answer("POST", "/v1/tokens", token)
 

@@ -1,32 +1,82 @@
-"""Which tasks exist and the queue each belongs to: what workers have announced, remembered for a few seconds."""
+"""Which tasks may be submitted: those that workers have announced and nobody has turned off. Remembered for a few seconds.
+
+Whatever comes in meanwhile with a task that was turned off is refused when a worker claims it: see `claim_runs`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
 from foliot.clock import Clock
 from foliot.config import did_you_mean
-from foliot.errors import UnknownTask
+from foliot.errors import TaskDisabled, UnknownTask
 from foliot.model.namespace import Namespace
 from foliot.store.store import Store
 
 FRESH_SECONDS = 5.0
+MAP_TASK = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Those of one namespace."""
+
+    read_at: float = float("-inf")
+    queues: Mapping[str, str] = field(default_factory=dict)
+    """The queue that each declares."""
+    disabled: frozenset[str] = frozenset()
 
 
 class KnownTasks:
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._queues: dict[str, tuple[float, dict[str, str]]] = {}
+        self._known: dict[str, Tasks] = {}
 
     async def queue_of(self, namespace: Namespace, task: str) -> str:
-        """Raises `UnknownTask` for a name that no worker of the namespace ever announced: such a job could never run."""
-        read_at, queues = self._queues.get(namespace.name, (float("-inf"), {}))
-        now = self._clock.monotonic()
-        if task not in queues or now - read_at > FRESH_SECONDS:
-            # One asks anew; the others, of whom there may be many at that moment, go by what was known.
-            self._queues[namespace.name] = (now, queues)
-            queues = await self._store.workers.list_tasks(namespace)
-            self._queues[namespace.name] = (now, queues)
+        """Raises `TaskDisabled`, or `UnknownTask` for a name that no worker of the namespace ever announced: such a job could never run."""
+        known = self._known.get(namespace.name, Tasks())
+        if task not in known.queues or self._clock.monotonic() - known.read_at > FRESH_SECONDS:
+            known = await self._read(namespace, known)
+        if task in known.disabled:
+            raise disabled(namespace, task)
         try:
-            return queues[task]
+            return known.queues[task]
         except KeyError:
-            raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, queues)}", field="task") from None
+            raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, known.queues)}", field="task") from None
+
+    async def refuse_disabled(self, namespace: Namespace, task: str) -> None:
+        """Raises `TaskDisabled`, for what is stored without a look at its queue."""
+        known = self._known.get(namespace.name, Tasks())
+        if self._clock.monotonic() - known.read_at > FRESH_SECONDS:
+            known = await self._read(namespace, known)
+        if task in known.disabled:
+            raise disabled(namespace, task)
+
+    async def refuse_disabled_items(self, namespace: Namespace, task: str, payload: Mapping[str, Any] | None) -> None:
+        """The same for the task that the items of a `map` run."""
+        if task == MAP_TASK and payload is not None:
+            named = "shell" if "command" in payload else payload.get("task") or payload.get("job_type")
+            if isinstance(named, str):
+                await self.refuse_disabled(namespace, named)
+
+    def forget(self) -> None:
+        """Something was turned off, or on again."""
+        self._known.clear()
+
+    async def _read(self, namespace: Namespace, known: Tasks) -> Tasks:
+        now = self._clock.monotonic()
+        # One asks anew; the others, of whom there may be many at that moment, go by what was known.
+        self._known[namespace.name] = Tasks(now, known.queues, known.disabled)
+        disabled = await self._store.disabled_tasks.list_disabled_tasks(namespace.name)
+        found = Tasks(now, await self._store.workers.list_tasks(namespace), frozenset(one.task for one in disabled))
+        self._known[namespace.name] = found
+        return found
+
+
+def disabled(namespace: Namespace, task: str) -> TaskDisabled:
+    return TaskDisabled(
+        f"task: {task!r} is disabled in the namespace {namespace.name!r}; `foliot tasks` says by whom and why", field="task"
+    )

@@ -61,6 +61,23 @@ begin
 end
 $$;
 
+CREATE FUNCTION foliot.namespace_of(qualified text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (strpos(qualified, '/'::text) = 0) THEN 'default'::text ELSE split_part(qualified, '/'::text, 1) END;
+
+CREATE TABLE foliot.disabled_tasks (
+    namespace text NOT NULL,
+    task text NOT NULL,
+    disabled_at timestamp with time zone NOT NULL,
+    disabled_by text NOT NULL,
+    reason text,
+    is_imposed boolean NOT NULL
+);
+
+CREATE FUNCTION foliot.is_disabled(qualified text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ((EXISTS (SELECT FROM foliot.disabled_tasks)) AND (EXISTS (SELECT FROM foliot.disabled_tasks d WHERE ((d.task = foliot.bare(is_disabled.qualified)) AND (d.namespace = ANY (ARRAY['*'::text, foliot.namespace_of(is_disabled.qualified)]))))));
+
 CREATE FUNCTION foliot.link_runs(most bigint, at timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -101,10 +118,6 @@ begin
     return number;
 end
 $$;
-
-CREATE FUNCTION foliot.namespace_of(qualified text) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN CASE WHEN (strpos(qualified, '/'::text) = 0) THEN 'default'::text ELSE split_part(qualified, '/'::text, 1) END;
 
 CREATE FUNCTION foliot.new_id(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
@@ -670,6 +683,10 @@ begin
         ));
     end if;
     asked.task := foliot.qualified(space, asked.task);
+    if foliot.is_disabled(asked.task) then
+        raise exception 'task: % is disabled in the namespace %', quote_literal(foliot.bare(asked.task)), quote_literal(space)
+            using errcode = 'insufficient_privilege';
+    end if;
     asked.queue := foliot.qualified(space, asked.queue);
     unique_key_given := key_prefix || unique_key_given;
     due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
@@ -1073,6 +1090,9 @@ ALTER TABLE ONLY foliot.calendars
 
 ALTER TABLE ONLY foliot.circuits
     ADD CONSTRAINT circuits_pkey PRIMARY KEY (task);
+
+ALTER TABLE ONLY foliot.disabled_tasks
+    ADD CONSTRAINT disabled_tasks_pkey PRIMARY KEY (namespace, task);
 
 ALTER TABLE ONLY foliot.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (key);

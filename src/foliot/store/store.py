@@ -13,6 +13,7 @@ from foliot.store import migrate, queries
 from foliot.store.access import Access
 from foliot.store.calendars import Calendars
 from foliot.store.dead_letters import DeadLetters
+from foliot.store.disabled_tasks import DisabledTasks
 from foliot.store.explain import Explain
 from foliot.store.gates import Gates
 from foliot.store.hints import ALL_QUEUES_TOPIC, HintSender, worker_topic
@@ -49,6 +50,7 @@ class Store:
     jobs: Jobs
     calendars: Calendars
     gates: Gates
+    disabled_tasks: DisabledTasks
     shards: Shards
     workers: Workers
     workflows: Workflows
@@ -104,6 +106,7 @@ async def open_store(
                 jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),
+                disabled_tasks=DisabledTasks(database),
                 shards=Shards(database, ttl_seconds=config.shard_ttl_seconds),
                 workers=Workers(database, ttl_seconds=config.worker_ttl_seconds),
                 workflows=Workflows(database, aging_seconds=config.aging_seconds),

@@ -157,9 +157,11 @@ class Attempts:
                 except msgspec.DecodeError as error:
                     # Written past the API, by hand. It fails; the worker and the other attempts go on.
                     executor = refusing(error)
+            if claim.is_disabled:
+                executor = task_disabled
             self._number += 1
             self._free[claim.queue] -= 1
-            if known.may_never_wait and not claim.has_upstream:
+            if known.may_never_wait and not claim.has_upstream and not claim.is_disabled:
                 calls.append((claim, options, executor))
             else:
                 running = self._register(claim, options)
@@ -312,6 +314,12 @@ class Attempts:
         self._number -= 1
         if not self._number:
             self._all_ended.set()
+
+
+async def task_disabled(payload: dict[str, Any], context: Context) -> Attempted:
+    """In place of what the task does."""
+    why = f"the task {context.task!r} is disabled in its namespace, so that the attempt did not begin"
+    return Attempted(Ending.FAILED, error=error_of("TaskDisabled", why), is_retryable=False)
 
 
 def refusing(error: msgspec.DecodeError) -> Executor:

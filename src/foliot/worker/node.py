@@ -15,7 +15,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from foliot.clock import Clock
-from foliot.config import Config, hidden_paths
+from foliot.config import BUILT_IN_TASKS, Config, hidden_paths
 from foliot.errors import StoreUnavailable
 from foliot.events import (
     ContainmentChosen,
@@ -30,7 +30,7 @@ from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Ending, Outcome
 from foliot.model.run import Claim, RunOptions
-from foliot.sdk.app import BUILT_IN_TASKS, DEFAULT_QUEUE, App
+from foliot.sdk.app import DEFAULT_QUEUE, App
 from foliot.service import Service, own_task
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, HintListener, worker_topic
 from foliot.store.store import Store
@@ -80,7 +80,8 @@ class WorkerNode:
         self._queues = {namespace.qualified(queue): slots for queue, slots in queues.items()}
         self._labels = dict(labels or {})
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
-        declared = dict.fromkeys(BUILT_IN_TASKS, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
+        built_in = BUILT_IN_TASKS - config.tasks_disabled()
+        declared = dict.fromkeys(built_in, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
         self._queue_of_task = {namespace.qualified(task): namespace.qualified(queue) for task, queue in declared.items()}
         self._guarantees = {namespace.qualified(name): task.options.guarantee for name, task in app.tasks.items()}
         self._worker_id: UUID
@@ -91,7 +92,7 @@ class WorkerNode:
         self._guard = Guard(self._containment.mark)
         self._launchers = Launchers(self._containment)
         self._processes = ProcessPool(self._launchers)
-        known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items()}
+        known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items() if name in declared}
         self._holdings = holdings = Holdings()
         self.completer = Completer(store=store, holdings=holdings, clock=clock, events=events)
         self.completer.watch({namespace.qualified(task.name): task.circuit for task in app.tasks.values() if task.circuit is not None})

@@ -293,6 +293,7 @@ class JobRoutes:
 
     async def _complete(self, namespace: Namespace, asked: JobRequest) -> JobRequest:
         """A job that is a workflow is checked through and through before it is stored."""
+        await self._known_tasks.refuse_disabled_items(namespace, asked.task_name(), asked.payload)
         if asked.task_name() != WORKFLOW_TASK:
             return asked
         return msgspec.structs.replace(asked, payload=await self._definitions.of_payload(namespace, asked.payload))

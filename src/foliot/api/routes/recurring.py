@@ -34,6 +34,7 @@ from foliot.model.namespace import Namespace, bare
 from foliot.model.states import RunState
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.jobs import Tick
+from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 from foliot.triggers.base import fire_times, to_datetime, to_instant
@@ -98,8 +99,9 @@ class NextTicks(msgspec.Struct, frozen=True):
 
 
 class RecurringRoutes:
-    def __init__(self, *, store: Store, definitions: WorkflowDefinitions, body_max_bytes: int) -> None:
+    def __init__(self, *, store: Store, known_tasks: KnownTasks, definitions: WorkflowDefinitions, body_max_bytes: int) -> None:
         self._store = store
+        self._known_tasks = known_tasks
         self._definitions = definitions
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
@@ -196,6 +198,7 @@ class RecurringRoutes:
     async def trigger_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Runs it once now, beside its schedule."""
         run_id, job = new_id(), await self._find(namespace, reference)
+        await self._known_tasks.refuse_disabled(namespace, bare(job.task))
         note = NoteWithin(request, "trigger_job", store=self._store)
 
         async def work(within: Transaction) -> Triggered:
@@ -214,6 +217,7 @@ class RecurringRoutes:
         """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the other."""
         asked = await decoded(await read(request, self._body_max_bytes), backfill_decoder)
         job = await self._find(namespace, reference)
+        await self._known_tasks.refuse_disabled(namespace, bare(job.task))
         ticks = {tick_run_id(job.id, tick): to_datetime(tick) for tick in ticks_between(job, asked.start, asked.end)}
         if asked.end > await self._jobs.database_now():
             raise Invalid("to: must be in the past", field="to")

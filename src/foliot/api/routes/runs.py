@@ -21,10 +21,11 @@ from foliot.errors import Conflict, NotFound
 from foliot.events import RunsCancelled, RunsSubmitted
 from foliot.model.access import Permission
 from foliot.model.ids import new_id
-from foliot.model.namespace import Namespace
+from foliot.model.namespace import Namespace, bare
 from foliot.model.run import RunView
 from foliot.model.states import RunState
 from foliot.store.hints import GATES_TOPIC, worker_topic
+from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
@@ -59,8 +60,9 @@ RERUNS = {"as it was": {}, "with other arguments": {"payload": {"customer_id": 8
 
 
 class RunRoutes:
-    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+    def __init__(self, *, store: Store, known_tasks: KnownTasks, body_max_bytes: int) -> None:
         self._store = store
+        self._known_tasks = known_tasks
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
         shows = described(200, JobShown, problems=(404, 503))
@@ -104,6 +106,7 @@ class RunRoutes:
         """Runs once more what has ended, well or not: a new run that points back by `rerun_of`."""
         asked = await self._read(request, rerun_decoder)
         run = await self._find(namespace, reference)
+        await self._known_tasks.refuse_disabled(namespace, bare(run.task))
         payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
         made_id, note = new_id(), NoteWithin(request, "rerun", store=self._store)
 

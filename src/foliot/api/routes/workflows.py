@@ -47,6 +47,7 @@ from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
 from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive, refuse_many_steps
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
+from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 from foliot.store.workflows import Parent
@@ -114,8 +115,9 @@ def _refuse_too_many(body: bytes) -> None:
 
 
 class WorkflowRoutes:
-    def __init__(self, *, store: Store, jobs: JobRoutes, definitions: WorkflowDefinitions, config: Config) -> None:
+    def __init__(self, *, store: Store, jobs: JobRoutes, known_tasks: KnownTasks, definitions: WorkflowDefinitions, config: Config) -> None:
         self._store = store
+        self._known_tasks = known_tasks
         self._jobs = jobs
         self._definitions = definitions
         self._config = config
@@ -205,6 +207,9 @@ class WorkflowRoutes:
         steps = plan_redrive(steps_of(run), {child.step: (child.id, child.state) for child in children})
         if not steps:
             raise Conflict(f"the workflow {reference!r} has nothing to run again: no step failed or was cancelled")
+        # The workflow's own run waits for its steps, and no worker ever claims it.
+        for task in {WORKFLOW_TASK, *(planned.step.task_name() for planned in steps)}:
+            await self._known_tasks.refuse_disabled(namespace, task)
         again = {planned.step.key for planned in steps}
         options = None if run.options is None else msgspec.json.encode(run.options).decode()
         payload = msgspec.json.encode(run.payload).decode()

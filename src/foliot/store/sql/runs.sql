@@ -131,6 +131,7 @@ select id, state, due_at, created_at from foliot.history where id = any($1::uuid
 -- what has expired, or came back from a worker after it was asked to end, and was not swept up yet. Not from what is paused, nor of a task
 -- whose circuit is open, but for its probe, unless the task is paused as well. Nothing for a worker whose lease is over: it would be given
 -- back before it has begun. A queue with a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
+-- A run whose task is turned off in its namespace is claimed, too, and marked: its worker refuses it, so that it ends and says why.
 -- By ctid, which saves looking each of them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
 with clock as (
     select coalesce($5::timestamptz, clock_timestamp()) as at
@@ -148,6 +149,8 @@ with clock as (
     select task, false as is_paused from foliot.circuits where open_until is not null
     union all
     select name, true from paused where kind = 'task'
+), disabled as materialized (
+    select task from unnest($3::text[]) as t (task) where exists (select from foliot.disabled_tasks) and foliot.is_disabled(task)
 )
 update foliot.runs
 set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = $4::uuid,
@@ -172,7 +175,7 @@ where ctid = any (array(
     ) as picked
 ))
 returning id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
-    upstream is not null or signal is not null, parent_id is not null or has_dependents
+    upstream is not null or signal is not null, parent_id is not null or has_dependents, task = any (array(select task from disabled))
 
 -- name: take_queue
 -- One claim at a time from a queue that has a limit; let go of with the transaction.
@@ -182,7 +185,7 @@ select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 -- The runs that this worker owns but does not hold: those of claims whose answer got lost. NOT IN, because PostgreSQL hashes its list
 -- however long that is.
 select id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
-    upstream is not null or signal is not null, parent_id is not null or has_dependents
+    upstream is not null or signal is not null, parent_id is not null or has_dependents, foliot.is_disabled(task)
 from foliot.runs r
 where state = 'running' and worker_id = $1::uuid
     and (r.id, r.token) not in (select * from unnest($2::uuid[], $3::bigint[]))

@@ -1,0 +1,115 @@
+"""Turning built-in tasks off in a namespace, or in all of them, and on again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.access import Calling, GuardedRoute, Within, requires
+from foliot.api.bodies import decoded, read
+from foliot.api.keyed import answered
+from foliot.api.openapi import described
+from foliot.config import BUILT_IN_TASKS, did_you_mean
+from foliot.errors import Forbidden, NotFound
+from foliot.model.access import EVERYWHERE, Caller, Permission
+from foliot.model.namespace import Namespace
+from foliot.store.known_tasks import KnownTasks
+from foliot.store.store import Store
+
+
+class DisableRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reason: Annotated[str, Meta(max_length=1000, description="Why it is turned off.")] | None = None
+    everywhere: Annotated[bool, Meta(description="In all namespaces, also in those to come. Needs a token for all of them.")] = False
+
+
+class EnableRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    everywhere: Annotated[bool, Meta(description="Ends what was said for all namespaces, rather than for this one.")] = False
+
+
+class DisabledTaskShown(msgspec.Struct, frozen=True):
+    task: str
+    everywhere: bool
+    """In all namespaces."""
+    disabled_at: datetime
+    disabled_by: str
+    reason: str | None
+    imposed: bool
+    """By a token for all namespaces; only such a one can turn it on again."""
+
+
+class DisabledTaskList(msgspec.Struct, frozen=True):
+    items: list[DisabledTaskShown]
+
+
+disable_decoder = msgspec.json.Decoder(DisableRequest)
+enable_decoder = msgspec.json.Decoder(EnableRequest)
+DISABLES = {"here": {"reason": "this team runs no commands"}, "in all namespaces": {"everywhere": True}}
+ENABLES = {"here": {}, "in all namespaces": {"everywhere": True}}
+
+
+def disabled_tasks_router(*, store: Store, known_tasks: KnownTasks, body_max_bytes: int) -> APIRouter:
+    router = APIRouter(tags=["access"], route_class=GuardedRoute)
+    disables = described(200, DisabledTaskList, body=DisableRequest, examples=DISABLES, problems=(404, 503), is_body_optional=True)
+    enables = described(200, DisabledTaskList, body=EnableRequest, examples=ENABLES, problems=(404, 503), is_body_optional=True)
+
+    async def listed(namespace: Namespace) -> Response:
+        found = await store.disabled_tasks.list_disabled_tasks(namespace.name)
+        items = [
+            DisabledTaskShown(one.task, one.namespace == EVERYWHERE, one.disabled_at, one.disabled_by, one.reason, one.is_imposed)
+            for one in found
+        ]
+        return answered(DisabledTaskList(items))
+
+    @router.get("/v1/disabled-tasks", openapi_extra=described(200, DisabledTaskList))
+    @requires(Permission.VIEW)
+    async def list_disabled_tasks(namespace: Within) -> Response:
+        """The tasks that are turned off in this namespace."""
+        return await listed(namespace)
+
+    @router.post("/v1/tasks/{name}/disable", openapi_extra=disables)
+    @requires(Permission.ADMINISTER)
+    async def disable_task(name: str, request: Request, caller: Calling) -> Response:
+        """Turns a built-in task off. Jobs with it are refused, and those that are stored already fail when their turn comes.
+
+        An attempt that is under way goes on.
+        """
+        asked = await decoded(await read(request, body_max_bytes) or b"{}", disable_decoder)
+        check_name(name)
+        scope = scope_of(caller, is_everywhere=asked.everywhere)
+        await store.disabled_tasks.put_disabled_task(scope, name, caller.name, asked.reason, is_imposed=caller.is_everywhere)
+        known_tasks.forget()
+        return await listed(caller.namespace)
+
+    @router.post("/v1/tasks/{name}/enable", openapi_extra=enables)
+    @requires(Permission.ADMINISTER)
+    async def enable_task(name: str, request: Request, caller: Calling) -> Response:
+        """Turns a task on again. One that is on stays so."""
+        asked = await decoded(await read(request, body_max_bytes) or b"{}", enable_decoder)
+        check_name(name)
+        scope = scope_of(caller, is_everywhere=asked.everywhere)
+        await store.disabled_tasks.delete_disabled_task(scope, name, may_lift=caller.is_everywhere)
+        known_tasks.forget()
+        left = await store.disabled_tasks.list_disabled_tasks(caller.namespace.name)
+        if any((one.namespace, one.task) == (scope, name) for one in left):
+            raise Forbidden(f"the task {name!r} was disabled with a token for all namespaces: only such a token can enable it")
+        return await listed(caller.namespace)
+
+    return router
+
+
+def check_name(name: str) -> None:
+    if name not in BUILT_IN_TASKS:
+        known = ", ".join(sorted(BUILT_IN_TASKS))
+        raise NotFound(f"there is no built-in task {name!r}{did_you_mean(name, BUILT_IN_TASKS)}; they are {known}")
+
+
+def scope_of(caller: Caller, *, is_everywhere: bool) -> str:
+    if is_everywhere and not caller.is_everywhere:
+        raise Forbidden("everywhere: this is about all namespaces, and needs a token for all of them")
+    return EVERYWHERE if is_everywhere else caller.namespace.name
