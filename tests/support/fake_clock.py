@@ -15,6 +15,7 @@ class FakeClock:
     def __init__(self, start: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)) -> None:
         self._start = start
         self._elapsed = 0.0
+        self._step = timedelta()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
 
@@ -25,7 +26,11 @@ class FakeClock:
         return self._elapsed
 
     def sql_now(self) -> datetime | None:
-        return self.now()
+        return self.now() + self._step
+
+    def step_database(self, seconds: float) -> None:
+        """Sets the database's clock forward or back; this process's own goes on as before."""
+        self._step += timedelta(seconds=seconds)
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:

@@ -13,7 +13,6 @@ import msgspec
 from foliot.errors import StoreUnavailable
 from foliot.model.access import Role, Token
 from foliot.store import queries
-from foliot.store.partitions import Partitions
 from foliot.store.postgres import Beside, Database, Transaction
 from foliot.store.run_lists import Page, page_of
 
@@ -73,9 +72,8 @@ class AuditFilter:
 
 
 class Access:
-    def __init__(self, database: Database, *, partitions: Partitions) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._partitions = partitions
         self._queries = queries.load("access")
         self._insert_audit, self._insert_missing_audit = self._queries["insert_audit"], self._queries["insert_missing_audit"]
 
@@ -112,16 +110,12 @@ class Access:
 
     async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
         """Sent again after a lost answer, an entry is not there twice."""
-
-        async def write() -> None:
-            try:
-                await self._database.execute(self._insert_audit, *self._entries(entries), is_repeatable=False)
-            except StoreUnavailable as error:
-                if not error.is_doubtful:
-                    raise
-                await self.insert_audit_again(entries)
-
-        await self._partitions.with_partition(write)
+        try:
+            await self._database.execute(self._insert_audit, *self._entries(entries), is_repeatable=False)
+        except StoreUnavailable as error:
+            if not error.is_doubtful:
+                raise
+            await self.insert_audit_again(entries)
 
     async def insert_audit_again(self, entries: Sequence[AuditEntry]) -> None:
         """Those that are missing, once nobody is inserting them any more: PostgreSQL may go on with a statement whose sender is gone."""
@@ -141,7 +135,7 @@ class Access:
         """The same by the statement that `write` sends, so that what is written and what is told of it are there together."""
         first, again = self._insert_audit, self._insert_missing_audit
         arguments = self._entries(entries)
-        return await self._partitions.with_partition(lambda: write(Beside(self._database, first, again, *arguments)))
+        return await write(Beside(self._database, first, again, *arguments))
 
     def _entries(self, entries: Sequence[AuditEntry]) -> tuple[datetime | None, str]:
         return self._database.clock.sql_now(), msgspec.json.encode(entries).decode()

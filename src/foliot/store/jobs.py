@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import MappingProxyType
 from uuid import UUID
 
@@ -22,7 +22,6 @@ from foliot.model.priority import aging_microseconds
 from foliot.model.schedule import Note, Schedule
 from foliot.model.states import RunState
 from foliot.store import queries
-from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, Record, Transaction, array_text
 from foliot.store.run_lists import Page, page_of
 from foliot.store.shards import Epochs
@@ -106,9 +105,8 @@ FireAhead = Callable[[Sequence[Firing]], Awaitable[Fired]]
 
 
 class Jobs:
-    def __init__(self, database: Database, *, partitions: Partitions, aging_seconds: float) -> None:
+    def __init__(self, database: Database, *, aging_seconds: float) -> None:
         self._database = database
-        self._partitions = partitions
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("jobs")
 
@@ -140,7 +138,7 @@ class Jobs:
     async def link_runs(self, limit: int) -> int:
         """The number of runs that were tied to one that they wait for."""
         arguments = (limit, self._database.clock.sql_now())
-        return int(await self._partitions.with_partition(lambda: self._database.fetch_value(self._queries["link_runs"], *arguments)))
+        return int(await self._database.fetch_value(self._queries["link_runs"], *arguments))
 
     async def get_job(self, job_id: UUID | None, name: str) -> RecurringJob | None:
         row = await self._database.fetch_row(self._queries["get_job"], job_id, name)
@@ -189,8 +187,7 @@ class Jobs:
             before.next_at, first_missed, last_missed, after.utc_offset, after.found_under, after.runs_left,
             upcoming,
         )  # fmt: skip
-        write = partial(self._database.fetch_value, self._queries["change_job"], *arguments, is_repeatable=False)
-        version: int | None = await self._partitions.with_partition(write)
+        version: int | None = await self._database.fetch_value(self._queries["change_job"], *arguments, is_repeatable=False)
         return version
 
     async def delete_job(self, job_id: UUID, version: int | None = None) -> bool:
@@ -212,8 +209,7 @@ class Jobs:
             job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now, job.utc_offset, job.found_under,
             job.paused_at, job.paused_until,
         )  # fmt: skip
-        write = partial(self._database.fetch_value, self._queries["resume_job"], *arguments)
-        return bool(await self._partitions.with_partition(write))
+        return bool(await self._database.fetch_value(self._queries["resume_job"], *arguments))
 
     async def due_jobs(
         self, shards: Sequence[int], limit: int, ahead_seconds: float, known: Mapping[UUID, tuple[int, int]] = NOTHING_KNOWN
@@ -245,8 +241,7 @@ class Jobs:
     async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
         """Safe to repeat: a cursor that has moved is not moved again."""
         arguments = self._firing_arguments(scheduler_id, epochs, firings, self._database.clock.sql_now(), is_ahead=False)
-        row = await self._partitions.with_partition(partial(self._database.fetch_row, self._queries["fire_ticks"], *arguments))
-        return _fired(row)
+        return _fired(await self._database.fetch_row(self._queries["fire_ticks"], *arguments))
 
     @asynccontextmanager
     async def firing_ahead(self, scheduler_id: UUID, epochs: Epochs, fire: int) -> AsyncIterator[FireAhead]:

@@ -13,7 +13,6 @@ import msgspec
 from foliot.model.ids import made_at, not_finished_before
 from foliot.model.states import RunState
 from foliot.store import queries
-from foliot.store.partitions import Partitions
 from foliot.store.postgres import Database, columns
 
 decode_json = msgspec.json.Decoder().decode
@@ -47,16 +46,15 @@ class Followed:
 
 
 class Logs:
-    def __init__(self, database: Database, *, partitions: Partitions) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._partitions = partitions
         self._queries = queries.load("logs")
 
     async def write_logs(self, worker_id: UUID, parts: Sequence[LogPart], notes: Sequence[ProgressNote]) -> None:
         given = columns([(p.run_id, p.token, p.part, p.chunk) for p in parts], 4)
         noted = columns([(n.run_id, n.token, n.progress) for n in notes], 3)
         arguments = (worker_id, *given, self._database.clock.sql_now(), *noted)
-        await self._partitions.with_partition(lambda: self._database.execute(self._queries["write_logs"], *arguments))
+        await self._database.execute(self._queries["write_logs"], *arguments)
 
     async def read_logs(self, run_id: UUID, token: int, position: int, *, parts: int) -> bytes:
         """What there is from a position on, as far as there is no gap, of so many parts at the most."""

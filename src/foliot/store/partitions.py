@@ -1,20 +1,16 @@
 """The days of history, attempts, ticks, logs and the audit record: made a week ahead, dropped whole when retention is over.
 
 Neither blocks a running system: a day is made apart and attached, and an old one is detached concurrently before it is dropped. There is no
-default partition, because it would forbid the concurrent detach; a write that meets a missing day makes it.
+default partition, because it would forbid the concurrent detach. A write that meets a missing day has it made by the `Database`, whatever
+statement it is: after a week without a scheduler, or when the clock was set, no write fails for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TypeVar
 
 from foliot.store import queries
-from foliot.store.faults import lacks_partition
 from foliot.store.postgres import Database
-
-T = TypeVar("T")
 
 PARENTS = ("history", "attempts", "ticks", "logs", "audit")
 DAYS_AHEAD = 7
@@ -26,6 +22,7 @@ class Partitions:
         self._retention = timedelta(days=retention_days)
         self._audit_retention = timedelta(days=audit_retention_days)
         self._queries = queries.load("partitions")
+        database.make_days = self.create_missing
 
     async def create_missing(self) -> int:
         """Makes the days from yesterday to a week ahead that are not there; the number made."""
@@ -37,19 +34,9 @@ class Partitions:
             await self._create(parent, day)
         return len(missing)
 
-    async def with_partition(self, write: Callable[[], Awaitable[T]]) -> T:
-        """A write by day; should its day have no partition because no scheduler ran for a week, it is made first."""
-        try:
-            return await write()
-        except Exception as error:
-            if not lacks_partition(error):
-                raise
-            await self.create_missing()
-            return await write()
-
     async def drop_expired(self) -> int:
         """Drops the days that ended before retention began; the number dropped."""
-        today = await self._today()
+        today = await self._surely_today()
         expired = [(name, is_detaching) for name, is_detaching in await self._list() if self._is_over(name, today)]
         # One detach at a time may be pending in a parent: what was interrupted is finished before another begins.
         for name, is_detaching in sorted(expired, key=lambda found: not found[1]):
@@ -63,7 +50,7 @@ class Partitions:
 
     async def oldest_kept(self) -> datetime:
         """What ended before then is over."""
-        return datetime.combine(await self._today() - self._retention, time.min, tzinfo=UTC)
+        return datetime.combine(await self._surely_today() - self._retention, time.min, tzinfo=UTC)
 
     def _is_over(self, name: str, today: date) -> bool:
         kept = self._audit_retention if name.startswith("audit_") else self._retention
@@ -76,11 +63,17 @@ class Partitions:
             await session.execute(self._queries["lock_partitions"].sql)
             if await session.fetchval(self._queries["is_attached"].sql, name):
                 return
+            # First of all: a detach that is under way waits for all who hold a lock on the parent, and we may have to wait for the detach.
+            await session.execute(f"lock table only foliot.{parent} in share update exclusive mode")
             await session.execute(f"create table if not exists foliot.{name} (like foliot.{parent} including all)")
             await session.execute(
                 f"alter table foliot.{parent} attach partition foliot.{name} "
                 f"for values from ('{day} 00:00:00+00') to ('{day + timedelta(days=1)} 00:00:00+00')"
             )
+
+    async def _surely_today(self) -> date:
+        """The earlier of what the database and this node think: a database whose clock has leapt ahead must not cost us our history."""
+        return min(await self._today(), self._database.clock.now().date())
 
     async def _today(self) -> date:
         today: date = await self._database.fetch_value(self._queries["today"], self._database.clock.sql_now())

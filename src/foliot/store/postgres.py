@@ -2,7 +2,8 @@
 
 Every session has connect, statement, lock and idle-in-transaction time limits. A statement that fails for a reason that passes (a
 restart, a lost connection, a demoted node, a deadlock) is sent again with jitter until `database_retry_seconds` are over, provided
-that it is idempotent or surely did nothing; after that the caller gets `StoreUnavailable`.
+that it is idempotent or surely did nothing; after that the caller gets `StoreUnavailable`. A write for a day that has no partition yet has
+the day made, and is sent again: no caller has to think of it.
 
 Behind a pooler in transaction mode (PgBouncer; noticed by itself) a session belongs to us for one transaction only. There each statement
 runs in a transaction that begins with its limits, and nothing is prepared on the server.
@@ -25,7 +26,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, StoreInterrupted
-from foliot.store.faults import Fault, is_read_only, judge, leaves_session_unusable
+from foliot.store.faults import Fault, is_read_only, judge, lacks_partition, leaves_session_unusable
 from foliot.store.queries import Query, together
 
 T = TypeVar("T")
@@ -115,6 +116,8 @@ class Database:
         """Sessions that were taken from the pool and not given back, and when each was used last."""
         self._waiting = 0
         """For a session of the pool: one that becomes free is theirs."""
+        self.make_days: Callable[[], Awaitable[object]] | None = None
+        """Makes the partitions of the days around now."""
 
     async def __aenter__(self) -> Database:
         await self.open()
@@ -194,10 +197,20 @@ class Database:
                 raise
             await session.execute("commit")
 
-    async def hurry(self, session: Any) -> None:
-        """From here on the transaction may sit idle no longer than any other, whatever it was allowed when it began."""
+    async def in_its_end(self, session: Any, write: Callable[[], Awaitable[T]]) -> T:
+        """The last write of a transaction that a task has used. From here on it may sit idle no longer than any other, whatever it was
+        allowed when it began. A day that is missing is made, and the transaction loses nothing of what it has done."""
         limit = self._limits()["idle_in_transaction_session_timeout"]
-        await session.execute(f"set local idle_in_transaction_session_timeout = {limit}")
+        await session.execute(f"set local idle_in_transaction_session_timeout = {limit}; savepoint the_end")
+        try:
+            return await write()
+        except Exception as error:
+            if not lacks_partition(error) or self.make_days is None:
+                raise
+            # Gives up the locks of the write, too: whoever makes the day must not wait for this transaction.
+            await session.execute("rollback to savepoint the_end")
+            await self.make_days()
+            return await write()
 
     async def in_transaction(self, name: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Several statements that are carried out together or not at all. What fails for a reason that passes is begun anew: `work` must
@@ -238,10 +251,18 @@ class Database:
     async def _retrying(self, name: str, work: Callable[[], Awaitable[T]], *, is_repeatable: bool) -> T:
         give_up_at = self.clock.monotonic() + self._config.database_retry_seconds
         attempt = 0
+        is_making_days, make_days = False, self.make_days
         while True:
             try:
+                if is_making_days and make_days is not None:
+                    await make_days()
+                    make_days = None
                 return await work()
             except Exception as error:
+                if make_days is not None and lacks_partition(error):
+                    # It did nothing, and need not wait.
+                    is_making_days = True
+                    continue
                 fault = judge(error)
                 if fault is Fault.LASTING:
                     raise

@@ -20,7 +20,6 @@ from foliot.model.priority import aging_microseconds
 from foliot.model.run import Claim, NewRun, RunView, StoredRun
 from foliot.model.states import LIVE, RunState, sources_of
 from foliot.store import queries
-from foliot.store.partitions import Partitions
 from foliot.store.postgres import Beside, Database, Record, Transaction, array_text, columns, ids_text, json_array
 
 decode_json = msgspec.json.Decoder().decode
@@ -42,9 +41,8 @@ class Lost:
 
 
 class Runs:
-    def __init__(self, database: Database, *, partitions: Partitions, aging_seconds: float) -> None:
+    def __init__(self, database: Database, *, aging_seconds: float) -> None:
         self._database = database
-        self._partitions = partitions
         self._aging = aging_microseconds(aging_seconds)
         self._queries = queries.load("runs")
         self._finish_runs, self._succeed_runs = self._queries["finish_runs"], self._queries["succeed_runs"]
@@ -185,7 +183,7 @@ class Runs:
     async def finish_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         """The number written; the others were no longer this worker's."""
         query, arguments = self._finishing(worker_id, outcomes)
-        return await self._partitions.with_partition(lambda: self._database.execute(query, *arguments))
+        return await self._database.execute(query, *arguments)
 
     async def finish_in(self, session: Any, worker_id: UUID, outcome: Outcome) -> bool:
         """Finishes one run inside a transaction that the caller commits. False: the run is no longer this worker's."""
@@ -205,7 +203,7 @@ class Runs:
     async def retry_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token, o.reason, o.delay_seconds, o.error, o.output) for o in outcomes], 6)
         arguments = (worker_id, *given, self._database.clock.sql_now(), self._aging)
-        return await self._partitions.with_partition(lambda: self._database.execute(self._queries["retry_runs"], *arguments))
+        return await self._database.execute(self._queries["retry_runs"], *arguments)
 
     async def release_runs(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token) for o in outcomes], 2)
@@ -241,13 +239,13 @@ class Runs:
             raise ValueError(f"a run is not closed as {target}")
         sources = sorted(sources_of(target) & BETWEEN_ATTEMPTS)
         arguments = (run_ids, target, reason, sources, self._database.clock.sql_now())
-        rows = await self._partitions.with_partition(lambda: self._database.fetch(self._queries["close_runs"], *arguments))
+        rows = await self._database.fetch(self._queries["close_runs"], *arguments)
         return [row[0] for row in rows]
 
     async def expire_runs(self, limit: int) -> int:
         """The number that ended."""
         arguments = (limit, self._database.clock.sql_now())
-        return await self._partitions.with_partition(lambda: self._database.execute(self._queries["expire_runs"], *arguments))
+        return await self._database.execute(self._queries["expire_runs"], *arguments)
 
     async def mark_cancelled(self, run_ids: Sequence[UUID], message: str, *, is_forced: bool) -> dict[UUID, UUID | None]:
         """Those that are live, and who holds them."""
@@ -257,12 +255,12 @@ class Runs:
     async def close_cancelled(self, limit: int) -> dict[UUID, UUID | None]:
         """Those that ended, and who held them."""
         arguments = (limit, self._database.clock.sql_now())
-        rows = await self._partitions.with_partition(lambda: self._database.fetch(self._queries["close_cancelled"], *arguments))
+        rows = await self._database.fetch(self._queries["close_cancelled"], *arguments)
         return {row[0]: row[1] for row in rows}
 
     async def lose_runs(self, limit: int, lost_attempts_max: int) -> Lost:
         arguments = (limit, lost_attempts_max, self._database.clock.sql_now(), WORKER_LOST_PATTERN)
-        row = await self._partitions.with_partition(lambda: self._database.fetch_row(self._queries["lose_runs"], *arguments))
+        row = await self._database.fetch_row(self._queries["lose_runs"], *arguments)
         return Lost(row[0], row[1], tuple(row[2])) if row else Lost(0, 0, ())
 
     async def get_run(self, run_id: UUID, *, within: Transaction | None = None) -> RunView | None:

@@ -87,23 +87,23 @@ async def open_store(
     async with Database(url, config=config, clock=clock, events=events, part=part, plans_once=plans_once) as database:
         partitions = Partitions(database, retention_days=config.retention_days, audit_retention_days=config.audit_retention_days)
         hints = HintSender(database, clock=clock, events=events)
-        runs = Runs(database, partitions=partitions, aging_seconds=config.aging_seconds)
+        runs = Runs(database, aging_seconds=config.aging_seconds)
         keep_seconds = config.idempotency_hours * 3600
         await hints.start()
         try:
             yield Store(
                 database=database,
-                access=Access(database, partitions=partitions),
+                access=Access(database),
                 runs=runs,
                 submissions=Submissions(database, runs=runs, aging_seconds=config.aging_seconds, keep_seconds=keep_seconds),
                 run_lists=RunLists(database),
                 run_events=RunEvents(database),
                 dead_letters=DeadLetters(database, aging_seconds=config.aging_seconds),
-                logs=Logs(database, partitions=partitions),
+                logs=Logs(database),
                 overview=Overview(database),
                 explain=Explain(database),
                 metrics=Metrics(database),
-                jobs=Jobs(database, partitions=partitions, aging_seconds=config.aging_seconds),
+                jobs=Jobs(database, aging_seconds=config.aging_seconds),
                 calendars=Calendars(database),
                 gates=Gates(database),
                 disabled_tasks=DisabledTasks(database),

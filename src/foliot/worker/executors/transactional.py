@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -38,8 +39,7 @@ def in_a_transaction(
                 raise ResultRefused(attempted)
             done = Outcome(context.run_id, context.token, RunState.SUCCEEDED, result=attempted.result)
             # Its end locks the run: a worker that is frozen right here must not keep it from the others for as long as the task may take.
-            await store.database.hurry(session)
-            if not await store.runs.finish_in(session, worker_id(), done):
+            if not await store.database.in_its_end(session, partial(store.runs.finish_in, session, worker_id(), done)):
                 raise NoLongerOurs(f"run {context.run_id} is no longer this worker's: its effect is undone")
         return Attempted(Ending.COMMITTED)
 
