@@ -36,6 +36,24 @@ def actions(ended: Ended) -> dict[str, str]:
     return {item["name"]: item["action"] for item in json.loads(ended.out)["items"]}
 
 
+def test_what_an_expression_says_of_zone_and_period_is_declared_once(shell: Shell, tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(f"""\
+- {{name: {prefix} tokyo, command: date, cron: "CRON_TZ=Asia/Tokyo 0 9 * * FRI-MON"}}
+- {{name: {prefix} often, command: date, cron: "@every 90m"}}
+- {{name: {prefix} aws, command: date, cron: "cron(0 9 ? * 2-6 *)"}}
+""")
+    assert "CRON_TZ=Asia/Tokyo 0 9 * * FRI-MON: date" in shell.done("apply", str(file))
+    assert set(actions(shell.foliot("apply", "--json", str(file))).values()) == {"unchanged"}
+    assert schedule_of(job_of(shell, f"{prefix} tokyo")) == {"cron": "0 9 * * FRI-MON", "timezone": "Asia/Tokyo"}
+    assert schedule_of(job_of(shell, f"{prefix} often")) == {"every": "90m"}
+    assert schedule_of(job_of(shell, f"{prefix} aws")) == {"cron": "0 9 ? * MON-FRI"}
+    file.write_text(f'{{name: {prefix} tokyo, command: date, cron: "*/90 * * * *"}}')
+    refused = shell.foliot("apply", str(file))
+    assert refused.code == 2
+    assert "use every: 90m" in refused.err
+
+
 def test_declared_jobs_are_created_changed_left_alone_and_pruned(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "jobs.yaml"
     file.write_text(f"""\

@@ -96,7 +96,8 @@ def test_count_says_how_many() -> None:
 
 def test_where_no_times_are_left_nothing_is_printed() -> None:
     for after in ("2200-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00"):
-        assert cron("next", "@daily", "--after", after) == ""
+        result = CliRunner().invoke(cli, ["cron", "next", "@daily", "--after", after])
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "it never fires after that\n")
         assert json.loads(cron("next", "@daily", "--after", after, "--json"))["times"] == []
     assert times("@yearly", "--after", "2198-06-01T00:00:00Z") == ["2199-01-01T00:00:00+00:00", "2200-01-01T00:00:00+00:00"]
 
@@ -158,7 +159,44 @@ def test_explain_prints_the_expression_in_words(expression: str, words: str) -> 
     printed = cron("explain", expression)
     assert printed.startswith(words)
     assert printed.count("\n") == 1
-    assert json.loads(cron("explain", expression, "--json")) == {"expression": expression, "meaning": printed.rstrip("\n")}
+    assert json.loads(cron("explain", expression, "--json")) == {"expression": expression, "meaning": printed.rstrip("\n"), "notes": []}
+
+
+def test_explain_notes_what_may_surprise_apart_from_the_words() -> None:
+    result = CliRunner().invoke(cli, ["cron", "explain", "*/7 * * * *"])
+    assert (result.exit_code, result.stdout) == (0, "every 7 minutes\n")
+    assert result.stderr.startswith("note: minute: */7 starts anew with each hour")
+    (note,) = json.loads(cron("explain", "*/7 * * * *", "--json"))["notes"]
+    assert result.stderr == f"note: {note}\n"
+
+
+def test_a_zone_in_the_expression_is_that_of_the_times() -> None:
+    berlin = "CRON_TZ=Europe/Berlin 0 9 * * *"
+    assert times(berlin, "--after", NOON, "--count", "1") == ["2026-03-02T09:00:00+01:00"]
+    assert times(berlin, "--after", NOON, "--count", "1", "--tz", "Europe/Berlin") == ["2026-03-02T09:00:00+01:00"]
+    assert json.loads(cron("next", berlin, "--after", NOON, "--json"))["timezone"] == "Europe/Berlin"
+    assert cron("explain", berlin) == "at 09:00, in the time zone Europe/Berlin\n"
+    for command in ("next", "explain"):
+        assert refusal(command, berlin, "--tz", "UTC") == "--tz: the expression says Europe/Berlin and --tz says UTC: leave one of them out"
+        assert refusal(command, "CRON_TZ=Europe/Berlim 0 9 * * *").endswith("\n  CRON_TZ=Europe/Berlim 0 9 * * *\n          ^^^^^^^^^^^^^")
+
+
+def test_a_period_is_counted_from_the_instant_after_which_it_is_asked_for() -> None:
+    assert times("@every 1h30m", "--after", NOON, "--count", "2") == ["2026-03-01T13:30:00+00:00", "2026-03-01T15:00:00+00:00"]
+    assert times("rate(1 day)", "--after", NOON, "--count", "1", "--tz", "Asia/Tokyo") == ["2026-03-02T21:00:00+09:00"]
+    assert cron("explain", "@every 90s").startswith("every 1 minute and 30 seconds, counted from")
+    assert "write it like 90s, 5m" in refusal("next", "@every soon")
+
+
+def test_years_that_are_past_end_cleanly() -> None:
+    result = CliRunner().invoke(cli, ["cron", "next", "0 0 0 1 1 ? 2020"])
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "it never fires after that\n")
+    assert times("0 0 0 1 1 ? 2020,2030", "--after", NOON) == ["2030-01-01T00:00:00+00:00"]
+
+
+def test_an_expression_of_a_hundred_kilobytes_is_refused_in_a_line() -> None:
+    assert refusal("next", "1," * 50_000 + "1 * * * *").startswith("the expression has 100009 characters, and 500 is the most")
+    assert len(refusal("explain", "*" * 100_000)) < 200
 
 
 # Refusals
@@ -194,7 +232,7 @@ def test_a_bad_field_is_named_and_exactly_its_bad_part_is_underlined(expression:
         assert shown[start : start + len(bad)] == bad
 
 
-@pytest.mark.parametrize("expression", ["* * * *", "* * * * * * *", "daily", "@never", "@reboot"])
+@pytest.mark.parametrize("expression", ["* * * *", "* * * * * * * *", "daily", "@never", "@reboot"])
 def test_what_is_wrong_as_a_whole_is_underlined_as_a_whole(expression: str) -> None:
     _, shown, carets = refusal("next", expression).split("\n")
     assert (shown, carets) == (f"  {expression}", f"  {'^' * len(expression)}")
@@ -257,8 +295,11 @@ def test_a_process_prints_what_it_is_asked_for_and_exits_with_0(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["next", "0 9,24 * * *"], "foliot: hour: 24 is not between 0 and 23\n  0 9,24 * * *\n      ^^\n"),
-        (["explain", "0 9 * * MO"], "foliot: day-of-week: can't read 'MO'\n  0 9 * * MO\n          ^^\n"),
+        (["next", "0 9,24 * * *"], "foliot: hour: 24 is not between 0 and 23; midnight is 0\n  0 9,24 * * *\n      ^^\n"),
+        (
+            ["explain", "0 9 * * MO"],
+            "foliot: day-of-week: can't read 'MO'; write 0 to 7, or SUN to SAT, did you mean 'MON'?\n  0 9 * * MO\n          ^^\n",
+        ),
         (
             ["next", "@daily", "--tz", "Europe/Zuric"],
             "foliot: timezone: there is no IANA time zone 'Europe/Zuric', did you mean 'Europe/Zurich'?\n",

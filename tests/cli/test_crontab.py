@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,70 @@ class TestTheCommand:
         assert "crontab -l: no crontab for you" in shell.refusal("import-crontab", code=2)
         monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
         assert "there is no program crontab" in shell.refusal("import-crontab", code=2)
+
+
+# Lines that other crons and other schedulers take
+
+
+@pytest.mark.parametrize(
+    ("line", "when"),
+    [
+        ("CRON_TZ=Asia/Tokyo 0 9 * * * x", ("0 9 * * *", "Asia/Tokyo")),
+        ("TZ=Asia/Tokyo 0 9 * * * x", ("0 9 * * *", "Asia/Tokyo")),
+        ('CRON_TZ="Asia/Tokyo" @daily x', ("0 0 * * *", "Asia/Tokyo")),
+        ("0 22-4 * * FRI-MON x", ("0 22-4 * * FRI-MON", "UTC")),
+        ("0 0 13 * +FRI x", ("0 0 13 * +FRI", "UTC")),
+        ("0 0 L-1W november-MAR MON#1,fri#L x", ("0 0 L-1W november-MAR MON#1,fri#L", "UTC")),
+    ],
+)
+def test_an_entry_may_say_what_an_expression_may(line: str, when: tuple[str, str]) -> None:
+    job = only(line)
+    assert ((job["cron"], job["timezone"]), job["payload"]["command"]) == (when, "x")
+
+
+def test_a_zone_before_an_entry_is_that_of_the_entry_alone() -> None:
+    found = parsed("CRON_TZ=Asia/Tokyo 0 9 * * * one\n0 9 * * * two\n")
+    assert [(entry.fields["timezone"], entry.fields["payload"].get("environment")) for entry in found.entries] == [
+        ("Asia/Tokyo", None),
+        ("UTC", None),
+    ]
+    assert (found.notes, found.left_out) == ([], [])
+
+
+def test_an_empty_zone_is_that_of_the_machine_again_and_tz_is_for_commands() -> None:
+    found = parsed("CRON_TZ=Asia/Tokyo\n0 1 * * * one\nCRON_TZ=\n0 1 * * * two\nTZ=Asia/Tokyo\n0 1 * * * three\n")
+    assert [entry.fields["timezone"] for entry in found.entries] == ["Asia/Tokyo", "UTC", "UTC"]
+    assert found.entries[2].fields["payload"]["environment"] == {"TZ": "Asia/Tokyo"}
+
+
+def test_a_period_is_a_job_that_runs_every_so_often() -> None:
+    job = only("@every 1h30m  /opt/run.sh --now")
+    assert (job["every"], "cron" in job, job["payload"]["command"]) == ("1h30m", False, "/opt/run.sh --now")
+    assert "write it like 90s" in parsed("@every now x").left_out[0].text
+    assert "no command" in parsed("@every 5m").left_out[0].text
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("*/90 * * * * x", "use every: 90m"),
+        ("0 0 */40 * * x", "use every: 40d"),
+        ("5-10/30 * * * * x", "write 5"),
+        ("@reboot x", "let systemd run it"),
+        ("@fortnightly x", "there is no alias '@fortnightly'"),
+        ("CRON_TZ=Mars/Olympus 0 9 * * * x", "no IANA time zone"),
+    ],
+)
+def test_a_line_that_becomes_no_job_says_what_to_write(line: str, text: str) -> None:
+    found = parsed(line)
+    assert found.entries == []
+    assert text in (found.left_out or found.notes)[0].text
+
+
+@pytest.mark.parametrize(
+    "line", ["A=x" + " " * 200_000 + "y", "A" * 200_000, "* " * 100_000, "@" + "x" * 200_000, "1," * 100_000 + "1 * * * * x"]
+)
+def test_a_line_of_a_hundred_kilobytes_is_read_at_once(line: str) -> None:
+    started = time.process_time()
+    parsed(f"{line}\n")
+    assert time.process_time() - started < 2

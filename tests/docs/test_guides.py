@@ -31,6 +31,7 @@ ALONE = {
     ),
     "cron.md": (
         r"at 12:00, on the second Monday of the month\nevery 10 seconds\n2026-01-01T07:31:00\+00:00\n.*\nexit code 2",
+        r"every 7 minutes\n.*\n?at minute 0, at hours 22 to 4, on Friday to Monday\n2026-02-13T09:00:00\+01:00\n.*\nuse every: 90m",
         r"overlap +the run before it was still open",
         r"4 ticks to run; 0 have run already\n0 ticks to run; 4 have run already",
     ),

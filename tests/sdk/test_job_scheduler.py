@@ -69,7 +69,11 @@ async def test_a_task_may_be_the_command(scheduler: foliot.JobScheduler, store: 
     assert (job.task, job.queue) == ("send_invoice", "mail")
 
 
-@pytest.mark.parametrize("schedule", ["", "every day", "61 * * * *", "* * * *", "0 0 31 2 *", "2026-13-01T00:00:00Z", "@reboot"])
+REFUSED = ["*/90 * * * *", "@every soon", "CRON_TZ=Mars/Olympus 0 0 * * *", "0 0 0 1 1 ? 2020", "1," * 50_000 + "1 * * * *"]
+KNOWN = ["@every 5m", "rate(1 hour)", "CRON_TZ=Europe/Berlin 0 9 * * FRI-MON", "cron(0 9 ? * 2-6 *)", "0 0 13 * +FRI", "0 0 0 1 1 ? 2150"]
+
+
+@pytest.mark.parametrize("schedule", ["", "every day", "61 * * * *", "* * * *", "0 0 31 2 *", "2026-13-01T00:00:00Z", "@reboot", *REFUSED])
 def test_what_is_no_schedule_is_refused_before_anybody_is_asked(schedule: str) -> None:
     scheduler = foliot.JobScheduler("http://127.0.0.1:1")
     assert not scheduler.validate_cron(schedule)
@@ -78,9 +82,19 @@ def test_what_is_no_schedule_is_refused_before_anybody_is_asked(schedule: str) -
     assert (refused.value.field, isinstance(refused.value, Invalid)) == ("schedule", True)
 
 
-@pytest.mark.parametrize("schedule", ["*/5 * * * *", "@daily", "0 0 9 * * MON-FRI", "2026-12-31T23:59:59Z", "2026-12-31 23:59"])
+@pytest.mark.parametrize("schedule", ["*/5 * * * *", "@daily", "0 0 9 * * MON-FRI", "2026-12-31T23:59:59Z", "2026-12-31 23:59", *KNOWN])
 def test_what_is_a_schedule_is_known(schedule: str) -> None:
     assert foliot.JobScheduler().validate_cron(schedule)
+
+
+async def test_a_schedule_with_a_zone_or_a_period_becomes_the_fields_that_say_so(scheduler: foliot.JobScheduler) -> None:
+    for schedule, cron, every, zone in (
+        ("CRON_TZ=Asia/Tokyo 0 9 * * *", "0 9 * * *", None, "Asia/Tokyo"),
+        ("@every 90m", None, "90m", "UTC"),
+    ):
+        handle = await asyncio.to_thread(scheduler.create_job, definition(job_id=f"job {zone[:3]}", schedule=schedule))
+        found = (await asyncio.to_thread(scheduler._server.client().get_job, handle.id)).document["schedule"]
+        assert (found.get("cron"), found.get("every"), found.get("timezone", "UTC")) == (cron, every, zone)
 
 
 def test_a_time_without_an_offset_is_in_the_zone_of_this_machine() -> None:

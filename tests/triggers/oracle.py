@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 
 MONTH_NAMES = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 WEEKDAY_NAMES = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
+FULL_NAMES = ["JANUARY", "MARCH", "JULY", "SEPTEMBER", "NOVEMBER"]
+FULL_WEEKDAY_NAMES = ["SUNDAY", "MONDAY", "WEDNESDAY", "THURSDAY", "SATURDAY"]
 ZONE_NAMES = (
     "Australia/Lord_Howe",
     "America/Santiago",
@@ -37,10 +39,11 @@ DAY = 86_400
 
 
 def _number(text: str, names: list[str], first: int) -> int:
-    return names.index(text) + first if text in names else int(text)
+    return names.index(text[:3]) + first if text[:3] in names else int(text)
 
 
 def _part_names(part: str, value: int, low: int, high: int, names: list[str]) -> bool:
+    """Counts from the beginning of the part to its end, number by number, going round where it has to."""
     what, _, step_text = part.partition("/")
     step = int(step_text or 1)
     if what in ("*", "?"):
@@ -48,12 +51,20 @@ def _part_names(part: str, value: int, low: int, high: int, names: list[str]) ->
     elif "-" in what:
         first, last = what.split("-")
         start, end = _number(first, names, low), _number(last, names, low)
-        if names == WEEKDAY_NAMES and end == 0 and start > 0:
-            end = 7
+        if names == WEEKDAY_NAMES:
+            # 7 is Sunday: at the beginning of a range the first day, at its end the eighth.
+            start, end = (0, end % 7) if start == 7 else (start, end)
     else:
         start = _number(what, names, low)
         end = max(start, high) if step_text else start
-    return start <= value <= end and (value - start) % step == 0
+    here, count = start, 0
+    while here != value or count % step:
+        if here == end:
+            return False
+        count += 1
+        # Only a range that goes round comes here past its end; the week ends on Saturday unless a range names its eighth day.
+        here = low if here == high and end != high + 1 else here + 1
+    return True
 
 
 def _field_names(text: str, value: int, low: int, high: int, names: list[str] | None = None) -> bool:
@@ -82,6 +93,9 @@ def _date_is_named(text: str, day: date) -> bool:
     for part in text.split(","):
         if part in ("LW", "WL"):
             named = day == max(other for other in month if _is_workday(other))
+        elif part.startswith("L") and part.endswith("W"):
+            before = len(month) - int(part[2:-1])
+            named = before >= 1 and day == _nearest_workday(before, month)
         elif part.startswith("L"):
             named = day.day == len(month) - int(part[2:] or 0)
         elif part.endswith("W"):
@@ -98,14 +112,15 @@ def _weekday_is_named(text: str, day: date) -> bool:
     # Sunday is a 0 as well as a 7.
     numbers = {day.isoweekday(), day.isoweekday() % 7}
     same = [other for other in month if other.weekday() == day.weekday()]
-    for part in text.split(","):
+    for part in text.removeprefix("+").split(","):
         if part == "L":
             named = day.isoweekday() == 6
-        elif part.endswith("L"):
+        elif part.endswith("L") and "#" not in part:
             named = _number(part[:-1], WEEKDAY_NAMES, 0) in numbers and day == same[-1]
         elif "#" in part:
             weekday, nth = part.split("#")
-            named = _number(weekday, WEEKDAY_NAMES, 0) in numbers and same.index(day) + 1 == int(nth)
+            is_nth = day == same[-1] if nth == "L" else same.index(day) + 1 == int(nth)
+            named = is_nth and any(_part_names(weekday, number, 0, 6, WEEKDAY_NAMES) for number in numbers)
         else:
             named = any(_part_names(part, number, 0, 6, WEEKDAY_NAMES) for number in numbers)
         if named:
@@ -121,21 +136,23 @@ class Expression:
     day: str
     month: str
     weekday: str
+    year: str = "*"
 
     @classmethod
     def read(cls, text: str) -> Expression:
         fields = text.upper().split()
-        return cls(*(fields if len(fields) == 6 else ["0", *fields]))
+        return cls(*(fields if len(fields) >= 6 else ["0", *fields]))
 
     @property
     def is_elapsed(self) -> bool:
-        return self.hour in ("*", "?") or (self.hour[:2] in ("*/", "?/") and self.hour[2:].isdigit())
+        """cron(8) of Debian: a job with a star in the hour or minute follows the new time at once; here, in the second as well."""
+        return self.hour[0] in "*?" or self.minute[0] in "*?" or self.second[0] in "*?"
 
     def names_day(self, day: date) -> bool:
-        if not _field_names(self.month, day.month, 1, 12, MONTH_NAMES):
+        if not _field_names(self.month, day.month, 1, 12, MONTH_NAMES) or not _field_names(self.year, day.year, 1970, 2199):
             return False
         by_date, by_weekday = _date_is_named(self.day, day), _weekday_is_named(self.weekday, day)
-        if self.day[0] in "*?" or self.weekday[0] in "*?":
+        if self.day[0] in "*?" or self.weekday[0] in "*?+":
             return by_date and by_weekday
         return by_date or by_weekday
 
@@ -270,11 +287,17 @@ def instant_of(year: int, month: int = 1, day: int = 1, hour: int = 0, minute: i
 
 
 def random_part(chance: random.Random, low: int, high: int) -> str:
-    """A number, a range, a step."""
+    """A number, a range, one that goes round where a minute does not, a step; no step that is longer than what it steps through."""
     first = chance.randint(low, high)
-    last = chance.randint(first, high)
-    step = chance.choice([1, 2, 3, 5, 7, 10, 15, 20, 30])
-    return chance.choice([f"{first}", f"{first}", f"{first}-{last}", f"{first}-{last}/{step}", f"{first}/{step}", f"*/{step}"])
+    last = chance.randint(first if high == 59 else low, high)
+    size = high - low + 1
+
+    def step(most: int) -> int:
+        return min(most, chance.choice([1, 2, 3, 5, 7, 10, 15, 20, 30]))
+
+    span = (last - first) % size + 1
+    stepped = [f"{first}-{last}/{step(span)}", f"{first}/{step(high - first + 1)}", f"*/{step(size)}"]
+    return chance.choice([f"{first}", f"{first}", f"{first}-{last}", *stepped])
 
 
 def random_field(chance: random.Random, low: int, high: int, star: float) -> str:
@@ -288,20 +311,23 @@ def random_date_field(chance: random.Random) -> str:
     if chance.random() < 0.5:
         return random_field(chance, 1, 31, 0.5)
     parts = ["L", f"L-{chance.randint(1, 27)}", "LW", f"{chance.randint(1, 31)}W", str(chance.randint(1, 31)), "?"]
+    parts.append(f"L-{chance.randint(1, 27)}W")
     return ",".join(chance.sample(parts, k=chance.choice([1, 1, 1, 2])))
 
 
 def random_weekday_field(chance: random.Random) -> str:
     if chance.random() < 0.5:
-        return random_field(chance, 0, 7, 0.5)
-    name = chance.choice(WEEKDAY_NAMES)
-    early, late = sorted(chance.sample(WEEKDAY_NAMES[1:], k=2), key=WEEKDAY_NAMES.index)
-    parts = [name, f"{early}-{late}", f"{late}-SUN", f"{name}L", f"{chance.randint(0, 7)}L", f"{name}#{chance.randint(1, 5)}", "L", "?"]
-    return ",".join(chance.sample(parts, k=chance.choice([1, 1, 1, 2])))
+        return random_field(chance, 0, 6, 0.5)
+    name = chance.choice([*WEEKDAY_NAMES, *FULL_WEEKDAY_NAMES])
+    first, last = chance.choices(WEEKDAY_NAMES, k=2)
+    parts = [name, f"{first}-{last}", f"{last}-SUN", f"{name}L", f"{chance.randint(0, 7)}L", f"{name}#{chance.randint(1, 5)}", "L", "?"]
+    parts += [f"{name}#L", f"{first}-{last}#{chance.randint(1, 5)}", f"{first}-{last}#L", f"7-{chance.randint(0, 7)}", "7", "1-7/2"]
+    chosen = ",".join(chance.sample(parts, k=chance.choice([1, 1, 1, 2])))
+    return chosen if chance.random() < 0.8 else f"+{chosen}"
 
 
 def random_month_field(chance: random.Random) -> str:
-    return chance.choice(MONTH_NAMES) if chance.random() < 0.2 else random_field(chance, 1, 12, 0.7)
+    return chance.choice([*MONTH_NAMES, *FULL_NAMES, "NOV-MAR"]) if chance.random() < 0.2 else random_field(chance, 1, 12, 0.7)
 
 
 def random_expression(chance: random.Random) -> str:
@@ -324,7 +350,8 @@ def random_crontab_part(chance: random.Random, low: int, high: int) -> str:
     first = chance.randint(low, high - 1)
     last = chance.randint(first + 1, high)
     step = chance.choice([2, 3, 5, 7, 10, 15, 20])
-    return chance.choice([f"{first}", f"{last}", f"{first}-{last}", f"{first}-{last}/{step}", f"*/{step}"])
+    stepped = [f"{first}-{last}/{min(step, last - first + 1)}", f"*/{min(step, high - low + 1)}"]
+    return chance.choice([f"{first}", f"{last}", f"{first}-{last}", *stepped])
 
 
 def random_crontab_field(chance: random.Random, low: int, high: int, star: float) -> str:

@@ -236,13 +236,6 @@ def test_known_difference_croniter_repeats_fixed_times_in_a_fold() -> None:
     assert by_croniter("30 1 * * *", after, 2) == ["11-03 01:30", "11-03 01:30"]
 
 
-def test_known_difference_cronsim_reads_a_range_of_one_number_with_a_step_as_open() -> None:
-    """`9-9/2` names its end, and its end is 9."""
-    after = datetime(2024, 1, 1, tzinfo=UTC)
-    assert by_us("0 9-9/2 * * *", after, 2) == ["01-01 09:00", "01-02 09:00"]
-    assert by_cronsim("0 9-9/2 * * *", after, 2) == ["01-01 09:00", "01-01 11:00"]
-
-
 def test_known_difference_cronsim_steps_through_the_week_up_to_a_second_sunday() -> None:
     """7 is another name of the day with which the week begins, not an eighth day: `2/5` is Tuesday. crontab(5) knows no such steps."""
     after = datetime(2023, 12, 31, tzinfo=UTC)
@@ -250,11 +243,23 @@ def test_known_difference_cronsim_steps_through_the_week_up_to_a_second_sunday()
     assert by_cronsim("0 0 * * 2/5", after, 2) == ["01-02 00:00", "01-07 00:00"]
 
 
-def test_known_difference_cronsim_takes_a_starred_minute_for_elapsed_time() -> None:
-    """Ours goes by the hour alone: "every 30 minutes of the hour 1" is a fixed time, and one fire each is what it promises."""
-    after = datetime(2024, 11, 3, tzinfo=NEW_YORK)
-    assert by_us("*/30 1 * * *", after, 3) == ["11-03 01:00", "11-03 01:30", "11-04 01:00"]
-    assert by_cronsim("*/30 1 * * *", after, 3) == ["11-03 01:00", "11-03 01:30", "11-03 01:00"]
+@pytest.mark.parametrize("name", ["America/New_York", "Europe/Berlin", "Africa/Cairo", "America/Santiago"])
+def test_cronsim_agrees_on_stars_in_the_minute_or_the_hour_in_zones_with_daylight_saving(name: str) -> None:
+    """Both go by Debian's rule."""
+    chance = random.Random(f"stars {name}")
+    zone = ZoneInfo(name)
+    for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
+        for expression in (
+            "* 0-3 * * *",
+            "*/20 1,2 * * *",
+            "*/30 23,0 * * *",
+            "17 */2 * * *",
+            "40 * * * *",
+            f"*/10 {chance.randrange(24)} * * *",
+        ):
+            start = instant - 2 * DAY
+            judged = [int(moment.timestamp()) for moment in islice(CronSim(expression, datetime.fromtimestamp(start, zone)), 150)]
+            assert fire_times(parse_cron(expression, zone), start, 150) == judged, f"{expression} after {start}"
 
 
 # The odd nights, by hand
@@ -306,8 +311,10 @@ def test_every_hour_is_every_hour_whatever_the_clock_does(hour: str, dst_fold: D
         assert fire_times(trigger, start - 1, hours + 1) == [start + n * 3600 for n in range(hours + 1)]
 
 
-def test_a_list_of_hours_is_fixed_times_even_with_a_star_in_it() -> None:
-    assert times_of("30 *,2 * * *", "America/New_York", AUTUMN) == [f"{h:02}:30-0{4 if h < 2 else 5}00" for h in range(24)]
+def test_a_list_that_begins_with_a_star_follows_real_time_and_one_that_ends_with_it_does_not() -> None:
+    once = [f"{h:02}:30-0{4 if h < 2 else 5}00" for h in range(24)]
+    assert times_of("30 2,* * * *", "America/New_York", AUTUMN) == once
+    assert times_of("30 *,2 * * *", "America/New_York", AUTUMN) == [*once[:2], "01:30-0500", *once[2:]]
 
 
 def test_lord_howe_moves_its_clock_by_half_an_hour() -> None:
@@ -388,7 +395,26 @@ def test_kathmandu_is_three_quarters_of_an_hour_off() -> None:
         ("* * FRI-SUN", ["2024-01-05", "2024-01-06", "2024-01-07", "2024-01-12"]),
         ("* * 5-7", ["2024-01-05", "2024-01-06", "2024-01-07", "2024-01-12"]),
         ("* * 5-0", ["2024-01-05", "2024-01-06", "2024-01-07", "2024-01-12"]),
-        ("* * 7/2", ["2024-01-07", "2024-01-14"]),
+        ("* * FRI-MON", ["2024-01-01", "2024-01-05", "2024-01-06", "2024-01-07", "2024-01-08"]),
+        ("* * SAT-TUE/2", ["2024-01-01", "2024-01-06", "2024-01-08"]),
+        ("* * 7-1", ["2024-01-01", "2024-01-07", "2024-01-08"]),
+        ("* * 6-0", ["2024-01-06", "2024-01-07", "2024-01-13"]),
+        ("* * FRI#L", ["2024-01-26", "2024-02-23", "2024-03-29"]),
+        ("* * SAT-SUN#L", ["2024-01-27", "2024-01-28", "2024-02-24", "2024-02-25"]),
+        ("* * MON-FRI#1", ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05", "2024-02-01", "2024-02-02", "2024-02-05"]),
+        ("* * MON#1,MON#3", ["2024-01-01", "2024-01-15", "2024-02-05", "2024-02-19"]),
+        ("* * Monday,thurs", ["2024-01-01", "2024-01-04", "2024-01-08"]),
+        ("28-2 * *", ["2024-01-01", "2024-01-02", "2024-01-28", "2024-01-29", "2024-01-30", "2024-01-31", "2024-02-01"]),
+        ("1 NOV-FEB *", ["2024-01-01", "2024-02-01", "2024-11-01", "2024-12-01", "2025-01-01"]),
+        ("1 NOV-MAR/2 *", ["2024-01-01", "2024-03-01", "2024-11-01", "2025-01-01"]),
+        ("1 january,December *", ["2024-01-01", "2024-12-01", "2025-01-01"]),
+        ("L-1W * *", ["2024-01-30", "2024-02-28", "2024-03-29", "2024-04-29", "2024-05-30", "2024-06-28"]),
+        # The first Sunday of a February of 29 days: there is no day 29 before its last, and on a Saturday 1st the workday is the 3rd.
+        ("L-28W 2 *", ["2024-02-01", "2028-02-01", "2032-02-02"]),
+        # Friday the 13th.
+        ("13 * +FRI", ["2024-09-13", "2024-12-13", "2025-06-13"]),
+        ("1-7 * +MON,WED", ["2024-01-01", "2024-01-03", "2024-02-05", "2024-02-07"]),
+        ("L * +FRI#L", ["2024-05-31", "2025-01-31", "2025-02-28"]),
         ("* * sun-mon", ["2024-01-01", "2024-01-07", "2024-01-08"]),
         ("? * MON", ["2024-01-01", "2024-01-08"]),
         ("1 * ?", ["2024-01-01", "2024-02-01"]),
@@ -439,7 +465,11 @@ def test_an_alias_fires_as_what_it_stands_for(alias: str, same: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 L-29 2 *", "0 0 30W 2 *", "0 0 */30 * MON#2", "0 0 30 2 */1", "7 0 0 31 apr ?"]
+    "expression",
+    [
+        *["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 L-29 2 *", "0 0 30W 2 *", "0 0 */30 * MON#2", "0 0 30 2 */1", "7 0 0 31 apr ?"],
+        *["0 0 L-29W 2 *", "0 0 8-14 * +MON#1", "0 0 30 2 +MON"],
+    ],
 )
 def test_what_can_never_fire_is_refused_with_the_day_as_the_place(expression: str) -> None:
     with pytest.raises(CronError) as caught:

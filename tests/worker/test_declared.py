@@ -45,6 +45,31 @@ async def test_a_worker_that_starts_makes_the_job_once(store: Store, seen: list[
     assert [event for event in seen if isinstance(event, JobDeclared)] == [JobDeclared("nightly", is_new=True)]
 
 
+@pytest.mark.parametrize(
+    ("given", "cron", "every"), [("CRON_TZ=Asia/Tokyo 0 9 * * FRI-MON", "0 9 * * FRI-MON", None), ("TZ=Asia/Tokyo @every 1d", None, "1d")]
+)
+async def test_a_zone_or_a_period_in_the_expression_becomes_a_field_and_stays_so(
+    store: Store, given: str, cron: str | None, every: str | None
+) -> None:
+    for _ in range(2):
+        await declare_jobs(app_with(cron=given), store=store, events=store.events, namespace=Namespace())
+    job = await job_of(store)
+    assert (job.schedule.cron, job.schedule.every, job.schedule.timezone, job.version) == (cron, every, "Asia/Tokyo", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"cron": "*/90 * * * *"}, "use every: 90m"),
+        ({"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *", "timezone": "UTC"}, "leave one of them out"),
+        ({"cron": ["@every 5m", "0 9 * * *"]}, "a period can't stand beside other expressions"),
+    ],
+)
+def test_an_expression_that_would_surprise_is_refused_where_it_is_written(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(Invalid, match=why):
+        app_with(**options)
+
+
 async def test_many_workers_that_start_at_once_make_one_job_and_change_it_once(store: Store, sql: Any) -> None:
     for cron in ("0 3 * * *", "0 4 * * *"):
         await asyncio.gather(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -11,11 +13,14 @@ import msgspec
 
 from foliot.clock import SystemClock
 from foliot.errors import Invalid
-from foliot.triggers.base import fire_times, to_datetime, to_instant
-from foliot.triggers.cron import CronTrigger, parse_cron
-from foliot.triggers.cron_fields import CronError
-from foliot.triggers.explain import explain
-from foliot.triggers.wall import DstFold, DstGap
+from foliot.triggers.base import Trigger, fire_times, to_datetime, to_instant
+from foliot.triggers.cron import parse_cron
+from foliot.triggers.cron_fields import MAX_LENGTH, CronError
+from foliot.triggers.durations import parse_duration
+from foliot.triggers.explain import explain, explain_period, notes_on
+from foliot.triggers.interval import IntervalTrigger
+from foliot.triggers.notation import Notation, read_notation
+from foliot.triggers.wall import DstFold, DstGap, WallPolicy
 from foliot.triggers.zones import zone_named
 
 
@@ -26,7 +31,9 @@ def command() -> None:
 
 def zone_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
-        click.option("--tz", "zone", default="UTC", metavar="ZONE", help="IANA time zone, such as Europe/Berlin.  [default: UTC]"),
+        click.option(
+            "--tz", "zone", metavar="ZONE", help="IANA time zone, such as Europe/Berlin.  [default: that of CRON_TZ= in EXPR, or UTC]"
+        ),
         click.option("--seed", default="", help="What H is hashed from; a job uses its own id."),
         click.option("--dst-gap", type=click.Choice(["shift", "skip"]), default="shift", help="Times that a clock change skips."),
         click.option("--dst-fold", type=click.Choice(["first", "last", "both"]), default="first", help="Times that it repeats."),
@@ -42,38 +49,74 @@ def zone_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.option("--count", type=click.IntRange(1, 10_000), default=5, show_default=True, help="How many.")
 @zone_options
 def next_command(
-    expression: str, after: str | None, count: int, zone: str, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool
+    expression: str, after: str | None, count: int, zone: str | None, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool
 ) -> None:
     """Print the next fire times, one ISO 8601 instant with offset a line."""
-    found_zone = zone_named(zone)
-    trigger = _parse(expression, found_zone, seed, dst_gap, dst_fold)
-    start = SystemClock().now() if after is None else _instant(after, found_zone)
-    times = [to_datetime(found).astimezone(found_zone).isoformat() for found in fire_times(trigger, to_instant(start), count)]
+    notation, found_zone = _read(expression, zone)
+    start = to_instant(SystemClock().now() if after is None else _instant(after, found_zone))
+    trigger: Trigger
+    if notation.every is None:
+        with _pointing_at(expression):
+            trigger = parse_cron(expression, found_zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold)
+    else:
+        # Counted from when the job is made: as if that were at the instant after which to look.
+        trigger = IntervalTrigger(parse_duration(notation.every, field="every"), start, WallPolicy(found_zone, dst_gap, dst_fold))
+    times = [to_datetime(found).astimezone(found_zone).isoformat() for found in fire_times(trigger, start, count)]
     if as_json:
-        click.echo(msgspec.json.encode({"expression": expression, "timezone": zone, "times": times}))
+        click.echo(msgspec.json.encode({"expression": expression, "timezone": found_zone.key, "times": times}))
         return
     for time in times:
         click.echo(time)
+    if not times:
+        click.echo("it never fires after that", err=True)
 
 
 @command.command("explain")
 @click.argument("expression", metavar="EXPR")
 @zone_options
-def explain_command(expression: str, zone: str, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool) -> None:
-    """Print the expression in words."""
-    trigger = _parse(expression, zone_named(zone), seed, dst_gap, dst_fold)
-    words = explain(trigger.fields)
-    click.echo(msgspec.json.encode({"expression": expression, "meaning": words}) if as_json else words)
+def explain_command(expression: str, zone: str | None, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool) -> None:
+    """Print the expression in words, and notes on what may surprise about it."""
+    notation, found_zone = _read(expression, zone)
+    if notation.every is None:
+        with _pointing_at(expression):
+            fields = parse_cron(expression, found_zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold).fields
+        words, notes = explain(fields), notes_on(fields)
+    else:
+        words, notes = explain_period(parse_duration(notation.every, field="every")), []
+    if notation.zone is not None:
+        words += f", in the time zone {notation.zone}"
+    if as_json:
+        click.echo(msgspec.json.encode({"expression": expression, "meaning": words, "notes": notes}))
+        return
+    click.echo(words)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
-def _parse(expression: str, zone: ZoneInfo, seed: str, dst_gap: DstGap, dst_fold: DstFold) -> CronTrigger:
+def _read(expression: str, zone: str | None) -> tuple[Notation, ZoneInfo]:
+    """Its parts, and the zone: that of --tz, or else that of the expression."""
+    with _pointing_at(expression):
+        notation = read_notation(expression)
+    if zone is not None and notation.zone not in (None, zone):
+        raise Invalid(f"--tz: the expression says {notation.zone} and --tz says {zone}: leave one of them out", field="timezone")
+    return notation, zone_named(zone if zone is not None else notation.zone or "UTC")
+
+
+@contextmanager
+def _pointing_at(expression: str) -> Iterator[None]:
+    """An error about the expression shows the place in it."""
     try:
-        return parse_cron(expression, zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold)
+        yield
     except CronError as error:
-        # A tab or a new line would move what stands below.
-        line = re.sub(r"\s", " ", expression)
-        place = f"\n  {line}\n  {' ' * error.start}{'^' * (error.end - error.start)}" if error.end else ""
-        raise Invalid(f"{error.detail}{place}", field=error.field) from None
+        raise Invalid(f"{error.detail}{_place(expression, error)}", field=error.field) from None
+
+
+def _place(expression: str, error: CronError) -> str:
+    if not error.end or len(expression) > MAX_LENGTH:
+        return ""
+    # A tab or a new line would move what stands below.
+    line = re.sub(r"\s", " ", expression)
+    return f"\n  {line}\n  {' ' * error.start}{'^' * (error.end - error.start)}"
 
 
 def _instant(text: str, zone: ZoneInfo) -> datetime:

@@ -15,14 +15,17 @@ from typing import Any
 from foliot.errors import Invalid
 from foliot.model.job import check_name
 from foliot.model.run import MAX_TIMEOUT_SECONDS
-from foliot.triggers.cron_fields import ALIASES, CronError, parse_fields
+from foliot.triggers.cron_fields import ALIASES, parse_fields
+from foliot.triggers.cron_hints import unknown_alias
+from foliot.triggers.durations import parse_duration
 from foliot.triggers.zones import zone_named
 
-VARIABLE = re.compile(r"""\s*(["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)\1\s*=\s*(?P<value>.*?)\s*""")
+VARIABLE = re.compile(r"""\s*(["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)\1\s*=(?P<value>.*)""", re.DOTALL)
+# A zone for one line, as some crons have it, rather than for all that follow.
+ZONE_PREFIX = re.compile(r"(?P<name>CRON_TZ|TZ)=(?P<zone>\S+)\s+(?P<entry>(?:@[a-z]|[0-9*]).*)", re.DOTALL | re.IGNORECASE)
 RANDOM_RANGE = re.compile(r"(?P<low>[0-9]{0,2})~(?P<high>[0-9]{0,2})")
 # The lowest and highest number of each field, for a random range that leaves one out.
 RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
-WORDS = ALIASES | {"@every_minute": "* * * * *"}
 DEFAULT_SHELL = "/bin/sh"
 NAME_MAX = 60
 # About how cron itself works; no command sees them.
@@ -62,6 +65,7 @@ class _Around:
     """What the lines before an entry say about it."""
 
     zone: str
+    default_zone: str
     shell: str = DEFAULT_SHELL
     home: str | None = None
     jitter_seconds: int = 0
@@ -71,7 +75,7 @@ class _Around:
 
 def parse_crontab(text: str, *, zone: str, has_users: bool) -> Crontab:
     """`zone` is the one that cron uses where the crontab says nothing. `has_users`: each entry names a user, as in /etc/crontab."""
-    found, around, names = Crontab(), _Around(zone), _Names()
+    found, around, names = Crontab(), _Around(zone, zone), _Names()
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if line.startswith("#"):
@@ -84,8 +88,8 @@ def parse_crontab(text: str, *, zone: str, has_users: bool) -> Crontab:
 
 
 def _read_line(line: str, number: int, found: Crontab, around: _Around, names: _Names, has_users: bool) -> None:
-    if variable := VARIABLE.fullmatch(line):
-        text = _set(variable["name"], _unquoted(variable["value"]), around)
+    if (variable := VARIABLE.fullmatch(line)) and not _has_own_zone(line):
+        text = _set(variable["name"], _unquoted(variable["value"].strip()), around)
         if text:
             found.notes.append(Note(number, text))
         return
@@ -109,6 +113,10 @@ def _set(name: str, value: str, around: _Around) -> str:
     if name == "SHELL":
         around.shell = value or DEFAULT_SHELL
     elif name == "CRON_TZ":
+        value = value.removeprefix(":")
+        if not value:
+            around.zone = around.default_zone
+            return ""
         try:
             zone_named(value)
         except Invalid as error:
@@ -127,7 +135,10 @@ def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[
     if line.startswith("-"):
         # Some crons take it as a wish not to be logged.
         line = line[1:]
-    cron, rest = _schedule(line, notes)
+    zone = around.zone
+    if own := ZONE_PREFIX.fullmatch(line):
+        zone, line = _unquoted(own["zone"]).removeprefix(":"), own["entry"]
+    when, rest = _schedule(line, notes)
     if has_users:
         user, _, rest = re.sub(r"\s+", " ", rest, count=1).partition(" ")
         notes.append(f"user {user}: commands run as the worker's user")
@@ -142,8 +153,8 @@ def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[
     }  # fmt: skip
     job: dict[str, Any] = {
         "task": "shell",
-        "cron": cron,
-        "timezone": around.zone,
+        **when,
+        "timezone": zone,
         "payload": payload,
         "overlap": "allow_all",
         "catchup": "none",
@@ -154,24 +165,35 @@ def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[
     return job | ({"jitter_seconds": around.jitter_seconds} if around.jitter_seconds else {})
 
 
-def _schedule(line: str, notes: list[str]) -> tuple[str, str]:
-    """The expression, and what follows it."""
+def _has_own_zone(line: str) -> bool:
+    """`CRON_TZ=Europe/Berlin 0 9 * * * command`: the zone is there, so that this can't be the value of a variable."""
+    found = ZONE_PREFIX.fullmatch(line)
+    try:
+        zone_named(_unquoted(found["zone"]).removeprefix(":") if found else "")
+    except Invalid:
+        return False
+    return True
+
+
+def _schedule(line: str, notes: list[str]) -> tuple[dict[str, str], str]:
+    """The fields of the job that say when, and what follows them."""
     if line.startswith("@"):
         word, _, rest = re.sub(r"\s+", " ", line, count=1).partition(" ")
-        if word.lower() == "@reboot":
-            raise Invalid("@reboot: a cluster has no such moment; let systemd run it when the machine starts, or `foliot submit` it")
-        if word.lower() not in WORDS:
-            raise Invalid(f"{word}: there is no such word; known: {', '.join(sorted(WORDS))}")
-        return WORDS[word.lower()], rest.strip()
+        if word.lower() == "@every":
+            period, _, rest = re.sub(r"\s+", " ", rest.strip(), count=1).partition(" ")
+            parse_duration(period, field="@every")
+            return {"every": period}, rest.strip()
+        if word.lower() not in ALIASES:
+            raise Invalid(unknown_alias(word, ALIASES))
+        return {"cron": ALIASES[word.lower()]}, rest.strip()
     pieces = line.split(None, 5)
     if len(pieces) < 6:
         raise Invalid("this is neither a variable nor five fields and a command")
     fields = [_without_random(piece, place, notes) for place, piece in enumerate(pieces[:5])]
-    try:
-        parse_fields(" ".join(fields))
-    except CronError as error:
-        raise Invalid(error.detail) from None
-    return " ".join(fields), pieces[5]
+    refusal = parse_fields(" ".join(fields)).refusal
+    if refusal is not None:
+        raise refusal
+    return {"cron": " ".join(fields)}, pieces[5]
 
 
 def _without_random(piece: str, place: int, notes: list[str]) -> str:

@@ -200,8 +200,10 @@ def _summary(fields: Mapping[str, Any]) -> str:
     """When and what, in a line."""
     payload = fields.get("payload") or {}
     when = next(value for value in map(fields.get, ("cron", "schedule", "every", "times")) if value is not None)
+    # An expression that names its zone says it already.
+    zone = "" if "TZ=" in str(when).upper() else f" {fields.get('timezone', 'UTC')}"
     what = fields.get("command") or payload.get("command") or payload.get("argv") or fields.get("task") or fields.get("job_type")
-    return f"{_short(when)} {fields.get('timezone', 'UTC')}: {_short(what)}"
+    return f"{_short(when)}{zone}: {_short(what)}"
 
 
 def _is_mark_alone(pair: tuple[Any, Any]) -> bool:

@@ -19,7 +19,7 @@ from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.namespace import Namespace
 from foliot.model.run import NewRun
-from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times
+from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times, from_cron, timetable_of
 from foliot.triggers.base import to_instant
 from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.cron_fields import CronError
@@ -37,6 +37,11 @@ INSTANTS = ("delay_seconds", "schedule_time", "schedule")
 ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
+CRON_DESCRIPTION = (
+    "A cron expression: makes the job recurring. Several: a list. Five fields, six with the second first, seven with a year last; "
+    "`CRON_TZ=Europe/Berlin` before it is a time zone, `@every 5m` is `every`."
+)
+
 References = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(min_length=1, max_length=1000)]
 
 
@@ -44,11 +49,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
     """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
 
     schedule_time: Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None = None
-    cron: (
-        Annotated[str, Meta(max_length=500, description="A cron expression: makes the job recurring. Several: a list.")]
-        | Expressions
-        | None
-    ) = None
+    cron: Annotated[str, Meta(max_length=500, description=CRON_DESCRIPTION)] | Expressions | None = None
     every: Annotated[str, Meta(max_length=100, description="A period such as `90s` or `5m`: makes the job recurring.")] | None = None
     times: Annotated[Times, Meta(description="Instants at which it is due, alone or beside cron or every.")] | None = None
     schedule: Annotated[str, Meta(max_length=500, description="A cron expression or an ISO 8601 time.")] | None = None
@@ -127,11 +128,13 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
         )
         planned = planned_from(job, now, field="cron" if self.schedule is None else "schedule")
         if planned.schedule.has_ticks and planned.timetable.fires.next_after(to_instant(now)) is None:
-            field = self._why_never(now)
+            field = self._why_never(planned.schedule, now)
             raise Invalid(f"{field}: the job would never fire", field=field)
         return planned
 
-    def _why_never(self, now: datetime) -> str:
+    def _why_never(self, schedule: Schedule, now: datetime) -> str:
+        if self.times is None and cron_is_over(schedule, now):
+            return "cron" if self.schedule is None else "schedule"
         if self.end_at is not None:
             return "end_at"
         if self.times is not None and max(self.times) <= now:
@@ -143,8 +146,11 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         given_fields = {name: getattr(self, name) for name in SCHEDULE_FIELDS if getattr(self, name) not in (None, UNSET)}
+        timezone = None if self.timezone is UNSET else self.timezone
         if self.schedule is not None:
-            given_fields["cron"] = self.schedule
+            given_fields |= from_cron(self.schedule, timezone, field="schedule")
+        if self.cron is not None:
+            given_fields |= from_cron(self.cron, timezone)
         if self.calendar is not None:
             given_fields["calendar"] = namespace.qualified(self.calendar)
         if self.catchup_window is not UNSET:
@@ -199,6 +205,12 @@ def planned_from(job: RecurringJob, now: datetime, *, field: str = "cron") -> Re
         return scheduled_from(job, now)
     except CronError as error:
         raise CronError(f"{field}: {error.detail}", field=field, start=error.start, end=error.end) from None
+
+
+def cron_is_over(schedule: Schedule, now: datetime) -> bool:
+    """Its expressions name years that are past."""
+    alone = Schedule(cron=schedule.cron, timezone=schedule.timezone)
+    return schedule.cron is not None and timetable_of(alone, "", 0, None).ticks.next_after(to_instant(now)) is None
 
 
 def _is_time(text: str) -> bool:

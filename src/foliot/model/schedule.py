@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -22,6 +22,7 @@ from foliot.triggers.cron import parse_cron
 from foliot.triggers.cron_fields import CronError
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.interval import IntervalTrigger
+from foliot.triggers.notation import read_notation
 from foliot.triggers.wall import DstFold, DstGap, WallPolicy
 from foliot.triggers.zones import offset_at, same_wall, zone_named
 
@@ -141,6 +142,46 @@ class Plan:
     """Where the cursor goes."""
 
 
+def from_cron(cron: str | tuple[str, ...], timezone: str | None, *, field: str = "cron") -> dict[str, Any]:
+    """The fields of a schedule that a newly written `cron` stands for, with `timezone` where that is given or the text names one.
+
+    `CRON_TZ=Europe/Berlin 0 9 * * *` is an expression and a zone, `@every 5m` a period. Raises `CronError`, with the name of the field at
+    fault, for what makes no sense, for what can never fire, and for what would not mean what it seems to say.
+    """
+    texts = (cron,) if isinstance(cron, str) else cron
+    fields: dict[str, Any] = {"cron": None}
+    expressions: list[str] = []
+    for text in texts:
+        try:
+            notation = read_notation(text)
+            if notation.every is not None and len(texts) > 1:
+                raise CronError("a period can't stand beside other expressions; make it a job of its own", field="every", end=len(text))
+            zone = _one_zone(notation.zone, fields, timezone, is_first=not expressions, end=len(text))
+            if notation.every is None:
+                parse_cron(notation.expression, zone_named(zone or "UTC"))
+        except CronError as error:
+            detail = error.detail if len(texts) == 1 else f"{text[:100]!r}: {error.detail}"
+            raise CronError(f"{field}: {detail}", field=field, start=error.start, end=error.end) from None
+        fields |= {"timezone": zone} if zone is not None else {}
+        fields |= {"every": notation.every} if notation.every is not None else {}
+        expressions.append(notation.expression.strip())
+    if "every" not in fields:
+        fields["cron"] = expressions[0] if isinstance(cron, str) else tuple(expressions)
+    return fields
+
+
+def _one_zone(own: str | None, found: dict[str, Any], timezone: str | None, *, is_first: bool, end: int) -> str | None:
+    """The zone of an expression that names its own, or not, beside others and beside the field `timezone`."""
+    given = timezone if timezone is not None else found.get("timezone")
+    if own is None and (timezone is not None or is_first):
+        return given
+    if timezone is not None and own != timezone:
+        raise CronError(f"the expression says {own} and timezone says {timezone}: leave one of them out", field="timezone", end=end)
+    if not is_first and own != given:
+        raise CronError("all expressions of a job are in one zone: give it as timezone, or make several jobs", field="timezone", end=end)
+    return own
+
+
 @lru_cache(maxsize=65_536)
 def timetable_of(schedule: Schedule, seed: str, anchor: int, calendar: Calendar | None) -> Timetable:
     """`seed` is what H is hashed from; `anchor` is where `every` counts from, unless there is a `start_at`."""
@@ -167,7 +208,7 @@ def _ticks_of(schedule: Schedule, zone: ZoneInfo, seed: str, anchor: int) -> Tri
     found: list[Trigger] = []
     for text in expressions:
         try:
-            found.append(parse_cron(text, zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold))
+            found.append(parse_cron(text, zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold, is_stored=True))
         except CronError as error:
             if len(expressions) == 1:
                 raise

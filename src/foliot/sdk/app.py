@@ -32,7 +32,7 @@ from foliot.errors import ApplicationError, Invalid
 from foliot.model.gates import Circuit, Guarantee
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
-from foliot.model.schedule import Catchup, Overlap, Schedule, timetable_of
+from foliot.model.schedule import Catchup, Overlap, Schedule, from_cron, timetable_of
 from foliot.sdk.server import Server
 from foliot.sdk.submitting import Prepared, Submitting
 from foliot.triggers.wall import DstFold, DstGap
@@ -243,6 +243,8 @@ def declared_schedule(name: str, function: Function, given: ScheduleFields) -> S
         raise Invalid(f"task {name!r}: give either cron or every", field="cron")
     try:
         schedule = msgspec.convert(given, Schedule)
+        if schedule.cron is not None:
+            schedule = msgspec.structs.replace(schedule, **from_cron(schedule.cron, given.get("timezone")))
         timetable_of(schedule, name, 0, None)
     except (msgspec.ValidationError, Invalid) as error:
         raise Invalid(f"task {name!r}: {str(error).replace('`$.', '`')}", field="schedule") from None

@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from foliot.clock import SystemClock
 from foliot.errors import Invalid, InvalidScheduleError
 from foliot.sdk.app import Task
 from foliot.sdk.handle import Handle
 from foliot.sdk.server import Server
 from foliot.sdk.submitting import due
+from foliot.triggers.base import to_instant
 from foliot.triggers.cron import parse_cron
-from foliot.triggers.zones import zone_named
+from foliot.triggers.notation import read_notation
 
 # No cron field begins like a year and a month.
 LOOKS_LIKE_A_TIME = re.compile(r"\d{4}-\d{2}")
@@ -34,7 +36,8 @@ class JobDefinition:
     job_id: str
     name: str
     schedule: str
-    """A cron expression, in UTC, or an ISO 8601 time; one without an offset is in the zone of this machine."""
+    """A cron expression, in UTC unless it begins with `CRON_TZ=` and a zone; a period, as `@every 5m`; or an ISO 8601 time, which is in the
+    zone of this machine if it has no offset."""
     command: str | Task
     """A command line for the shell, or a task."""
     dependencies: list[str] = field(default_factory=list)
@@ -111,7 +114,8 @@ def time_of(schedule: str) -> datetime | None:
         if LOOKS_LIKE_A_TIME.match(schedule.strip()):
             moment = datetime.fromisoformat(schedule.strip())
             return moment.astimezone() if moment.tzinfo is None else moment
-        parse_cron(schedule, zone_named("UTC"))
+        if read_notation(schedule).every is None and parse_cron(schedule).next_after(to_instant(SystemClock().now())) is None:
+            raise Invalid("it never fires again: its years are past")
     except (Invalid, ValueError, OverflowError, AttributeError) as error:
-        raise InvalidScheduleError(f"schedule: {schedule!r}: {error}", field="schedule") from None
+        raise InvalidScheduleError(f"schedule: {str(schedule)[:100]!r}: {error}", field="schedule") from None
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from calendar import monthrange
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -11,11 +12,13 @@ from zoneinfo import ZoneInfo
 
 from foliot.triggers.base import DAY_SECONDS, EPOCH_ORDINAL
 from foliot.triggers.cron_fields import CronError, CronFields, Days, parse_fields
+from foliot.triggers.notation import read_notation
 from foliot.triggers.wall import DstFold, DstGap, WallPolicy, next_instant
+from foliot.triggers.zones import zone_named
 
 # A year of the same length that begins on the same weekday comes within 40 years (28, but for 2100, which is no leap year): a day not found
-# by then does not exist.
-SEARCH_MONTHS = 40 * 12
+# by then does not exist. Years that are named one by one are at most 230.
+SEARCH_YEARS = 40
 # The last instant that counts falls into it, in some zones late.
 LAST_YEAR = 2200
 
@@ -28,7 +31,8 @@ class CronTrigger:
 
     @property
     def is_elapsed(self) -> bool:
-        return self.policy.is_elapsed
+        """One with fixed hours follows real time in the night when the clocks change, but its hours are those on the wall."""
+        return self.fields.is_any_hour
 
     def next_after(self, instant: int) -> int | None:
         return next_instant(self.policy, self.next_wall, instant)
@@ -37,7 +41,7 @@ class CronTrigger:
         """The first wall time after this one that the expression names."""
         day, second = divmod(wall + 1, DAY_SECONDS)
         here = date.fromordinal(day + EPOCH_ORDINAL)
-        if here.month in self.fields.months and here.day in _days_in(self.fields.days, here.year, here.month):
+        if self._names(here):
             time = self._time_from(second)
             if time is not None:
                 return day * DAY_SECONDS + time
@@ -47,20 +51,27 @@ class CronTrigger:
             return None
         return (found.toordinal() - EPOCH_ORDINAL) * DAY_SECONDS + first
 
+    def _names(self, day: date) -> bool:
+        fields = self.fields
+        is_year = fields.years is None or day.year in fields.years
+        return is_year and day.month in fields.months and day.day in _days_in(fields.days, day.year, day.month)
+
     def _next_day(self, after: date) -> date | None:
-        year, month, day = after.year, after.month, after.day + 1
-        for _ in range(SEARCH_MONTHS + 1):
-            if year > LAST_YEAR:
-                return None
-            if month in self.fields.months:
-                days = _days_in(self.fields.days, year, month)
-                place = bisect_left(days, day)
-                if place < len(days):
-                    return date(year, month, days[place])
-            month, day = month + 1, 1
-            if month == 13:
-                year, month = year + 1, 1
+        for year in self._years_from(after.year):
+            is_first = year == after.year
+            for month in range(after.month if is_first else 1, 13):
+                if month in self.fields.months:
+                    days = _days_in(self.fields.days, year, month)
+                    place = bisect_left(days, after.day + 1 if is_first and month == after.month else 1)
+                    if place < len(days):
+                        return date(year, month, days[place])
         return None
+
+    def _years_from(self, year: int) -> Sequence[int]:
+        years = self.fields.years
+        if years is not None:
+            return years[bisect_left(years, year) :]
+        return range(year, min(year + SEARCH_YEARS, LAST_YEAR) + 1)
 
     def _time_from(self, second: int) -> int | None:
         """The first named time of a day at or after this second of it."""
@@ -81,14 +92,47 @@ class CronTrigger:
         return hours[0] * 3600 + fields.minutes[0] * 60 + fields.seconds[0] if hours else None
 
 
-def parse_cron(expression: str, zone: ZoneInfo, *, seed: str = "", dst_gap: DstGap = "shift", dst_fold: DstFold = "first") -> CronTrigger:
-    """Raises `CronError` for what is not cron and for what can never fire."""
+def parse_cron(
+    expression: str,
+    zone: ZoneInfo | None = None,
+    *,
+    seed: str = "",
+    dst_gap: DstGap = "shift",
+    dst_fold: DstFold = "first",
+    is_stored: bool = False,
+) -> CronTrigger:
+    """Without a zone, that of the expression (`CRON_TZ=`), or UTC. Raises `CronError` for what is not cron and for what can never fire.
+
+    `is_stored`: a job has it already, so it keeps its meaning where a new one would be refused.
+    """
+    notation = read_notation(expression)
+    if notation.every is not None:
+        raise CronError(f"this is a period and no cron expression: use every: {notation.every}", field="expression", end=len(expression))
+    if notation.zone is not None:
+        own = zone_named(notation.zone)
+        if zone is not None and zone.key != own.key:
+            raise CronError(
+                f"the expression says {own.key} and timezone says {zone.key}: leave one of them out", field="timezone", end=len(expression)
+            )
+        zone = own
+    try:
+        return _trigger_of(notation.expression, zone or zone_named("UTC"), seed, dst_gap, dst_fold, is_stored=is_stored)
+    except CronError as error:
+        if not notation.is_rewritten:
+            raise
+        raise CronError(error.detail, field=error.field, end=len(expression)) from None
+
+
+def _trigger_of(expression: str, zone: ZoneInfo, seed: str, dst_gap: DstGap, dst_fold: DstFold, *, is_stored: bool) -> CronTrigger:
     fields = parse_fields(expression, seed=seed)
+    if fields.refusal is not None and not is_stored:
+        raise fields.refusal
     trigger = CronTrigger(expression, fields, WallPolicy(zone, dst_gap, dst_fold, fields.is_elapsed))
     if trigger.next_wall(0) is None:
-        day, month, weekday = fields.texts[3:]
+        day, month, weekday = fields.texts[3:6]
+        years = "" if fields.years is None else f" of the years {fields.texts[6]!r}"
         raise CronError(
-            f"day-of-month: {day!r} never comes in month {month!r} on day-of-week {weekday!r}, so this never fires",
+            f"day-of-month: {day!r} never comes in month {month!r}{years} on day-of-week {weekday!r}, so this never fires",
             field="day-of-month",
             start=fields.places[3],
             end=fields.places[3] + len(day),
@@ -108,8 +152,7 @@ def _days_of(rule: Days, weekday_of_first: int, length: int) -> tuple[int, ...]:
     by_date = {day for day in rule.days if day <= length}
     by_date |= {length - before for before in rule.last_offsets if before < length}
     by_date |= {_nearest_workday(day, length, weekday_of_first) for day in rule.nearest if day <= length}
-    if rule.has_last_workday:
-        by_date.add(_nearest_workday(length, length, weekday_of_first))
+    by_date |= {_nearest_workday(length - before, length, weekday_of_first) for before in rule.last_workday_offsets if before < length}
     by_weekday = {day for weekday in rule.weekdays for day in range(1 + (weekday - weekday_of_first) % 7, length + 1, 7)}
     for weekday, nth in rule.nth_weekdays:
         day = 1 + (weekday - weekday_of_first) % 7 + 7 * (nth - 1)

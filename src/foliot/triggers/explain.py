@@ -1,16 +1,62 @@
-"""A cron expression in words."""
+"""A cron expression in words, with notes on its surprises."""
 
 from __future__ import annotations
 
-from foliot.triggers.cron_fields import CronFields
+import re
+from collections.abc import Iterable
 
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
-WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+from foliot.triggers.cron_fields import DAY, FIELDS, HOUR, MINUTE, MONTH, SECOND, WEEKDAY, CronFields, Field
+
+MONTHS = tuple(name.capitalize() for name in MONTH.names)
+WEEKDAYS = tuple(name.capitalize() for name in WEEKDAY.names)
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
+# What each field starts anew with.
+AROUND = {SECOND: "minute", MINUTE: "hour", HOUR: "day", MONTH: "year"}
+UNITS = ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def explain(fields: CronFields) -> str:
-    return ", ".join(part for part in (_time(fields), _days(fields), _months(fields)) if part)
+    return ", ".join(part for part in (_time(fields), _days(fields), _months(fields), _years(fields)) if part)
+
+
+def explain_period(seconds: int) -> str:
+    """Of `every`."""
+    words, rest = [], seconds
+    for length, name in UNITS:
+        count, rest = divmod(rest, length)
+        if count:
+            words.append(f"{count} {name}{'s' if count > 1 else ''}")
+    period = words[0].removeprefix("1 ") if len(words) == 1 else _list(words)
+    return f"every {period}, counted from when the job is made or from its start_at"
+
+
+def notes_on(fields: CronFields) -> list[str]:
+    """The surprises in an expression for the person who wrote it."""
+    notes = [note for field, text in zip(FIELDS, fields.texts, strict=False) if (note := _on_steps(field, text))]
+    day, weekday = fields.texts[3], fields.texts[5]
+    if not fields.days.needs_both:
+        notes.append(f"a day that fits one of {day} and {weekday} is enough; for days that fit both, write +{weekday}")
+    has_question_mark = "?" in (day, weekday)
+    if fields.has_seconds and has_question_mark and re.search(r"(?<![0-9/#])[1-7](?![0-9])", weekday):
+        notes.append("day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave no doubt")
+    return notes
+
+
+def _on_steps(field: Field, text: str) -> str:
+    """On a step that starts anew before it is full."""
+    found = re.search(r"(?:^|,)(?P<part>[*?]/(?P<step>[0-9]+))", text)
+    step = int(found["step"]) if found else 1
+    if found is None or step == 1 or step >= field.size or (field.size % step == 0 and field is not DAY):
+        return ""
+    unit = field.unit or "month"
+    use = f"; for an even period, use every: {step}{field.unit}" if field.unit else ""
+    if field is DAY:
+        return f"day-of-month: {found['part']} starts anew on the 1st of each month{use}"
+    if field is WEEKDAY:
+        return f"day-of-week: {found['part']} starts anew on each Sunday{use}"
+    last = field.size - 1 - (field.size - 1) % step
+    name = {"s": "seconds", "m": "minutes", "h": "hours"}.get(unit, "months")
+    return f"{field.name}: {found['part']} starts anew with each {AROUND[field]}, {field.size - last} {name} after its last{use}"
 
 
 def _time(fields: CronFields) -> str:
@@ -20,24 +66,25 @@ def _time(fields: CronFields) -> str:
         return "at " + _list([f"{h:02}:{fields.minutes[0]:02}{tail}" for h in fields.hours])
     parts = []
     if second != "0":
-        parts.append(_unit("second", second, fields.seconds))
+        parts.append(_unit(SECOND, second, fields.seconds))
     if second == "0" or minute not in ("*", "?"):
-        parts.append(_unit("minute", minute, fields.minutes))
+        parts.append(_unit(MINUTE, minute, fields.minutes))
     if hour not in ("*", "?"):
-        parts.append(_unit("hour", hour, fields.hours))
+        parts.append(_unit(HOUR, hour, fields.hours))
     return ", ".join(parts)
 
 
-def _unit(name: str, text: str, numbers: tuple[int, ...]) -> str:
-    if text in ("*", "?", "*/1"):
+def _unit(field: Field, text: str, numbers: tuple[int, ...]) -> str:
+    name = field.name
+    if text in ("*", "?", "*/1", "?/1"):
         return f"every {name}"
-    if text.startswith("*/") and text[2:].isdecimal():
-        return f"every {text[2:]} {name}s"
-    return f"at {name}{'s' if len(numbers) > 1 else ''} {_numbers(numbers)}"
+    if text[:2] in ("*/", "?/") and text[2:].isdecimal():
+        return f"every {int(text[2:])} {name}s"
+    return f"at {name}{'s' if len(numbers) > 1 else ''} {_numbers(numbers, field)}"
 
 
 def _days(fields: CronFields) -> str:
-    day_text, weekday_text = fields.texts[3], fields.texts[5]
+    day_text, weekday_text = fields.texts[3], fields.texts[5].removeprefix("+")
     by_date = "" if day_text in ("*", "?") else "on " + _dates(fields)
     by_weekday = "" if weekday_text in ("*", "?") else "on " + _weekdays(fields)
     if by_date and by_weekday:
@@ -49,39 +96,75 @@ def _days(fields: CronFields) -> str:
 
 def _dates(fields: CronFields) -> str:
     days = fields.days
-    words = [f"day {_numbers(tuple(sorted(days.days)))} of the month"] if days.days else []
+    words = [f"day {_numbers(tuple(sorted(days.days)), DAY)} of the month"] if days.days else []
     words += [
         f"the day {before} before the last of the month" if before else "the last day of the month" for before in sorted(days.last_offsets)
     ]
     words += [f"the workday nearest to day {day}" for day in sorted(days.nearest)]
     if days.has_last_workday:
         words.append("the last workday of the month")
+    words += [
+        f"the workday nearest to the day {before} before the last of the month" for before in sorted(days.last_workday_offsets) if before
+    ]
     return _list(words)
 
 
 def _weekdays(fields: CronFields) -> str:
     days = fields.days
-    ordered = sorted(days.weekdays)
-    words = []
-    if len(ordered) > 2 and ordered == list(range(ordered[0], ordered[-1] + 1)):
-        words.append(f"{WEEKDAYS[ordered[0]]} to {WEEKDAYS[ordered[-1]]}")
-    else:
-        words += [WEEKDAYS[day] for day in ordered]
-    words += [f"the {ORDINALS[nth]} {WEEKDAYS[day]} of the month" for day, nth in sorted(days.nth_weekdays)]
-    words += [f"the last {WEEKDAYS[day]} of the month" for day in sorted(days.last_weekdays)]
+    words = [_names(sorted(days.weekdays), WEEKDAY, WEEKDAYS)] if days.weekdays else []
+    words += [
+        f"the {ORDINALS[nth]} {_each(day for day, other in days.nth_weekdays if other == nth)} of the month"
+        for nth in sorted({nth for _, nth in days.nth_weekdays})
+    ]
+    if days.last_weekdays:
+        words.append(f"the last {_each(days.last_weekdays)} of the month")
     return _list(words)
+
+
+def _each(weekdays: Iterable[int]) -> str:
+    return _list([WEEKDAYS[day] for day in sorted(weekdays)])
 
 
 def _months(fields: CronFields) -> str:
     if fields.texts[4] in ("*", "?"):
         return ""
-    return "in " + _list([MONTHS[month - 1] for month in sorted(fields.months)])
+    return "in " + _names(sorted(fields.months), MONTH, MONTHS)
 
 
-def _numbers(numbers: tuple[int, ...]) -> str:
-    if len(numbers) > 3 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]} to {numbers[-1]}"
+def _years(fields: CronFields) -> str:
+    if fields.years is None:
+        return ""
+    years = fields.years
+    if len(years) > 3 and years == tuple(range(years[0], years[-1] + 1)):
+        return f"in the years {years[0]} to {years[-1]}"
+    if len(years) > 6:
+        return f"in the years {years[0]}, {years[1]}, {years[2]} and so on to {years[-1]}"
+    return "in " + _list([str(year) for year in years])
+
+
+def _names(numbers: list[int], field: Field, names: tuple[str, ...]) -> str:
+    span = _span(numbers, field)
+    if span and 2 < len(numbers) < field.size:
+        return f"{names[span[0] - field.low]} to {names[span[1] - field.low]}"
+    return _list([names[number - field.low] for number in numbers])
+
+
+def _numbers(numbers: tuple[int, ...], field: Field) -> str:
+    span = _span(list(numbers), field)
+    if span and len(numbers) > 3:
+        return f"{span[0]} to {span[1]}"
     return _list([str(number) for number in numbers])
+
+
+def _span(numbers: list[int], field: Field) -> tuple[int, int] | None:
+    """The first and the last of numbers that follow each other without a hole, round the end of the field or not."""
+    if len(numbers) == field.size:
+        return numbers[0], numbers[-1]
+    known = set(numbers)
+    firsts = [number for number in numbers if field.reduced(number - 1) not in known]
+    if len(firsts) != 1:
+        return None
+    return firsts[0], field.reduced(firsts[0] + len(numbers) - 1)
 
 
 def _list(words: list[str]) -> str:

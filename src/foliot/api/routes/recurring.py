@@ -29,8 +29,9 @@ from foliot.model.access import Permission
 from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
-from foliot.model.job_request import LATEST, SCHEDULE_FIELDS, JobRequest, planned_from
+from foliot.model.job_request import LATEST, SCHEDULE_FIELDS, JobRequest, cron_is_over, planned_from
 from foliot.model.namespace import Namespace, bare
+from foliot.model.schedule import from_cron
 from foliot.model.states import RunState
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.jobs import Tick
@@ -154,6 +155,8 @@ class RecurringRoutes:
             unchanged, first_missed, last_missed = resumed(job, now)
             calendar = await calendar_named(self._store, namespace, asked.calendar) if "calendar" in given else None
             changed = planned_from(apply_change(job, asked, given, calendar, namespace), now)
+            if asked.cron is not None and asked.times is None and cron_is_over(changed.schedule, now):
+                raise Invalid("cron: the job would never fire: its years are past", field="cron")
             # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
             if await self._jobs.change_job(job, changed, first_missed, last_missed, unchanged.next_at) is not None:
                 self._store.hints.send([JOBS_TOPIC])
@@ -320,8 +323,11 @@ def apply_change(
     if given.intersection(SCHEDULE_FIELDS):
         # Another schedule begins now; what the one before had put off is not its business.
         job = replace(job, next_at=None)
+    if asked.cron is not None and asked.every is not None:
+        raise Invalid("cron: give either cron or every", field="cron")
     if "cron" in given and asked.cron is not None:
         schedule["every"] = None
+        schedule |= from_cron(asked.cron, asked.timezone if asked.timezone is not UNSET else None)
     if "every" in given and asked.every is not None:
         schedule["cron"] = None
     return replace(
