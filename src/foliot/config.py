@@ -394,4 +394,7 @@ def _is_local(url: str) -> bool:
 
 def without_password(url: str) -> str:
     """The URL as it may be shown. A password with raw @ or / in it is hidden to its end, too."""
-    return re.sub(r"(?s)(://[^:/@]*):.*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", url))
+    shown = re.sub(r"(password=)[^&]*", r"\1***", url)
+    end = shown.rfind("@")
+    begin = re.search(r"://[^:/@]*:", shown[:end]) if end > 0 else None
+    return f"{shown[: begin.end()]}***{shown[end:]}" if begin else shown

@@ -7,6 +7,7 @@ batch, never one per run.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from foliot.model.spread import NO_SPREAD, Spread
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +292,7 @@ E = TypeVar("E", bound=Event)
 
 
 class EventBus:
-    """Hands each event to every subscriber, in order, at once. A subscriber must neither block nor raise."""
+    """Hands each event to every subscriber, in order, at once. A subscriber must not block; one that raises keeps nobody from the event."""
 
     def __init__(self) -> None:
         self._subscribers: list[Callable[[Event], None]] = []
@@ -299,7 +302,11 @@ class EventBus:
 
     def emit(self, event: Event) -> None:
         for subscriber in self._subscribers:
-            subscriber(event)
+            try:
+                subscriber(event)
+            except Exception:
+                # Whoever tells of an event has something to do; a log line that failed must not keep it from that.
+                logger.exception("a subscriber failed at %s", type(event).__name__)
 
     @contextmanager
     def expect(self, kind: type[E], matching: Callable[[E], bool] = lambda _: True) -> Iterator[asyncio.Future[E]]:

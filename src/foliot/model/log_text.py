@@ -40,7 +40,6 @@ def complete_length(chunk: bytes) -> int:
 def _parted(kept: bytes) -> tuple[bytes, int, bytes]:
     """Head, number of bytes dropped, tail. A program may write what looks like our mark; ours is in the very middle."""
     for found in _MARK.finditer(kept):
-        head, tail = kept[: found.start()], kept[found.end() :]
-        if 0 <= len(tail) - len(head) <= 1:
-            return head, int(found[1]), tail
+        if 0 <= len(kept) - found.end() - found.start() <= 1:
+            return kept[: found.start()], int(found[1]), kept[found.end() :]
     return kept, 0, b""

@@ -39,7 +39,9 @@ LOUD = (
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"
-MAY_HOLD_A_PASSWORD = re.compile(r"\S*(?:://|password=)\S*")
+WORD = re.compile(r"\S+")
+TEXT_MAX = 8192
+"""Characters of a field that are shown: an error may quote whatever a job made."""
 Level = Literal["debug", "info", "warning", "error"]
 
 
@@ -89,9 +91,23 @@ class EventLog:
 
 
 def presentable(text: str) -> str:
-    """Without the passwords of the URLs in it, and without what can't be encoded: errors quote whatever they met."""
-    shown = MAY_HOLD_A_PASSWORD.sub(lambda found: without_password(found[0]), text)
-    return shown.encode("utf-8", "backslashreplace").decode()
+    """Bounded, without the passwords of the URLs in it, and without what can't be encoded: errors quote whatever they met."""
+    if len(text) > TEXT_MAX:
+        text = f"{_beginning(text[:TEXT_MAX])}[...]"
+    if "://" in text or "password=" in text:
+        text = WORD.sub(_masked, text)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _beginning(text: str) -> str:
+    """A URL that was cut in two goes as a whole: what is left of its password would not be known for one."""
+    last = max(text.rfind(blank) for blank in " \t\n\r") + 1
+    starts = [at for mark in ("://", "password=") if (at := text.find(mark, last)) >= 0]
+    return text[: min(starts)] if starts else text
+
+
+def _masked(word: re.Match[str]) -> str:
+    return without_password(word[0]) if "://" in word[0] or "password=" in word[0] else word[0]
 
 
 def on_one_line(text: str) -> str:

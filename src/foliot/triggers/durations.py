@@ -8,7 +8,7 @@ from foliot.errors import Invalid
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 PATTERN = re.compile(r"(?:[0-9]{1,9}[wdhms]){1,5}")
-PART = re.compile(r"([0-9]+)([wdhms])")
+PART = re.compile(r"([0-9]{1,9})([wdhms])")
 
 
 def parse_duration(text: str, *, field: str) -> int:

@@ -1,0 +1,296 @@
+"""No regular expression of ours takes more than linear time, whatever it is given.
+
+All of them are found in the source, with the way each is used, and run on texts that are made of what it looks for: each piece, each pair
+of pieces, over and over, with what can't match at the end. A text eight times as long may take about eight times as long, and with a
+generous margin no more.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import io
+import itertools
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from re import _constants, _parser  # type: ignore[attr-defined]
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import foliot
+from foliot.api.bodies import refuse_depth
+from foliot.config import Config, without_password
+from foliot.errors import Malformed
+from foliot.events import EventBus, RunFailed
+from foliot.model.log_text import pieces_from
+from foliot.observability.logs import TEXT_MAX, EventLog, presentable
+from tests.support.fake_clock import FakeClock
+
+SOURCE = Path(foliot.__file__).parent
+WAYS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer")
+SHORT, LONG = 1_000, 8_000
+SUSPECT_SECONDS = 0.001
+"""What a text of the short length takes with each character looked at a hundred times. Those that take longer are looked at again."""
+HOPELESS_SECONDS = 0.2
+GROWTH_MAX = 24.0
+"""Eight is linear, sixty-four quadratic."""
+MADE_WHILE_RUNNING = {
+    # What is put into them is escaped; it stands for the path of a route, and for a directory.
+    ("api/document.py", "fullmatch"): r"/v1/jobs/[^/]+/runs/[^/]+",
+    ("embedded/postmaster.py", "match"): rb"\S*postgres .*-D /data",
+}
+
+
+@dataclass(frozen=True)
+class Used:
+    where: str
+    pattern: str | bytes
+    flags: int
+    way: str
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
+
+
+def module_of(where: str) -> dict[str, Any]:
+    return vars(importlib.import_module("foliot." + where.removesuffix(".py").replace("/", ".").removesuffix(".__init__")))
+
+
+def ways_by_name() -> dict[str, set[str]]:
+    """How the patterns that have a name are used, by that name."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for _, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in WAYS and isinstance(node.value, ast.Name | ast.Attribute):
+                found[node.value.id if isinstance(node.value, ast.Name) else node.value.attr].add(node.attr)
+    return found
+
+
+def value_of(node: ast.expr, where: str) -> Any:
+    return eval(compile(ast.Expression(node), where, "eval"), module_of(where))
+
+
+@cache
+def patterns() -> tuple[Used, ...]:
+    """Each regular expression of the package, in each way that it is used."""
+    named, found = ways_by_name(), set[Used]()
+    for where, tree in sources():
+        names = {
+            id(node.value): node.targets[0].id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            for keyword in node.keywords:
+                if keyword.arg == "pattern":
+                    # Of a field: msgspec searches for it.
+                    found.add(Used(where, value_of(keyword.value, where), 0, "search"))
+            if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
+                found |= set(of_call(node, node.func.attr, where, names.get(id(node), ""), named))
+    return tuple(sorted(found, key=repr))
+
+
+def of_call(node: ast.Call, way: str, where: str, name: str, named: dict[str, set[str]]) -> Iterator[Used]:
+    if way == "escape" or way not in (*WAYS, "compile"):
+        return
+    flags = [value for value in (*node.args[1:], *(k.value for k in node.keywords)) if re.fullmatch(r"re\.[A-Z]+", ast.unparse(value))]
+    number = int(value_of(flags[0], where)) if flags else 0
+    try:
+        pattern = value_of(node.args[0], where)
+    except NameError:
+        pattern = MADE_WHILE_RUNNING[where, way]
+    if way != "compile":
+        yield Used(where, pattern, number, way)
+        return
+    # One that is handed on under another name may be used in the ways that take longest.
+    for one in named[name] or ("search", "sub"):
+        yield Used(where, pattern, number, one)
+
+
+def pieces(pattern: str | bytes, flags: int) -> list[str]:
+    """Texts that the pattern looks for: runs of letters as they stand, and a few members of every class."""
+    found: dict[str, None] = {}
+
+    def look(tree: Any) -> None:
+        run = ""
+        for kind, what in tree:
+            if kind is _constants.LITERAL:
+                run += chr(what)
+                found[chr(what)] = None
+                continue
+            if run:
+                found[run] = None
+                run = ""
+            if kind is _constants.IN:
+                found.update(dict.fromkeys(members(what)))
+            elif kind in (_constants.ANY, _constants.NOT_LITERAL):
+                found["a"] = None
+            else:
+                inside(what)
+        if run:
+            found[run] = None
+
+    def inside(what: Any) -> None:
+        for part in what if isinstance(what, tuple | list) else (what,):
+            if isinstance(part, _parser.SubPattern):
+                look(part)
+            elif isinstance(part, tuple | list):
+                inside(part)
+
+    look(_parser.parse(pattern, flags))
+    return sorted(found, key=len, reverse=True)[:10] or ["a"]
+
+
+def members(what: Any) -> Iterator[str]:
+    samples = " a1/:\\\"'.-_\n%@"
+    compiled = re.compile("[" + "".join(classes(what)) + "]") if what else None
+    yield from [character for character in samples if compiled and compiled.match(character)][:4]
+    for kind, value in what:
+        if kind is _constants.LITERAL:
+            yield chr(value)
+        elif kind is _constants.RANGE:
+            yield chr(value[1])
+
+
+def classes(what: Any) -> Iterator[str]:
+    written = {
+        _constants.CATEGORY_DIGIT: r"\d", _constants.CATEGORY_NOT_DIGIT: r"\D", _constants.CATEGORY_SPACE: r"\s",
+        _constants.CATEGORY_NOT_SPACE: r"\S", _constants.CATEGORY_WORD: r"\w", _constants.CATEGORY_NOT_WORD: r"\W",
+    }  # fmt: skip
+    for kind, value in what:
+        if kind is _constants.NEGATE:
+            yield "^"
+        elif kind is _constants.LITERAL:
+            yield re.escape(chr(value))
+        elif kind is _constants.RANGE:
+            yield f"{re.escape(chr(value[0]))}-{re.escape(chr(value[1]))}"
+        else:
+            yield written[value]
+
+
+def texts(used: Used) -> Iterator[Callable[[int], str | bytes]]:
+    found = pieces(used.pattern, used.flags)
+    pumps = [*found, *("".join(pair) for pair in itertools.permutations(found, 2)), "".join(found), "".join(reversed(found))]
+    for pump, (start, end) in itertools.product(pumps, [("", ""), ("", "\x01"), (found[0], "\x01"), ("".join(found), "\n\n")]):
+        yield lambda length, pump=pump, start=start, end=end: of_type(used, start + pump * (length // len(pump)) + end)  # type: ignore[misc]
+
+
+def of_type(used: Used, text: str) -> str | bytes:
+    return text.encode("latin-1", "replace") if isinstance(used.pattern, bytes) else text
+
+
+def seconds(used: Used, text: str | bytes, times: int = 1) -> float:
+    compiled: Any = re.compile(used.pattern, used.flags)
+    run = {
+        "sub": lambda: compiled.sub(text[:0], text),
+        "finditer": lambda: [None for _ in compiled.finditer(text)],
+    }.get(used.way, lambda: getattr(compiled, used.way)(text))
+    spent = []
+    for _ in range(times):
+        began = time.thread_time()
+        run()
+        spent.append(time.thread_time() - began)
+    return min(spent)
+
+
+def slow_text(used: Used) -> str | bytes | None:
+    """The first one that takes more than linear time, as it looks when it is short."""
+    for make in texts(used):
+        if seconds(used, make(SHORT)) > SUSPECT_SECONDS:
+            short = seconds(used, make(SHORT), 3)
+            if short > HOPELESS_SECONDS or seconds(used, make(LONG), 3) > GROWTH_MAX * short:
+                return make(60)
+    return None
+
+
+def test_every_pattern_is_found() -> None:
+    found = {used.where for used in patterns()}
+    mentioned = {where for where, tree in sources() if "re." in ast.unparse(tree) and re.search(r"^import re$", ast.unparse(tree), re.M)}
+    assert mentioned <= found
+    assert len(patterns()) > 60
+
+
+@pytest.mark.parametrize("used", patterns(), ids=lambda used: f"{used.where} {used.way} {used.pattern!r}"[:100])
+def test_no_pattern_takes_more_than_linear_time(used: Used) -> None:
+    assert slow_text(used) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "way"), [(r"\S*(?:://|password=)\S*", "sub"), (r"\s+$", "search"), (r"(a|aa)+$", "search"), (r"(.*?),(.*?);", "search")]
+)
+def test_the_search_finds_patterns_that_take_longer(pattern: str, way: str) -> None:
+    shorter = Used("here", pattern, 0, way)
+    if pattern.startswith("(a|aa)"):
+        # Exponential: nothing of this length would ever end.
+        assert seconds(shorter, "a" * 28 + "b") > 100 * seconds(shorter, "a" * 14 + "b", 3)
+    else:
+        assert slow_text(shorter) is not None
+
+
+# --- what is built upon them
+
+URLS = {
+    "one long word": "x" * 1_000_000,
+    "schemes": "://" * 300_000,
+    "users": "://a:" * 200_000,
+    "users and hosts": "://a:b@" * 150_000,
+    "passwords": "password=" * 100_000,
+    "words": "a:b@c " * 150_000,
+}
+
+
+@pytest.mark.parametrize("name", URLS)
+def test_hiding_passwords_takes_linear_time(name: str) -> None:
+    for hide in (presentable, without_password):
+        began = time.thread_time()
+        hide(URLS[name])
+        # Half a megabyte of it took more than half an hour.
+        assert time.thread_time() - began < 5
+
+
+@pytest.mark.parametrize("before", range(TEXT_MAX - 60, TEXT_MAX + 10))
+def test_a_password_is_hidden_wherever_a_text_is_cut(before: int) -> None:
+    for url in ("postgresql://user:secret@host/db", "postgresql://host/db?password=secret&x=1"):
+        assert "sec" not in presentable("x " * (before // 2) + url + " y" * 100)
+        assert "sec" not in presentable("x" * before + url + "y" * 100)
+
+
+def test_a_log_line_is_bounded_whatever_an_event_quotes() -> None:
+    for form in ("json", "text"):
+        stream, bus = io.StringIO(), EventBus()
+        EventLog("worker", config=Config(log_format=form), clock=FakeClock(), stream=stream).attach(bus)  # type: ignore[arg-type]
+        began = time.thread_time()
+        bus.emit(RunFailed(UUID(int=1), "task", "error", "\x1b" * 50_000_000))
+        assert time.thread_time() - began < 5
+        assert len(stream.getvalue()) < 10 * TEXT_MAX
+        if form == "json":
+            json.loads(stream.getvalue())
+
+
+@pytest.mark.parametrize("body", [b'[" ' + b'\\"' * 500_000, b'"' * 1_000_001 + b"[" * 101, b"[" * 101 + b'"\\', b'["' * 300_000])
+def test_the_depth_of_a_body_is_found_in_linear_time(body: bytes) -> None:
+    began = time.thread_time()
+    try:
+        refuse_depth(b"[" * 50 + b"]" * 50 + b"[" * 50 + b"]" * 50 + body)
+    except Malformed:
+        pass
+    assert time.thread_time() - began < 5
+
+
+def test_an_output_full_of_marks_is_shown_in_linear_time() -> None:
+    kept = b"\n[... 1 bytes dropped ...]\n" * 500_000
+    began = time.thread_time()
+    assert b"".join(piece for _, piece in pieces_from(kept, 0)) == kept
+    assert time.thread_time() - began < 5
