@@ -24,6 +24,7 @@ from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.raised import raised
+from foliot.worker.holdings import Holdings
 from tests.support.waiting import PATIENCE_SECONDS
 
 forever = threading.Event()
@@ -232,13 +233,17 @@ async def outcome_of(executor: Executor, *, timeout_seconds: float = 60, may_nev
         clearing_seconds=0.2,
     )
     attempts = Attempts(
-        tasks={"task": known}, slots={"default": 1}, output_max_bytes=100, on_outcome=lambda outcome, _: outcomes.append(outcome)
+        tasks={"task": known},
+        slots={"default": 1},
+        holdings=Holdings(),
+        output_max_bytes=100,
+        on_outcome=lambda outcome, _: outcomes.append(outcome),
     )
     attempts.start_all([Claim(new_id(), 1, 1, 0, "default", "task", None, None)])
     async with asyncio.timeout(PATIENCE_SECONDS):
         await attempts.ended()
     assert len(outcomes) == 1
-    assert attempts.held == []
+    assert attempts.under_way == {}
     return outcomes[0]
 
 
