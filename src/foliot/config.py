@@ -341,7 +341,8 @@ def setting_names() -> tuple[str, ...]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    # Members of an enumeration are text, too, but do not look like it.
+    near = difflib.get_close_matches(name, [str(one) for one in known], n=1, cutoff=0.6)
     return f", did you mean {near[0]!r}?" if near else ""
 
 

@@ -145,7 +145,7 @@ async def test_jitter_delays_the_firing_and_not_the_tick(client: httpx.AsyncClie
 
 async def test_a_name_that_is_taken_is_a_conflict(client: httpx.AsyncClient, sql: Any) -> None:
     first = await create(client, every="5m", name="report")
-    assert problem(await client.post("/v1/jobs", json={"task": "shell", "cron": "@daily", "name": "report"})) == (409, "conflict", None)
+    assert problem(await client.post("/v1/jobs", json={"command": "true", "cron": "@daily", "name": "report"})) == (409, "conflict", None)
     assert (await show(client, "report"))["id"] == first["id"]
     # Of those who want one at the same time, one gets it.
     bodies = [{"task": "send_invoice", "every": "5m", "name": "other", "priority": number} for number in range(8)]

@@ -141,17 +141,17 @@ async def test_a_compressed_body_is_refused_and_not_unpacked(client: httpx.Async
 async def test_a_large_body_of_the_ordinary_kind_is_taken(client: httpx.AsyncClient) -> None:
     """Text full of brackets, commas, digits and escapes is one value, however long it is."""
     text = '[{,}]\\" 0123456789 é \\' * 20_000 + "9" * 5_000
-    answer = await client.post("/v1/jobs", json={"task": "shell", "payload": {"text": text}})
+    answer = await client.post("/v1/jobs", json={"task": "simulate", "payload": {"text": text}})
     assert answer.status_code == 201, answer.text
     shown = await client.get(f"/v1/jobs/{answer.json()['id']}")
     assert shown.json()["payload"] == {"text": text}
 
 
 async def test_a_key_covers_a_large_body_too(client: httpx.AsyncClient) -> None:
-    fields = {"task": "shell", "payload": {"a": list(range(50_000)), "b": "x"}}
+    fields = {"task": "simulate", "payload": {"a": list(range(50_000)), "b": "x"}}
     headers = {"Idempotency-Key": "large"}
     first = await client.post("/v1/jobs", json=fields, headers=headers)
-    turned = {"payload": {"b": "x", "a": list(range(50_000))}, "task": "shell"}
+    turned = {"payload": {"b": "x", "a": list(range(50_000))}, "task": "simulate"}
     again = await client.post("/v1/jobs", json=turned, headers=headers)
     other = await client.post("/v1/jobs", json={**fields, "priority": 1}, headers=headers)
     assert (first.status_code, again.status_code) == (201, 200), again.text

@@ -85,16 +85,16 @@ WAYS_IN: list[tuple[str, Any, str]] = [
     ("/v1/jobs/batch", {"jobs": [{"task": "send_invoice"}, {"command": "true"}]}, "jobs[1].task"),
     ("/v1/jobs/batch", [{"command": "true"}], "[0].task"),
     ("/v1/workflows", {"steps": [STEP]}, "steps[0].task"),
-    ("/v1/workflows", {"name": "n", "cron": "0 0 * * *", "steps": [STEP]}, "payload.steps[0].task"),
+    ("/v1/workflows", {"name": "n", "cron": "0 0 * * *", "steps": [STEP]}, "steps[0].task"),
     ("/v1/jobs", {"task": "workflow", "payload": {"steps": [STEP]}}, "payload.steps[0].task"),
     (
         "/v1/workflows",
         {"steps": [{"key": "outer", "task": "workflow", "payload": {"steps": [STEP]}}]},
         "steps[0].payload.steps[0].task",
     ),
-    ("/v1/workflows", {"steps": [{**STEP, "map": {"items": [1]}}]}, "steps[0].task"),
+    ("/v1/workflows", {"steps": [{**STEP, "map": {"items": ["1"], "item_name": "stdin"}}]}, "steps[0].task"),
     ("/v1/jobs", {"task": "map", "payload": {"task": "shell", "map": {"items": ["true"], "item_name": "command"}}}, "task"),
-    ("/v1/jobs", {"task": "map", "payload": {"command": "true", "map": {"items": [1]}}}, "task"),
+    ("/v1/jobs", {"task": "map", "payload": {"command": "true", "map": {"items": ["1"], "item_name": "stdin"}}}, "task"),
 ]
 
 
@@ -191,7 +191,7 @@ async def test_ticks_steps_items_and_retries_fail_likewise(client: httpx.AsyncCl
     bodies: list[tuple[str, dict[str, Any]]] = [
         ("/v1/workflows", {"steps": [waits, {"key": "then", "command": command, "after": ["first"], "rule": "all_done"}]}),
         ("/v1/jobs", {"task": "workflow", "payload": {"steps": [{"key": "a", "command": command}]}, **later}),
-        ("/v1/jobs", {"task": "map", "payload": {"command": command, "map": {"items": [1, 2]}}, **later}),
+        ("/v1/jobs", {"task": "map", "payload": {"command": command, "map": {"items": ["1", "2"], "item_name": "stdin"}}, **later}),
         ("/v1/jobs", {"command": command, **later}),
     ]  # fmt: skip
     made = []

@@ -17,9 +17,10 @@ import pytest
 from foliot.config import Config
 from foliot.model.ids import new_id
 from foliot.model.outcome import Attempted, Ending
+from foliot.model.payloads import SandboxFields
 from foliot.worker.executors.contained import Command, Contained
 from foliot.worker.executors.containment import LIMIT_FILES, Containment, Means, choose
-from foliot.worker.executors.sandbox import NOBODY, Asked, sandbox_for
+from foliot.worker.executors.sandbox import NOBODY, sandbox_for
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
@@ -102,7 +103,7 @@ async def test_memory_that_processes_share_counts_once(bubblewrap: None, sandbox
 
 async def test_where_a_cgroup_can_limit_the_tree_it_does_and_the_user_s_other_processes_do_not_count() -> None:
     containment = replace(NO_BUBBLEWRAP, cgroup=Path("/sys/fs/cgroup/x"), controllers=frozenset({"memory", "pids"}))
-    sandbox = sandbox_for(Asked(sandbox="process", memory_mb=100, processes=7), Config(), containment)
+    sandbox = sandbox_for(SandboxFields(sandbox="process", memory_mb=100, processes=7), Config(), containment)
     assert sandbox.tree == {"memory": 104_857_600, "pids": 7}
     assert "RLIMIT_NPROC" not in sandbox.limits
 
@@ -125,7 +126,7 @@ async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(bubblewra
     monkeypatch.setitem(LIMIT_FILES, "depth", "cgroup.max.depth")
     config, context = Config(containment="bubblewrap"), KeptContext()
     containment = replace(choose(config), controllers=frozenset({"depth"}))
-    sandbox = sandbox_for(Asked(sandbox="bubblewrap"), config, containment)
+    sandbox = sandbox_for(SandboxFields(sandbox="bubblewrap"), config, containment)
     command = Command(("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree={"depth": 3})
     async with launchers_in(containment) as launchers, Contained(command, launchers, context.write) as contained:
         assert (await contained.verdict()).code == 0

@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import psutil
 import pytest
 import uvloop
@@ -136,8 +135,9 @@ def test_a_command_that_ends_otherwise_fails_and_says_how(loop: Loop, command: s
     ],
 )
 def test_a_payload_that_is_no_command_is_refused(loop: Loop, payload: dict[str, object]) -> None:
-    with pytest.raises(msgspec.ValidationError):
-        loop.run(loop.execute(payload, KeptContext()))
+    ended = loop.run(loop.execute(payload, KeptContext()))
+    assert ended.error is not None
+    assert (ended.ending, ended.error.kind, ended.is_retryable) == (Ending.FAILED, "Invalid", False)
 
 
 def test_output_is_kept_byte_by_byte(loop: Loop) -> None:

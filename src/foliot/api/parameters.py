@@ -15,7 +15,7 @@ TEXT_MAX = 500
 # Where a run that has been tried before stands apart from one that has not: see `RunFilter`.
 TRIED = {RunState.READY, RunState.SCHEDULED}
 WORDS: dict[str, tuple[str, ...]] = {
-    **{state: (state, f"{state}+") if state in TRIED else (state,) for state in RunState},
+    **{str(state): (state, f"{state}+") if state in TRIED else (state,) for state in RunState},
     "pending": ("waiting", "held", "ready"),
     "retrying": ("ready+", "scheduled+"),
     "completed": ("succeeded",),
@@ -38,7 +38,8 @@ def states_of(value: str) -> list[str] | None:
     found: list[str] = []
     for word in value.split(","):
         if word.strip() not in WORDS:
-            raise Invalid(f"state: there is no state {word.strip()!r}{did_you_mean(word.strip(), list(WORDS))}", field="state")
+            hint = did_you_mean(word.strip(), WORDS) or f"; there are {', '.join(WORDS)}"
+            raise Invalid(f"state: there is no state {word.strip()!r}{hint}", field="state")
         found.extend(WORDS[word.strip()])
     return list(dict.fromkeys(found))
 

@@ -8,11 +8,10 @@ from foliot.api.back_pressure import BackPressure
 from foliot.clock import give_way
 from foliot.errors import Invalid
 from foliot.model.namespace import Namespace
-from foliot.model.workflow import Workflow, check, refuse_many_steps
-from foliot.store.known_tasks import MAP_TASK, KnownTasks
+from foliot.model.payloads import payload_of, within_payload
+from foliot.model.workflow import MAP_TASK, NESTING_MAX, WORKFLOW_TASK, Workflow, check, refuse_many_steps
+from foliot.store.known_tasks import KnownTasks
 
-WORKFLOW_TASK = "workflow"
-NESTING_MAX = 10
 # So many steps are checked, or jobs of a batch, before other requests get a turn.
 TURN = 500
 
@@ -55,11 +54,8 @@ class WorkflowDefinitions:
         # Each level is read as a whole.
         await give_way()
         try:
-            workflow = msgspec.convert(payload or {}, Workflow)
-        except msgspec.ValidationError as error:
-            raise Invalid(f"payload: {error}", field="payload") from None
-        try:
+            workflow = payload_of(payload or {}, Workflow)
             complete: dict[str, object] = msgspec.to_builtins(await self.complete(namespace, workflow, depth=depth))
         except Invalid as error:
-            raise type(error)(f"payload.{error.detail}", field=f"payload.{error.field}") from None
+            raise within_payload(error) from None
         return complete

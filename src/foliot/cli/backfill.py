@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from foliot.cli.completing import job_names
-from foliot.cli.options import instant, json_option
+from foliot.cli.options import Choice, instant, json_option
 from foliot.cli.progress import working
 from foliot.cli.tables import away, clean, table
 from foliot.clock import SystemClock
@@ -22,9 +22,7 @@ SHOWN_MAX = 20
 @click.option("--from", "start", type=instant, metavar="ISO", required=True, help="The first instant, included.")
 @click.option("--to", "end", type=instant, metavar="ISO", required=True, help="The last instant, included.")
 @click.option("--dry-run", is_flag=True, help="Only show which ticks would run.")
-@click.option(
-    "--overlap", type=click.Choice(["buffer_all", "allow_all"]), help="One after the other, or all at once.  [default: buffer_all]"
-)
+@click.option("--overlap", type=Choice(["buffer_all", "allow_all"]), help="One after the other, or all at once.  [default: buffer_all]")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def command(reference: str, start: str, end: str, dry_run: bool, overlap: str | None, yes: bool, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 import msgspec
 
+from foliot.cli.options import Choice
 from foliot.clock import SystemClock
 from foliot.errors import Invalid
 from foliot.triggers.base import Trigger, fire_times, to_datetime, to_instant
@@ -35,8 +36,8 @@ def zone_options(function: click.decorators.FC) -> click.decorators.FC:
             "--tz", "zone", metavar="ZONE", help="IANA time zone, such as Europe/Berlin.  [default: that of CRON_TZ= in EXPR, or UTC]"
         ),
         click.option("--seed", default="", help="What H is hashed from; a job uses its own id."),
-        click.option("--dst-gap", type=click.Choice(["shift", "skip"]), default="shift", help="Times that a clock change skips."),
-        click.option("--dst-fold", type=click.Choice(["first", "last", "both"]), default="first", help="Times that it repeats."),
+        click.option("--dst-gap", type=Choice(["shift", "skip"]), default="shift", help="Times that a clock change skips."),
+        click.option("--dst-fold", type=Choice(["first", "last", "both"]), default="first", help="Times that it repeats."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ):
         function = option(function)

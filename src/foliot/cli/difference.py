@@ -16,7 +16,6 @@ import click
 import msgspec
 
 from foliot.api.schemas import recurring
-from foliot.api.workflow_definitions import WORKFLOW_TASK
 from foliot.cli.documents import Declared
 from foliot.cli.progress import tracked
 from foliot.cli.tables import Cell, clean, table
@@ -25,6 +24,7 @@ from foliot.errors import FoliotError, NotFound
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.schedule import Schedule
+from foliot.model.workflow import WORKFLOW_TASK
 from foliot.sdk.client import Client
 
 MARK = "applied_by"

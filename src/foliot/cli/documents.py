@@ -20,14 +20,13 @@ import yaml
 
 from foliot.api.bodies import decode
 from foliot.api.routes.workflows import WorkflowRequest
-from foliot.api.workflow_definitions import WORKFLOW_TASK
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
 from foliot.model.ids import new_id
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
-from foliot.model.workflow import check
+from foliot.model.workflow import WORKFLOW_TASK, check
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"

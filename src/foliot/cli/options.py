@@ -6,16 +6,29 @@ import re
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
+from foliot.config import did_you_mean
 from foliot.errors import Invalid
 from foliot.triggers.durations import parse_duration
 
 NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's own JSON.")
+
+
+class Choice(click.Choice[str]):
+    """One of a few words. What is none of them is told the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            complaint = f"{error.message.rstrip('.')}{did_you_mean(str(value), self.choices)}"
+            raise click.BadParameter(complaint, ctx, param) from None
 
 
 def given(**options: str | None) -> dict[str, str]:

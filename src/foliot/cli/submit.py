@@ -10,7 +10,7 @@ import click
 from foliot.cli.batch import submit_batch
 from foliot.cli.completing import queue_names
 from foliot.cli.jobs import describe
-from foliot.cli.options import cause, concurrency, instant, json_option, json_value, notice, rate, seconds, unique
+from foliot.cli.options import Choice, cause, concurrency, instant, json_option, json_value, notice, rate, seconds, unique
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
 from foliot.model.dedup import OnConflict
@@ -41,16 +41,16 @@ FIELDS = (
     ),
     click.option("--every", metavar="DURATION", help="Recurring, with that period: 90s, 5m, 1h30m."),
     click.option("--calendar", help="Not on the days that this calendar excludes."),
-    click.option("--on-excluded", type=click.Choice(get_args(OnExcluded)), help="What to do on those.  [default: skip]"),
+    click.option("--on-excluded", type=Choice(get_args(OnExcluded)), help="What to do on those.  [default: skip]"),
     click.option("--timezone", metavar="ZONE", help="IANA time zone of --cron, such as Europe/Berlin.  [default: UTC]"),
-    click.option("--dst-gap", type=click.Choice(get_args(DstGap)), help="Times that a clock change skips.  [default: shift]"),
-    click.option("--dst-fold", type=click.Choice(get_args(DstFold)), help="Times that it repeats.  [default: first]"),
+    click.option("--dst-gap", type=Choice(get_args(DstGap)), help="Times that a clock change skips.  [default: shift]"),
+    click.option("--dst-fold", type=Choice(get_args(DstFold)), help="Times that it repeats.  [default: first]"),
     click.option("--start-at", type=instant, metavar="ISO", help="No ticks before."),
     click.option("--end-at", type=instant, metavar="ISO", help="No ticks after."),
     click.option("--max-runs", type=int, help="End after so many runs."),
     click.option("--jitter", "jitter_seconds", type=seconds, metavar="DURATION", help="Delay each tick by up to that much."),
-    click.option("--overlap", type=click.Choice(get_args(Overlap)), help="When the run before is still open.  [default: skip]"),
-    click.option("--catchup", type=click.Choice(get_args(Catchup)), help="Which ticks to run after downtime.  [default: latest]"),
+    click.option("--overlap", type=Choice(get_args(Overlap)), help="When the run before is still open.  [default: skip]"),
+    click.option("--catchup", type=Choice(get_args(Catchup)), help="Which ticks to run after downtime.  [default: latest]"),
     click.option("--catchup-window", metavar="DURATION", help="How old a tick to catch up may be.  [default: 1d]"),
     click.option("--catchup-max", type=int, help="How many ticks to catch up at the most.  [default: 100]"),
     click.option("--queue", help="The line it waits in.", shell_complete=queue_names),
@@ -62,13 +62,13 @@ FIELDS = (
     click.option("--timeout", "timeout_seconds", type=seconds, metavar="DURATION", help="Time limit of an attempt.  [default: 1h]"),
     click.option("--retry-on", type=cause, multiple=True, metavar="ERROR", help="Retry only these: names of errors, or exit codes."),
     click.option("--never-on", type=cause, multiple=True, metavar="ERROR", help="Do not retry these."),
-    click.option("--guarantee", type=click.Choice(get_args(Guarantee)), help="What a lost attempt means.  [default: at_least_once]"),
+    click.option("--guarantee", type=Choice(get_args(Guarantee)), help="What a lost attempt means.  [default: at_least_once]"),
     click.option("--expires-at", type=instant, metavar="ISO", help="Do not start it any more from then on."),
     click.option("--unique", type=unique, metavar="KEY", help="Only one job with this key waits or runs at a time."),
-    click.option("--on-conflict", type=click.Choice(get_args(OnConflict)), help="If there is one.  [default: return_existing]"),
+    click.option("--on-conflict", type=Choice(get_args(OnConflict)), help="If there is one.  [default: return_existing]"),
     click.option("--idempotency-key", metavar="KEY", help="Submitted again with this key, it is still one job."),
     click.option("--concurrency", type=concurrency, metavar="KEY=LIMIT", help="At most so many with this key run at once."),
-    click.option("--at-limit", type=click.Choice(AT_LIMIT), help="Else.  [default: wait]"),
+    click.option("--at-limit", type=Choice(AT_LIMIT), help="Else.  [default: wait]"),
     click.option("--rate", type=rate, metavar="KEY=LIMIT/PERIOD", help="At most so many with this key start in a time: mail=100/1m."),
     click.option("--tag", "tags", metavar="TAG", multiple=True, help="A word to find it and its runs by; can be given again."),
     click.option("--notify", type=notice, metavar="URL", multiple=True, help="Gets a POST when it has failed for good; or JSON, see docs."),

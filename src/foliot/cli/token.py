@@ -11,7 +11,7 @@ import msgspec
 
 from foliot import config
 from foliot.assembly import run_create_token
-from foliot.cli.options import json_option
+from foliot.cli.options import Choice, json_option
 from foliot.cli.tables import Cell, away, clean, table
 from foliot.clock import SystemClock
 from foliot.model.access import DEFAULT_LIFE, EVERYWHERE, Role, life_of
@@ -59,7 +59,7 @@ def made_by(token: Mapping[str, Any]) -> str:
 
 @command.command("create")
 @click.argument("name")
-@click.option("--role", type=click.Choice([str(role) for role in Role]), required=True, help="What its holder may do.")
+@click.option("--role", type=Choice([str(role) for role in Role]), required=True, help="What its holder may do.")
 @click.option("--namespace", help="Whose jobs it is for.  [default: that of FOLIOT_NAMESPACE, or default]")
 @click.option("--everywhere", is_flag=True, help="For all namespaces.")
 @click.option("--expires", metavar="DURATION", default=DEFAULT_LIFE, show_default=True, help="How long it lives, such as 30d; or never.")

@@ -18,8 +18,10 @@ from foliot.model.dedup import Unique
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.namespace import Namespace
+from foliot.model.payloads import LEAVES, pointing
 from foliot.model.run import NewRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times, from_cron, timetable_of
+from foliot.model.workflow import MAP_TASK, check_payload
 from foliot.triggers.base import to_instant
 from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.cron_fields import CronError
@@ -33,6 +35,8 @@ SCHEDULE_FIELDS = (
     "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
     "overlap", "catchup", "catchup_max",
 )  # fmt: skip
+CHECKED = frozenset({*LEAVES, MAP_TASK})
+"""Tasks whose payloads are looked into when a job is made."""
 INSTANTS = ("delay_seconds", "schedule_time", "schedule")
 ONLY_ONE_OFF = ("unique", "expires_at")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
@@ -104,6 +108,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise Invalid("signal: a recurring job has none; make it a workflow with a step that waits", field="signal")
         if self.name is not None:
             check_name(self.name)
+        self._check_payload()
         job = RecurringJob(
             id=job_id,
             name=namespace.qualified(self.name or f"{self.task_name()[:187]}-{job_id.hex[-12:]}"),
@@ -131,6 +136,12 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             field = self._why_never(planned.schedule, now)
             raise Invalid(f"{field}: the job would never fire", field=field)
         return planned
+
+    def _check_payload(self) -> None:
+        """Raises `Invalid` for what a built-in task can't use. A workflow is checked by those who complete it."""
+        if (task := self.task_name()) in CHECKED:
+            payload = self.payload_tree()
+            check_payload(task, payload, unknown=pointing(payload) if self.dependencies is not None else ())
 
     def _why_never(self, schedule: Schedule, now: datetime) -> str:
         if self.times is None and cron_is_over(schedule, now):
@@ -182,6 +193,8 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
         if self.expires_at is not None and not (due_at or EARLIEST) < self.expires_at < LATEST:
             raise Invalid(f"expires_at: must be after the job is due and before the year {LATEST.year}", field="expires_at")
+        if self.task is None or self.task in CHECKED:
+            self._check_payload()
         return NewRun(
             id=run_id,
             task=namespace.qualified(self.task_name()),

@@ -19,7 +19,7 @@ Everything here is iterative: how deep a workflow is, is its author's choice.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -31,13 +31,16 @@ from foliot.errors import Invalid
 from foliot.model.asked import AskedRun, Name
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
+from foliot.model.payloads import LEAVES, check_leaf, payload_of, pointing, within_payload
 
 Rule = Literal[
     "all_success", "all_done", "all_failed", "one_success", "one_failed", "none_failed", "none_failed_min_one_success", "always"
 ]  # fmt: skip
 OnFailure = Literal["fail_fast", "continue"]
+WORKFLOW_TASK, MAP_TASK = "workflow", "map"
 STEPS_MAX = 20_000
 ARROWS_MAX = 200_000
+NESTING_MAX = 10
 CYCLE_SHOWN = 20
 ITEMS_MAX = 100_000_000
 CAPACITY = 2_000
@@ -164,9 +167,51 @@ def _check_step(index: int, step: Step, keys: Iterable[str]) -> None:
         field = f"{place}.map.result_of"
         raise Invalid(f"{field}: step {step.key!r} must come after {step.map.result_of!r} to use its result", field=field)
     try:
-        step.task_name(), step.payload_tree(), step.run_options(Namespace())
+        step.run_options(Namespace())
+        task, payload = step.task_name(), step.payload_tree()
+        references = pointing(payload) if step.after else set()
+        if step.map is not None:
+            check_template(task, payload, step.map, references)
+        elif task != WORKFLOW_TASK:
+            # A workflow inside is checked by those who complete it, level by level.
+            check_payload(task, payload, unknown=references)
     except Invalid as error:
         raise type(error)(f"{place}.{error.detail}", field=f"{place}.{error.field}") from None
+
+
+def check_payload(task: str, payload: Mapping[str, Any] | None, *, unknown: Collection[str] = (), depth: int = 1) -> None:
+    """Raises `Invalid` for what a built-in task can't use; other tasks may get anything. `unknown` are fields whose values come later."""
+    if task in LEAVES:
+        check_leaf(task, payload, unknown=unknown)
+    elif task in (MAP_TASK, WORKFLOW_TASK) and not unknown:
+        if depth > NESTING_MAX:
+            raise Invalid(f"payload: maps and workflows are nested more than {NESTING_MAX} deep", field="payload")
+        try:
+            if task == WORKFLOW_TASK:
+                check(payload_of(payload or {}, Workflow))
+                return
+            asked = payload_of(payload or {}, MapPayload)
+            asked.run_options(Namespace())
+            check_template(asked.task_name(), asked.payload_tree(), asked.map, (), depth=depth + 1)
+        except Invalid as error:
+            raise within_payload(error) from None
+
+
+def check_template(task: str, payload: Mapping[str, Any] | None, over: Map, unknown: Collection[str], *, depth: int = 1) -> None:
+    """The payload of a map's runs, each of which gets an item beside it."""
+    if task in LEAVES:
+        check_leaf(task, payload, unknown={*unknown, over.item_name})
+    # Numbers of a range are alike: the first stands for all.
+    items = over.items if over.range is None else [over.range.start][: over.range.count]
+    if task in LEAVES and items and over.chunk_size == 1 and not unknown:
+        for place, item in enumerate(items):
+            try:
+                check_leaf(task, {**(payload or {}), over.item_name: item})
+            except Invalid as error:
+                where = f"map.items[{place}]" if over.range is None else "map.range"
+                raise type(error)(f"{where}: {error.detail}", field=where) from None
+    elif task == MAP_TASK and over.item_name not in MapPayload.__struct_fields__:
+        check_payload(task, payload, unknown=unknown, depth=depth)
 
 
 def find_cycle(after: Mapping[str, Sequence[str]]) -> list[str]:

@@ -10,11 +10,12 @@ import msgspec
 
 from foliot.errors import Invalid
 from foliot.model.ids import new_id, new_id_texts
-from foliot.model.job_request import JobRequest
+from foliot.model.job_request import CHECKED, JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.refused import refused
 from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.states import RunState
+from foliot.model.workflow import WORKFLOW_TASK, check_payload
 from foliot.sdk.jobs import Alike, Made
 from foliot.sdk.transactions import encode_jsonb, encode_payloads
 from foliot.store.hints import GATES_TOPIC
@@ -51,11 +52,14 @@ class Asking:
     async def run_of(self, job: JobRequest) -> NewRun:
         queue = await self._known_tasks.queue_of(self._namespace, job.task_name())
         await self._known_tasks.refuse_disabled_items(self._namespace, job.task_name(), job.payload)
+        if job.task_name() == WORKFLOW_TASK:
+            check_payload(WORKFLOW_TASK, job.payload)
         return job.new_run(new_id(), namespace=self._namespace, queue=queue)
 
     async def store_alike(self, jobs: Alike) -> list[Made]:
         """All of them or none, as `store_all`."""
-        one = None if "command" in jobs.fields else await self.run_of(asked(jobs.fields))
+        is_looked_into = "command" in jobs.fields or jobs.fields.get("task", jobs.fields.get("job_type")) in CHECKED | {WORKFLOW_TASK}
+        one = None if is_looked_into else await self.run_of(asked(jobs.fields))
         if one is None or one.unique_key is not None:
             runs = [await self.run_of(asked(job)) for job in jobs]
             return [(str(run.id), run.is_new) for run in await self.store_all(runs)]

@@ -150,8 +150,11 @@ class Operations(Client):
 
     def list_events(self, filters: Mapping[str, str]) -> Iterator[RunEvent]:
         """The endings `since` an instant, up to now."""
-        for event_id, event in self._stream_of("/v1/events", {**filters, "follow": "0"}, ""):
-            yield RunEvent(event_id, event.data)
+        try:
+            for event_id, event in self._stream_of("/v1/events", {**filters, "follow": "0"}, ""):
+                yield RunEvent(event_id, event.data)
+        except httpx.HTTPError as error:
+            raise self._wire.failure(error, is_reading=True) from None
 
     def _followed(self, path: str, query: dict[str, str], last_id: str) -> Iterator[RunEvent]:
         clock, lost_at = SystemClock(), None
@@ -163,6 +166,8 @@ class Operations(Client):
                     yield RunEvent(event_id, event.data)
             except (httpx.HTTPError, Unreachable, StoreUnavailable) as error:
                 lost_at = clock.monotonic() if lost_at is None else lost_at
+                if not is_begun and isinstance(error, httpx.HTTPError):
+                    raise self._wire.failure(error, is_reading=True) from None
                 if not is_begun or clock.monotonic() - lost_at > PATIENCE_SECONDS:
                     raise Unreachable(f"{path} can't be followed: {error or type(error).__name__}") from None
             block(RETRY_SECONDS)

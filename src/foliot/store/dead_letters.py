@@ -90,10 +90,11 @@ class DeadLetters:
         rows = await self._database.fetch(self._queries["group_dead_letters"], wanted.since, wanted.until, scan, *filters)
         return [DeadGroup(*list(row)[1:]) for row in rows if row[1] is not None], rows[0][0] >= scan
 
-    async def find_dead_letters(self, namespace: Namespace, run_ids: Sequence[UUID], *, is_rerun_included: bool) -> set[UUID]:
+    async def find_dead_letters(self, namespace: Namespace, run_ids: Sequence[UUID], *, is_rerun_included: bool) -> dict[UUID, str]:
+        """The task of each, as it is stored."""
         arguments = (run_ids, _earliest(run_ids), is_rerun_included, namespace.name)
         rows = await self._database.fetch(self._queries["find_dead_letters"], *arguments)
-        return {row[0] for row in rows}
+        return {row[0]: row[1] for row in rows}
 
     async def rerun_runs(
         self,

@@ -13,10 +13,10 @@ from foliot.clock import Clock
 from foliot.config import did_you_mean
 from foliot.errors import TaskDisabled, UnknownTask
 from foliot.model.namespace import Namespace
+from foliot.model.workflow import MAP_TASK
 from foliot.store.store import Store
 
 FRESH_SECONDS = 5.0
-MAP_TASK = "map"
 
 
 @dataclass(frozen=True, slots=True)

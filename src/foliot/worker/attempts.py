@@ -23,6 +23,7 @@ import msgspec
 from foliot.clock import Clock, SystemClock
 from foliot.model.namespace import bare
 from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
+from foliot.model.payloads import REFERENCE
 from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.model.states import RunState
 from foliot.sdk.context import Context
@@ -33,7 +34,7 @@ from foliot.worker.executors.raised import CANCELLED_ITSELF, raised
 from foliot.worker.holdings import Holdings
 from foliot.worker.lane import Lane, Pending, decode_payload
 from foliot.worker.live_output import LiveOutput
-from foliot.worker.upstream import REFERENCE, Refused
+from foliot.worker.upstream import Refused
 
 decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.

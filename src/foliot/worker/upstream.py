@@ -17,6 +17,7 @@ import msgspec
 from foliot.clock import Clock
 from foliot.events import EventBus
 from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.model.payloads import REFERENCE
 from foliot.model.run import RunOptions
 from foliot.model.states import RunState
 from foliot.sdk.context import Context
@@ -24,7 +25,6 @@ from foliot.service import Service
 from foliot.store.store import Store
 from foliot.store.workflows import Before
 
-REFERENCE = "$result"
 UPSTREAM_MAX_BYTES = 16_777_216
 """What a step can be handed by all those before it together."""
 BATCH = 100

@@ -24,6 +24,7 @@ from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
+from foliot.model.workflow import check_payload
 from foliot.store.dead_letters import DeadFilter, DeadGroup, DeadLetter
 from foliot.store.store import Store
 
@@ -142,9 +143,14 @@ class DeadLetterRoutes:
         if (asked.ids is None) == (asked.filter is None):
             raise Invalid("ids: say which: give either ids or a filter", field="ids")
         ids, is_more = (list(dict.fromkeys(asked.ids)), False) if asked.ids else await self._matching(namespace, asked)
+        tasks: dict[UUID, str] = {}
+        if ids and (asked.dry_run or asked.payload is not None):
+            tasks = await self._store.dead_letters.find_dead_letters(namespace, ids, is_rerun_included=asked.again)
+        if asked.payload is not None:
+            for task in set(tasks.values()):
+                check_payload(bare(task), asked.payload)
         if asked.dry_run:
-            found = await self._store.dead_letters.find_dead_letters(namespace, ids, is_rerun_included=asked.again) if ids else set()
-            items = [Replayed(run_id, None) for run_id in ids if run_id in found]
+            items = [Replayed(run_id, None) for run_id in ids if run_id in tasks]
         else:
             items = await self._make(namespace, ids, asked)
         done = {item.id for item in items}

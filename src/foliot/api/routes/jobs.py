@@ -32,7 +32,7 @@ from foliot.api.schemas import (
     submitted,
 )
 from foliot.api.submitter import Submitter
-from foliot.api.workflow_definitions import TURN, WORKFLOW_TASK, WorkflowDefinitions
+from foliot.api.workflow_definitions import TURN, WorkflowDefinitions
 from foliot.clock import give_way
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, Malformed, NotFound
@@ -44,6 +44,7 @@ from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NewRun, StoredRun
 from foliot.model.states import RunState
+from foliot.model.workflow import WORKFLOW_TASK
 from foliot.store.hints import GATES_TOPIC, JOBS_TOPIC
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction

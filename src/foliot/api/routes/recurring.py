@@ -21,7 +21,7 @@ from foliot.api.openapi import described
 from foliot.api.owned import find_job
 from foliot.api.parameters import text_of
 from foliot.api.schemas import BackfillRequest, PauseRequest, RecurringShown, recurring
-from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
+from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.events import RunsSubmitted
@@ -31,8 +31,10 @@ from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
 from foliot.model.job_request import LATEST, SCHEDULE_FIELDS, JobRequest, cron_is_over, planned_from
 from foliot.model.namespace import Namespace, bare
+from foliot.model.payloads import pointing
 from foliot.model.schedule import from_cron
 from foliot.model.states import RunState
+from foliot.model.workflow import WORKFLOW_TASK, check_payload
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.jobs import Tick
 from foliot.store.known_tasks import KnownTasks
@@ -151,6 +153,8 @@ class RecurringRoutes:
             job = await self._meant(namespace, reference, if_match)
             if bare(job.task) == WORKFLOW_TASK and "payload" in given:
                 asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(namespace, asked.payload))
+            elif "payload" in given:
+                check_payload(bare(job.task), asked.payload, unknown=pointing(asked.payload) if job.schedule.after else ())
             now = await self._jobs.database_now()
             unchanged, first_missed, last_missed = resumed(job, now)
             calendar = await calendar_named(self._store, namespace, asked.calendar) if "calendar" in given else None

@@ -24,6 +24,7 @@ from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import RunView
 from foliot.model.states import RunState
+from foliot.model.workflow import check_payload
 from foliot.store.hints import GATES_TOPIC, worker_topic
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
@@ -107,6 +108,9 @@ class RunRoutes:
         asked = await self._read(request, rerun_decoder)
         run = await self._find(namespace, reference)
         await self._known_tasks.refuse_disabled(namespace, bare(run.task))
+        if asked.payload is not None:
+            # What it waited for counts for the run before it: the new one has nothing to point at.
+            check_payload(bare(run.task), asked.payload)
         payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
         made_id, note = new_id(), NoteWithin(request, "rerun", store=self._store)
 

@@ -23,7 +23,7 @@ from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import CANCELS, CancelRequest, cancel_decoder
 from foliot.api.schemas import JobCreated, RecurringShown, run_name
-from foliot.api.workflow_definitions import WORKFLOW_TASK, WorkflowDefinitions
+from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.api.workflow_views import (
     WorkflowCreated,
     WorkflowPage,
@@ -45,7 +45,7 @@ from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
-from foliot.model.workflow import STEPS_MAX, OnFailure, Step, Workflow, plan, plan_redrive, refuse_many_steps
+from foliot.model.workflow import STEPS_MAX, WORKFLOW_TASK, OnFailure, Step, Workflow, plan, plan_redrive, refuse_many_steps
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
@@ -152,7 +152,13 @@ class WorkflowRoutes:
         asked = await decoded(body, request_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
-            return await self._jobs.answer(request, "create_workflow", namespace, asked.as_job(asked.definition()), key, body)
+            try:
+                return await self._jobs.answer(request, "create_workflow", namespace, asked.as_job(asked.definition()), key, body)
+            except Invalid as error:
+                if not error.field.startswith("payload."):
+                    raise
+                # The steps are the payload of that job, but the request has them at its top.
+                raise type(error)(error.detail.removeprefix("payload."), field=error.field.removeprefix("payload.")) from None
         note = NoteWithin(request, "create_workflow", store=self._store)
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)

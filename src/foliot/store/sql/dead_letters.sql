@@ -80,7 +80,7 @@ with given as (
 select id, new_id, queue from timed order by ordinal
 
 -- name: find_dead_letters
--- Which of these are dead letters that may be replayed.
-select id from foliot.history
+-- Which of these are dead letters that may be replayed, and the task of each.
+select id, task from foliot.history
 where id = any ($1::uuid[]) and finished_at >= $2::timestamptz and state = 'failed' and ($3::boolean or rerun_as is null)
     and foliot.namespace_of(queue) = $4::text

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from foliot.model.outcome import Attempted
+from foliot.errors import Invalid
+from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.context import Context
 
 
 class Executor(Protocol):
     async def __call__(self, payload: dict[str, Any], context: Context) -> Attempted: ...
+
+
+def refused(error: Invalid) -> Attempted:
+    """A payload that can't work: another attempt would get the same one."""
+    return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)), is_retryable=False)

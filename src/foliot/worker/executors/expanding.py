@@ -17,12 +17,13 @@ from foliot.config import did_you_mean
 from foliot.errors import Invalid, UnknownTask
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.model.payloads import WaitPayload, payload_of
 from foliot.model.priority import aging_microseconds
 from foliot.model.workflow import CAPACITY, ITEMS_MAX, MapPayload, Step, Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.store.workflows import Family
-from foliot.worker.executors.base import Executor
+from foliot.worker.executors.base import Executor, refused
 
 # It was asked to end meanwhile; or is not ours any more, and then this is refused like everything else that we say of it.
 NOT_EXPANDED = Attempted(Ending.CANCELLED, reason="cancelled", error=error_of("Cancelled", "asked to end before it was made of others"))
@@ -32,9 +33,9 @@ NO_ITEMS = '{"succeeded":0,"failed":0,"cancelled":0,"skipped":0,"results":[]}'
 def workflow(store: Store, namespace: Namespace, worker_id: Callable[[], UUID]) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
-            asked = msgspec.convert(payload, Workflow)
+            asked = payload_of(payload, Workflow)
             steps = await with_queues(check(asked), store, namespace)
-        except (Invalid, msgspec.ValidationError) as error:
+        except Invalid as error:
             return refused(error)
         queues = await store.workflows.expand_workflow(context.run_id, context.token, worker_id(), plan(steps), asked.on_failure, namespace)
         if queues is None:
@@ -50,10 +51,10 @@ def map_items(store: Store, namespace: Namespace, worker_id: Callable[[], UUID],
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
-            asked = msgspec.convert(payload, MapPayload)
+            asked = payload_of(payload, MapPayload)
             queue = asked.queue or known_queue(asked.task_name(), await store.workers.list_tasks(namespace))
             family = family_of(asked, queue, context, aging, namespace)
-        except (Invalid, msgspec.ValidationError) as error:
+        except Invalid as error:
             return refused(error)
         if family.total == 0:
             return Attempted(Ending.SUCCEEDED, result=NO_ITEMS)
@@ -120,10 +121,10 @@ def known_queue(task: str, known: Mapping[str, str]) -> str:
     return known[task]
 
 
-def refused(error: Exception) -> Attempted:
-    return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)), is_retryable=False)
-
-
 async def wait(payload: dict[str, Any], context: Context) -> Attempted:
     """The built-in task `wait`: when it runs, what was waited for has come, an instant or a signal. Its result is what the signal said."""
+    try:
+        payload_of(payload, WaitPayload)
+    except Invalid as error:
+        return refused(error)
     return Attempted(Ending.SUCCEEDED, result=None if context.signal is None else msgspec.json.encode(context.signal).decode())

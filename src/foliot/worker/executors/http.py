@@ -16,48 +16,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET
 
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import ConfigurationError, Invalid
-from foliot.model.http_headers import check_headers
 from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.model.payloads import HttpPayload, payload_of
 from foliot.sdk.context import Context
 from foliot.worker.executors.addresses import AddressGuard, AddressRefused, HostNotFound
-from foliot.worker.executors.base import Executor
+from foliot.worker.executors.base import Executor, refused
 
 ABOUT_THE_BODY = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
 KEPT_HEADERS = ("content-type", "content-length", "date", "etag", "last-modified", "location", "retry-after")
 RETRY_AFTER_MAX_SECONDS = 86_400.0
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-Status = Annotated[int, Meta(ge=100, le=599)]
-
-
-class HttpPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    url: Annotated[str, Meta(min_length=1, max_length=8000)]
-    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-    body: Any | UnsetType = UNSET
-    """Text goes as it is; anything else as JSON."""
-    expected_status: Status | Annotated[tuple[Status, ...], Meta(min_length=1)] | Annotated[str, Meta(pattern="^[1-5]xx$")] = "2xx"
-    timeout_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
-    redirects: Annotated[int, Meta(ge=0, le=5)] = 0
-    """How many are followed."""
-
-    def __post_init__(self) -> None:
-        check_headers(self.headers)
-
-    def expects(self, status: int) -> bool:
-        expected = self.expected_status
-        if isinstance(expected, str):
-            return status // 100 == int(expected[0])
-        return status in expected if isinstance(expected, tuple) else status == expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +62,10 @@ def http(config: Config, clock: Clock, guard: AddressGuard | None = None) -> Exe
         tls(trusted)
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        asked = msgspec.convert(payload, HttpPayload)
+        try:
+            asked = payload_of(payload, HttpPayload)
+        except Invalid as error:
+            return refused(error)
         try:
             async with asyncio.timeout(asked.timeout_seconds):
                 response = await follow(asked, checked, limit, trusted)

@@ -14,17 +14,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
-
-import msgspec
-from msgspec import Meta
 
 from foliot.config import Config
 from foliot.errors import Invalid
+from foliot.model.payloads import SandboxFields, SandboxKind
 from foliot.worker.executors.containment import Containment
 
-Kind = Literal["none", "process", "bubblewrap"]
-KINDS: tuple[Kind, ...] = ("none", "process", "bubblewrap")
+KINDS: tuple[SandboxKind, ...] = ("none", "process", "bubblewrap")
 NOBODY = 65_534
 MEBIBYTE = 1_048_576
 SCRATCH_BYTES = 256 * MEBIBYTE
@@ -42,20 +38,9 @@ class SandboxUnavailable(Exception):
     """The sandbox that a command was to get can't be had here."""
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The part of a command's payload that is about this."""
-
-    sandbox: Kind | None = None
-    memory_mb: Annotated[int, Meta(ge=1, le=1_048_576)] | None = None
-    cpu_seconds: Annotated[int, Meta(ge=1, le=31_536_000)] | None = None
-    file_size_mb: Annotated[int, Meta(ge=1, le=1_048_576)] | None = None
-    processes: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
-    network: bool | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    kind: Kind
+    kind: SandboxKind
     limits: dict[str, int] = field(default_factory=dict)
     """Of each process, by their names in setrlimit."""
     tree: dict[str, int] = field(default_factory=dict)
@@ -64,7 +49,7 @@ class Sandbox:
     user: int | None = None
 
 
-def sandbox_for(asked: Asked, config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Sandbox:
+def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Sandbox:
     """What the command gets; `hidden` are paths that a sandbox of namespaces must not show."""
     limits = limits_for(asked, config)
     kind = kind_for(asked, config, has_limits=bool(limits))
@@ -88,15 +73,15 @@ def sandbox_for(asked: Asked, config: Config, containment: Containment, hidden: 
     return Sandbox(kind, limits, tree, wrapper, NOBODY if os.geteuid() == 0 else None)
 
 
-def kind_for(asked: Asked, config: Config, *, has_limits: bool) -> Kind:
-    least: Kind = "process" if has_limits and config.sandbox == "none" else config.sandbox
+def kind_for(asked: SandboxFields, config: Config, *, has_limits: bool) -> SandboxKind:
+    least: SandboxKind = "process" if has_limits and config.sandbox == "none" else config.sandbox
     kind = asked.sandbox or least
     if KINDS.index(kind) < KINDS.index(least):
         raise Invalid(f"`sandbox`: {kind!r} is not enough here; it takes {least!r} or stricter", field="sandbox")
     return kind
 
 
-def limits_for(asked: Asked, config: Config) -> dict[str, int]:
+def limits_for(asked: SandboxFields, config: Config) -> dict[str, int]:
     found = {}
     for name, (limit, unit) in LIMITS.items():
         most, wanted = getattr(config, f"sandbox_{name}"), getattr(asked, name)

@@ -13,52 +13,32 @@ import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import Meta
+from typing import Any
 
 from foliot.config import Config
 from foliot.errors import Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.model.payloads import ShellPayload, payload_of
 from foliot.sdk.context import Context
-from foliot.worker.executors.base import Executor
+from foliot.worker.executors.base import Executor, refused
 from foliot.worker.executors.contained import Command, Contained, Verdict
 from foliot.worker.executors.environment import clean_environment
 from foliot.worker.executors.handed import Handed
 from foliot.worker.executors.launchers import Launchers
-from foliot.worker.executors.sandbox import Asked, Sandbox, SandboxUnavailable, sandbox_for
-
-Word = Annotated[str, Meta(max_length=100_000)]
-NAME_PATTERN = r"^[^=\x00]+$"
-
-
-class ShellPayload(Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    command: Annotated[str, Meta(min_length=1, max_length=100_000)] | None = None
-    argv: Annotated[tuple[Word, ...], Meta(min_length=1, max_length=10_000)] | None = None
-    cwd: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
-    environment: dict[Annotated[str, Meta(pattern=NAME_PATTERN, max_length=1000)], Word] = msgspec.field(default_factory=dict)
-    stdin: Annotated[str, Meta(max_length=1_048_576)] = ""
-
-    def __post_init__(self) -> None:
-        if (self.command is None) == (self.argv is None):
-            raise ValueError("either `command` or `argv` is needed, and not both")
-        if any("\0" in text for text in (self.command or "", *(self.argv or ()), self.cwd or "", *self.environment.values())):
-            raise ValueError("no NUL may be in a command, its arguments, its directory or its environment")
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        return self.argv if self.argv is not None else ("/bin/sh", "-c", self.command or "")
+from foliot.worker.executors.sandbox import Sandbox, SandboxUnavailable, sandbox_for
 
 
 def shell(config: Config, launchers: Launchers, hidden: Sequence[Path] = ()) -> Executor:
     """`hidden` are paths that a sandboxed command must not see."""
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        asked = msgspec.convert(payload, ShellPayload)
         try:
+            asked = payload_of(payload, ShellPayload)
             sandbox = sandbox_for(asked, config, launchers.containment, hidden)
-        except (Invalid, SandboxUnavailable) as error:
+        except Invalid as error:
+            return refused(error)
+        except SandboxUnavailable as error:
+            # Another worker may have it.
             return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)))
         with Handed(context) as handed:
             async with Contained(command_for(asked, config, sandbox, handed), launchers, context.write) as contained:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import random
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import Meta
+from typing import Any
 
 from foliot.clock import Clock
+from foliot.errors import Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
+from foliot.model.payloads import SimulatePayload, payload_of
 from foliot.sdk.context import Context
-from foliot.worker.executors.base import Executor
-
-
-class SimulatePayload(msgspec.Struct, frozen=True):
-    """Further keys are welcome and ignored."""
-
-    execution_time_ms: Annotated[float, Meta(ge=0, le=86_400_000)] = 0
-    fail_rate: Annotated[float, Meta(ge=0, le=1)] = 0
+from foliot.worker.executors.base import Executor, refused
 
 
 def simulate(clock: Clock) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        asked = msgspec.convert(payload, SimulatePayload)
+        try:
+            asked = payload_of(payload, SimulatePayload)
+        except Invalid as error:
+            return refused(error)
         await clock.sleep(asked.execution_time_ms / 1000)
         if random.random() < asked.fail_rate:  # noqa: S311
             return Attempted(Ending.FAILED, error=error_of("SimulatedFailure", f"failed by a chance of {asked.fail_rate:g}"))

@@ -1,0 +1,88 @@
+"""A payload that a built-in task can't use is refused when it comes in, whichever way it comes, and nothing is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from foliot.errors import Invalid
+from foliot.model.states import RunState
+from foliot.sdk.asking import Asking, asked
+from foliot.sdk.jobs import Alike
+from foliot.store.store import Store
+from tests.api.conftest import TASKS
+from tests.support.runs import finish
+
+BAD = {"command": "true", "sandbox": True}
+JOB = {"task": "shell", "payload": BAD}
+FINE = {"task": "shell", "payload": {"command": "true"}}
+
+
+@pytest.fixture(autouse=True)
+async def announced(client: httpx.AsyncClient, store: Store) -> None:
+    await store.workers.announce_tasks(TASKS | dict.fromkeys(("workflow", "map", "http", "wait"), "default"))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/jobs", JOB, "payload.sandbox"),
+        ("/v1/jobs", {"job_type": "shell", "payload": BAD}, "payload.sandbox"),
+        ("/v1/jobs", JOB | {"idempotency_key": "once"}, "payload.sandbox"),
+        ("/v1/jobs", JOB | {"unique": {"key": "one"}}, "payload.sandbox"),
+        ("/v1/jobs", JOB | {"delay_seconds": 60}, "payload.sandbox"),
+        ("/v1/jobs", JOB | {"every": "1h"}, "payload.sandbox"),
+        ("/v1/jobs", {"task": "wait", "payload": {"seconds": 5}}, "payload.seconds"),
+        ("/v1/jobs", {"task": "http", "payload": {}}, "payload"),
+        ("/v1/jobs", {"task": "map", "payload": {"map": {"items": [1]}, **JOB}}, "payload.payload.sandbox"),
+        ("/v1/jobs/batch", [FINE, JOB], "[1].payload.sandbox"),
+        ("/v1/jobs/batch", {"jobs": [FINE, JOB]}, "jobs[1].payload.sandbox"),
+        ("/v1/workflows", {"steps": [{"key": "a", **FINE}, {"key": "b", **JOB}]}, "steps[1].payload.sandbox"),
+        ("/v1/workflows", {"name": "w", "every": "1h", "steps": [{"key": "a", **JOB}]}, "steps[0].payload.sandbox"),
+        ("/v1/workflows", {"steps": [{"key": "a", **JOB, "map": {"items": ["x"], "item_name": "stdin"}}]}, "steps[0].payload.sandbox"),
+        (
+            "/v1/jobs",
+            {"task": "workflow", "payload": {"steps": [{"key": "in", "task": "workflow", "payload": {"steps": [{"key": "a", **JOB}]}}]}},
+            "payload.steps[0].payload.steps[0].payload.sandbox",
+        ),
+    ],
+)
+async def test_it_is_refused_with_the_name_of_the_field(client: httpx.AsyncClient, sql: Any, path: str, body: Any, field: str) -> None:
+    answer = await client.post(path, json=body)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["field"] == field
+    assert await sql.fetchval("select (select count(*) from foliot.runs) + (select count(*) from foliot.jobs)") == 0
+
+
+async def test_a_reference_to_a_result_is_left_to_the_execution(client: httpx.AsyncClient) -> None:
+    steps = [{"key": "a", **FINE}, {"key": "b", "task": "shell", "payload": {"command": {"$result": "a"}}, "after": ["a"]}]
+    assert (await client.post("/v1/workflows", json={"steps": steps})).status_code == 201
+    steps[1]["payload"] = {"command": {"$result": "a"}, "sandbox": True}
+    assert (await client.post("/v1/workflows", json={"steps": steps})).json()["field"] == "steps[1].payload.sandbox"
+    # A step that comes after nothing has no result to point at: there it is no reference, but a command of the wrong type.
+    alone = [{"key": "b", "task": "shell", "payload": {"command": {"$result": "a"}}}]
+    assert (await client.post("/v1/workflows", json={"steps": alone})).json()["field"] == "steps[0].payload.command"
+
+
+async def test_a_change_a_rerun_and_a_replay_are_looked_into_as_well(client: httpx.AsyncClient, store: Store) -> None:
+    assert (await client.post("/v1/jobs", json=FINE | {"name": "nightly", "every": "1h"})).status_code == 201
+    answer = await client.patch("/v1/jobs/nightly", json={"payload": BAD})
+    assert (answer.status_code, answer.json().get("field")) == (422, "payload.sandbox")
+    assert (await client.patch("/v1/jobs/nightly", json={"payload": {"command": "false"}})).status_code == 200
+    failed = await finish(store, RunState.FAILED, task="shell")
+    for path, body in ((f"/v1/runs/{failed}/rerun", {}), ("/v1/dead-letters/replay", {"ids": [str(failed)]})):
+        answer = await client.post(path, json=body | {"payload": BAD})
+        assert (answer.status_code, answer.json().get("field")) == (422, "payload.sandbox"), path
+
+
+async def test_jobs_that_go_straight_to_the_database_are_looked_into_as_well(store: Store) -> None:
+    asking = Asking(store=store, namespace="default")
+    with pytest.raises(Invalid, match=r"payload\.sandbox"):
+        await asking.run_of(asked(JOB))
+    with pytest.raises(Invalid, match=r"payload\.steps\[0\]\.payload\.sandbox"):
+        await asking.run_of(asked({"task": "workflow", "payload": {"steps": [{"key": "a", **JOB}]}}))
+    with pytest.raises(Invalid, match=r"payload\.sandbox"):
+        await asking.store_alike(Alike({"task": "shell"}, [{"command": "true"}, BAD]))
+    assert len(await asking.store_alike(Alike({"task": "shell"}, [{"command": "true"}, {"argv": ["true"]}]))) == 2
