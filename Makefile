@@ -63,6 +63,9 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Foliot needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11")'
 	@$(PYTHON) -m venv --without-pip $(VENV)
 
+# A terminal whose PATH begins with .venv/bin would find the environment's own python, which has no pip.
+$(RUNTIME_READY) $(DEV_READY): export PATH := $(subst $(CURDIR)/$(VENV)/bin:,,$(PATH))
+
 $(RUNTIME_READY): requirements/runtime.txt pyproject.toml | $(VENV)/bin/python
 	@echo "Installing Foliot into $(VENV) ..."
 	@$(PYTHON) -m pip --python $(VENV)/bin/python install -qq --disable-pip-version-check --require-hashes -r requirements/runtime.txt

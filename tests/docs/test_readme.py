@@ -130,18 +130,15 @@ async def followed(page: str, directory: Path) -> list[str]:
 
 async def test_following_the_readme_works(tmp_path: Path) -> None:
     outputs = await followed(README, tmp_path)
-    assert "hello from" in outputs[1]
-    assert '"status":"completed"' in outputs[1]
-    everything = "".join(outputs)
-    assert "{'path': 'cat.png', 'width': 100}" in everything
-    assert '"task":"send_invoice","queue":"mail"' in everything
-    assert '"outcome":"succeeded"' in everything
-    assert "2026-03-29T03:00:00+02:00\n2026-03-30T02:30:00+02:00\n2026-03-31T02:30:00+02:00\nat 09:00, on Monday to Friday\n" in outputs
-    assert "begins\nends\nit failed\n" in everything
-    assert outputs[-1].startswith("id        ")
-    assert "\n\n42\n" in outputs[-1]
-    assert "thumbnails  active  every 1h" in outputs[-1]
-    assert outputs[-1].endswith("\n4 ticks to run; 0 have run already\n")
+    first, *_, last = [output for output in outputs if output]
+    assert "status    completed" in first
+    assert "hello from" in first
+    assert "heartbeat" in first
+    assert 'result    "invoice sent to customer 7"' in last
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
 
 
 def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
