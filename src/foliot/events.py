@@ -119,6 +119,14 @@ class TicksFired(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleUnreadable(Event):
+    """This node can't read the schedule of a job, because a newer version stored it or its zone is unknown here; the job waits."""
+
+    job_id: UUID
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class CursorsReplanned(Event):
     """The rules by which their next ticks were found have changed."""
 

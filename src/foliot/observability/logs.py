@@ -35,6 +35,7 @@ LOUD = (
     events.ContainmentIsWeak,
     events.StaleWritesRefused,
     events.JobNotDeclared,
+    events.ScheduleUnreadable,
     events.StuckFound,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}

@@ -18,7 +18,8 @@ from itertools import groupby
 from uuid import UUID
 
 from foliot.clock import Clock
-from foliot.events import EventBus, RunsCancelled, TicksFired
+from foliot.errors import Invalid
+from foliot.events import EventBus, RunsCancelled, ScheduleUnreadable, TicksFired
 from foliot.model.job import resumed
 from foliot.scheduler.loader import MILLISECONDS, Loader, Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
@@ -152,6 +153,7 @@ class Resumer(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
         self._shards = shards
+        self._unreadable: set[UUID] = set()
 
     async def run_once(self) -> float:
         jobs, epochs = self._store.jobs, self._shards.epochs
@@ -172,4 +174,12 @@ class Resumer(Service):
             job, now = await jobs.get_job(job_id, ""), await jobs.database_now()
             # It may have been resumed meanwhile, and paused anew.
             if job is not None and job.paused_until is not None and job.paused_until <= now:
-                await jobs.resume_job(*resumed(job, now))
+                try:
+                    going_on = resumed(job, now)
+                except Invalid as error:
+                    # A job whose schedule this node can't read stays paused, and holds up no other.
+                    if job_id not in self._unreadable:
+                        self._unreadable.add(job_id)
+                        self.events.emit(ScheduleUnreadable(job_id, error.detail))
+                    continue
+                await jobs.resume_job(*going_on)

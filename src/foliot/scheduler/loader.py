@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from foliot.clock import Clock
-from foliot.events import EventBus
+from foliot.errors import Invalid
+from foliot.events import EventBus, ScheduleUnreadable
 from foliot.model.ids import tick_run_id
 from foliot.model.job import DueJob, fire_of
 from foliot.model.schedule import Plan, Timetable, plan
@@ -89,7 +90,13 @@ class Loader(Service):
         planner = Planner(now // MILLISECONDS)
         for job in jobs:
             self._loaded[job.id] = (job.version, job.tick)
-            self.wheel.add(job.fire * MILLISECONDS, planner.firing_of(job))
+            try:
+                firing = planner.firing_of(job)
+            except Invalid as error:
+                # It counts as loaded, so it is not read again until it is edited, and holds up no other.
+                self.events.emit(ScheduleUnreadable(job.id, error.detail))
+                continue
+            self.wheel.add(job.fire * MILLISECONDS, firing)
 
     def _listen_to(self, offset: float) -> None:
         """Each answer was true when it was sent, so the largest offset heard is the nearest; clocks that drift or step are followed."""

@@ -11,9 +11,11 @@ the rules; a node with other rules looks through its shards once, and corrects e
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from uuid import UUID
 
 from foliot.clock import Clock
+from foliot.errors import Invalid
 from foliot.events import CursorsReplanned, EventBus
 from foliot.model.job import scheduled_from, with_cursor
 from foliot.scheduler.shard_keeper import ShardKeeper
@@ -47,7 +49,8 @@ class Replanner(Service):
         stale = await self._store.jobs.stale_jobs(BATCH)
         moved = 0
         for job_id in stale:
-            moved += await self._follow_calendar(job_id)
+            with suppress(Invalid):
+                moved += await self._follow_calendar(job_id)
         if epochs := await self._store.shards.shards_with_other_zones(self._shards.scheduler_id, self._zones):
             moved += await self._follow_zones(epochs)
         if moved:
@@ -67,8 +70,10 @@ class Replanner(Service):
         while after is not None and not self.stopping:
             found, after = await self._store.jobs.jobs_on_the_wall(list(epochs), after, LOOKED_THROUGH)
             for job in found:
-                if offset_now(job) != job.utc_offset:
-                    moved += await self._correct(job.id)
+                # A schedule that this node can't read, or whose zone it does not know, holds up no other; the loader reports it.
+                with suppress(Invalid):
+                    if offset_now(job) != job.utc_offset:
+                        moved += await self._correct(job.id)
         if after is not None:
             return moved
         for shard, epoch in epochs.items():
