@@ -274,8 +274,6 @@ class _FieldParser:
 
     def _span(self, low: int, high: int, part: str, place: int) -> range:
         field = self.field
-        if field is WEEKDAY and low == 7:
-            low, high = 0, high % 7
         if low > high:
             if not field.goes_round:
                 raise self._error(cron_hints.reversed_range(part, low, high, (field.low, field.high)), part, place)
