@@ -135,6 +135,8 @@ SCHEDULES: dict[str, tuple[dict[str, Any], str]] = {
     "every age": ({"cron": None, "every": "99999999999d"}, "every"),
     "every backwards": ({"cron": None, "every": "-5m"}, "every"),
     "instants of the past": ({"cron": None, "times": ["2001-01-01T00:00:00Z"]}, "times"),
+    "an instant after the end of time": ({"cron": None, "times": ["2250-01-01T00:00:00Z"]}, "times"),
+    "an instant after the end of time beside another": ({"cron": None, "times": ["2190-01-01T00:00:00Z", "2200-01-01T00:00:00Z"]}, "times"),
     "no instants": ({"cron": None, "times": []}, "times"),
 }
 

@@ -174,5 +174,21 @@ def test_what_is_no_name_of_a_zone_is_refused(name: str) -> None:
 
 
 def test_a_misspelt_zone_gets_a_hint() -> None:
+    with pytest.raises(Invalid, match="did you mean 'UTC'"):
+        zone_named("utc")
     with pytest.raises(Invalid, match="did you mean 'Europe/Berlin'"):
         zone_named("europe/berlin")
+
+
+@pytest.mark.parametrize("name", ["+02:00", "-5", "+0530", "UTC+2", "GMT-7", "utc+02:00", "Z+1"])
+def test_an_offset_is_refused_with_advice_and_not_with_a_zone_of_another_offset(name: str) -> None:
+    with pytest.raises(Invalid, match="an offset is not a time zone: name a place") as caught:
+        zone_named(name)
+    assert "did you mean" not in caught.value.detail
+
+
+@pytest.mark.parametrize("name", ["CEST", "BST", "local", "localtime"])
+def test_no_zone_is_suggested_that_would_be_refused_or_means_another_time(name: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        zone_named(name)
+    assert "did you mean" not in caught.value.detail

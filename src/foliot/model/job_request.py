@@ -157,6 +157,7 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         given_fields = {name: getattr(self, name) for name in SCHEDULE_FIELDS if getattr(self, name) not in (None, UNSET)}
+        check_times(self.times)
         timezone = None if self.timezone is UNSET else self.timezone
         if self.schedule is not None:
             given_fields |= from_cron(self.schedule, timezone, field="schedule")
@@ -218,6 +219,12 @@ def planned_from(job: RecurringJob, now: datetime, *, field: str = "cron") -> Re
         return scheduled_from(job, now)
     except CronError as error:
         raise CronError(f"{field}: {error.detail}", field=field, start=error.start, end=error.end) from None
+
+
+def check_times(times: tuple[datetime, ...] | None) -> None:
+    """An instant beyond the last one that counts would be dropped without a word."""
+    if times is not None and max(times) >= LATEST:
+        raise Invalid(f"times: each must be before the year {LATEST.year}", field="times")
 
 
 def cron_is_over(schedule: Schedule, now: datetime) -> bool:

@@ -8,6 +8,7 @@ is a transition that skips wall times, a *fold* one that repeats them.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +24,8 @@ from foliot.triggers.base import EARLIEST, LATEST
 SAMPLE_SECONDS = 7 * 86_400
 # Transitions are looked for, and remembered, by spans of about a year.
 SPAN_SECONDS = 52 * SAMPLE_SECONDS
+OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*[+-]\s*[0-9]{1,2}(?::?[0-9]{2})?", re.IGNORECASE)
+LONGEST_ABBREVIATION = 4
 # What may lie among the files of zones, and is none, or not the same on every machine, or counts leap seconds.
 NOT_NAMES = ("/", ".", "localtime", "posixrules", "posix/", "right/")
 
@@ -47,8 +50,17 @@ def zone_named(name: str) -> ZoneInfo:
             raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        hint = did_you_mean(name[:100], _zone_names())
-        raise Invalid(f"timezone: there is no IANA time zone {name[:100]!r}{hint}", field="timezone") from None
+        raise Invalid(f"timezone: there is no IANA time zone {name[:100]!r}{_hint(name[:100])}", field="timezone") from None
+
+
+def _hint(name: str) -> str:
+    """The nearest name that would be accepted. The names of abbreviations are left out: EST is near to CEST, and is another time."""
+    if OFFSET.fullmatch(name):
+        return "; an offset is not a time zone: name a place, such as Europe/Berlin"
+    known = [other for other in _zone_names() if not other.startswith(NOT_NAMES)]
+    if same := next((other for other in known if other.lower() == name.lower()), None):
+        return f", did you mean {same!r}?"
+    return did_you_mean(name, [other for other in known if "/" in other or len(other) > LONGEST_ABBREVIATION or name.endswith(f"/{other}")])
 
 
 def offset_at(zone: ZoneInfo, instant: int) -> int:

@@ -29,7 +29,7 @@ from foliot.model.access import Permission
 from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
-from foliot.model.job_request import LATEST, SCHEDULE_FIELDS, JobRequest, cron_is_over, planned_from
+from foliot.model.job_request import LATEST, SCHEDULE_FIELDS, JobRequest, check_times, cron_is_over, planned_from
 from foliot.model.namespace import Namespace, bare
 from foliot.model.payloads import pointing
 from foliot.model.schedule import from_cron
@@ -329,6 +329,7 @@ def apply_change(
         job = replace(job, next_at=None)
     if asked.cron is not None and asked.every is not None:
         raise Invalid("cron: give either cron or every", field="cron")
+    check_times(asked.times)
     if "cron" in given and asked.cron is not None:
         schedule["every"] = None
         schedule |= from_cron(asked.cron, asked.timezone if asked.timezone is not UNSET else None)
