@@ -19,7 +19,7 @@ from foliot.clock import SystemClock
 from foliot.model.ids import new_id
 from foliot.worker.executors.containment import LIMIT_FILES, Means
 from foliot.worker.executors.launcher.tree import is_removed
-from foliot.worker.executors.launchers import LAUNCHER_SECONDS, Launchers, Place, memory_file, written
+from foliot.worker.executors.launchers import LAUNCHER_SECONDS, Launchers, Place, sealed_file, written
 from foliot.worker.executors.sweeper import SWEEPS, sweep
 
 CHUNK = 65_536
@@ -48,13 +48,17 @@ class Command:
     """What makes a sandbox for it."""
     descriptors: Sequence[int] = ()
     """Further ones that are passed on."""
+    result_max_bytes: int = 0
+    """How large the first of those files may become. 0: that is not watched."""
+    scratch: Sequence[str] = ()
+    """Directories in memory that only the command has, by its sandbox."""
     is_concealed: bool = False
     """It hides its environment, and so must bear its mark as an argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the command ended: one of the four."""
+    """How the command ended: one of the five."""
 
     code: int = 0
     signal: int | None = None
@@ -62,6 +66,8 @@ class Verdict:
     """It never ran."""
     exceeded: str | None = None
     """It was killed for having used more than it may, which is this."""
+    has_too_large_result: bool = False
+    """It was killed for having written more to its result than it may."""
 
 
 class Contained:
@@ -216,11 +222,11 @@ class Contained:
         try:
             entrance = self._make_cgroup()
             held += entrance
-            stdin = [memory_file(command.stdin)] if command.stdin else []
+            stdin = [sealed_file(command.stdin)] if command.stdin else []
             held += stdin
             plan = self._plan(has_entrance=bool(entrance))
             is_in_namespace = self._is_wrapped and not command.wrapper
-            self._place = self._launchers.take(self._containment.namespace() if is_in_namespace else ())
+            self._place = self._launchers.take(self._containment.namespace(self._own_shm_bytes) if is_in_namespace else ())
             self._place.launcher.run(plan, [output, *command.descriptors, *entrance, *stdin])
         finally:
             for descriptor in held:
@@ -245,6 +251,25 @@ class Contained:
                     (self._cgroup / file).write_text(content)
         return [os.open(self._cgroup / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)]
 
+    @property
+    def _own_shm_bytes(self) -> int:
+        """The size of a /dev/shm that bubblewrap makes for commands with this limit. Root's launchers make one for each command."""
+        is_needed = self._is_wrapped and not self._command.wrapper and os.geteuid() != 0
+        return self._command.tree.get("memory", 0) if is_needed else 0
+
+    def _memory_entries(self) -> list[str]:
+        """What the launcher must know of a limit of memory. What is written to /dev/shm outlives a cgroup, too."""
+        limit = self._command.tree.get("memory")
+        if limit is None:
+            return []
+        entries = [] if self._limits_memory else [f"memory={limit}"]
+        entries += [f"scratch={path}" for path in self._command.scratch]
+        if self._own_shm_bytes:
+            entries.append("own_scratch=/dev/shm")
+        elif not self._command.wrapper:
+            entries += [f"private_shm={limit}", "scratch=/dev/shm"]
+        return entries
+
     def _plan(self, *, has_entrance: bool) -> bytes:
         command = self._command
         entries = [f"{name}={value}" for name, value in command.limits.items()]
@@ -259,8 +284,9 @@ class Contained:
             entries.append("stdin=")
         if has_entrance:
             entries.append("entrance=")
-        if "memory" in command.tree and not self._limits_memory:
-            entries.append(f"memory={command.tree['memory']}")
+        if command.result_max_bytes:
+            entries.append(f"result_max={command.result_max_bytes}")
+        entries += self._memory_entries()
         argv = (*command.argv, *(f"{name}={value}" for name, value in self._mark.items())) if command.is_concealed else command.argv
         return written(argv, {**command.environment, **self._mark}, command.descriptors, entries)
 
@@ -301,5 +327,5 @@ def _verdict(told: bytes) -> Verdict:
     if word == "exit":
         return Verdict(code=int(text))
     if word == "exceeded":
-        return Verdict(exceeded=EXCEEDED_MEMORY)
+        return Verdict(has_too_large_result=True) if text == "result" else Verdict(exceeded=EXCEEDED_MEMORY)
     return Verdict(signal=int(text)) if word == "signal" else Verdict(refused=text)

@@ -67,9 +67,11 @@ class Containment:
         memory = "memory by a cgroup" if "memory" in self.controllers else "memory by a look ten times a second"
         return f"{memory}, processes by {'a cgroup' if 'pids' in self.controllers else 'those of their user'}"
 
-    def namespace(self) -> tuple[str, ...]:
-        """What makes a process namespace with everything else as it is. A worker that is root lets its commands be."""
-        return (self.bubblewrap or "bwrap", *NAMESPACE, *(("--cap-add", "ALL") if os.geteuid() == 0 else ()))
+    def namespace(self, own_shm_bytes: int = 0) -> tuple[str, ...]:
+        """What makes a process namespace with everything else as it is, but for a /dev/shm of this size if one is wanted. A worker that is
+        root lets its commands be."""
+        shm = ("--perms", "1777", "--size", str(own_shm_bytes), "--tmpfs", "/dev/shm") if own_shm_bytes else ()  # noqa: S108
+        return (self.bubblewrap or "bwrap", *NAMESPACE, *shm, *(("--cap-add", "ALL") if os.geteuid() == 0 else ()))
 
 
 def choose(config: Config) -> Containment:

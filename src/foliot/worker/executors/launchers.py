@@ -11,6 +11,7 @@ may have left something in, is not: a launcher outside makes one for each comman
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import itertools
 import os
 import socket
@@ -302,10 +303,17 @@ def written(argv: Sequence[str], environment: Mapping[str, str], passed: Sequenc
     return b"".join(entry.encode("utf-8", "surrogateescape") + b"\0" for entry in (*entries, *more))
 
 
-def memory_file(content: bytes) -> int:
+def memory_file(content: bytes, flags: int = os.MFD_CLOEXEC) -> int:
     """A file that is nowhere: neither arguments nor environments of commands are to be seen on a disk or in a list of processes."""
-    descriptor = os.memfd_create("foliot")
+    descriptor = os.memfd_create("foliot", flags)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def sealed_file(content: bytes) -> int:
+    """One for a command to read. It can't be written to, or a command could put there what it may not have in memory."""
+    descriptor = memory_file(content, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
     return descriptor

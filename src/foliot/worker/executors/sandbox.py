@@ -32,6 +32,8 @@ LIMITS = {
     "processes": ("RLIMIT_NPROC", 1),
 }
 EMPTIED = ("/tmp", "/run")  # noqa: S108
+SCRATCH = (*EMPTIED, "/dev/shm")  # noqa: S108
+"""Where a command in bubblewrap may write. All of it lies in memory."""
 
 
 class SandboxUnavailable(Exception):
@@ -47,6 +49,8 @@ class Sandbox:
     """Of all its processes together: `memory` in bytes, `pids`."""
     wrapper: tuple[str, ...] = ()
     user: int | None = None
+    scratch: tuple[str, ...] = ()
+    """Directories that lie in memory, and that only the command has."""
 
 
 def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Sandbox:
@@ -69,8 +73,9 @@ def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, 
         raise SandboxUnavailable("the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker")
     if asked.network and not config.sandbox_network:
         raise Invalid("`network`: sandbox_network does not allow it here", field="network")
-    wrapper = (containment.bubblewrap, *namespaces(hidden, has_network=bool(asked.network)))
-    return Sandbox(kind, limits, tree, wrapper, NOBODY if os.geteuid() == 0 else None)
+    scratch_bytes = min(SCRATCH_BYTES, tree.get("memory", SCRATCH_BYTES))
+    wrapper = (containment.bubblewrap, *namespaces(hidden, scratch_bytes, has_network=bool(asked.network)))
+    return Sandbox(kind, limits, tree, wrapper, NOBODY if os.geteuid() == 0 else None, SCRATCH)
 
 
 def kind_for(asked: SandboxFields, config: Config, *, has_limits: bool) -> SandboxKind:
@@ -92,14 +97,20 @@ def limits_for(asked: SandboxFields, config: Config) -> dict[str, int]:
     return found
 
 
-def namespaces(hidden: Sequence[Path], *, has_network: bool) -> list[str]:
+def namespaces(hidden: Sequence[Path], scratch_bytes: int, *, has_network: bool) -> list[str]:
     arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
     if not has_network:
         arguments.append("--unshare-net")
     arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for directory in EMPTIED:
-        arguments += ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", directory]
+    for directory in SCRATCH:
+        arguments += ["--perms", "1777", "--size", str(scratch_bytes), "--tmpfs", directory]
+    # It lies in memory as well, and belongs to the command's user.
+    arguments += ["--remount-ro", "/dev"]
     for path in hidden:
-        if not any(path.is_relative_to(directory) for directory in EMPTIED):
-            arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)] if path.is_file() else []
+        if any(path.is_relative_to(directory) for directory in EMPTIED):
+            continue
+        if path.is_dir():
+            arguments += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        elif path.is_file():
+            arguments += ["--ro-bind", os.devnull, str(path)]
     return arguments

@@ -23,7 +23,7 @@ from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor, refused
 from foliot.worker.executors.contained import Command, Contained, Verdict
 from foliot.worker.executors.environment import clean_environment
-from foliot.worker.executors.handed import Handed
+from foliot.worker.executors.handed import Handed, result_too_large
 from foliot.worker.executors.launchers import Launchers
 from foliot.worker.executors.sandbox import Sandbox, SandboxUnavailable, sandbox_for
 
@@ -50,6 +50,8 @@ def shell(config: Config, launchers: Launchers, hidden: Sequence[Path] = ()) -> 
                 # What ended in time did so, even if a child of it prints on beyond the limit.
                 with suppress(asyncio.CancelledError):
                     await contained.drained()
+            if verdict.has_too_large_result:
+                return result_too_large(config.result_max_bytes)
             return failed(verdict) or handed.judge(config.result_max_bytes)
 
     return execute
@@ -68,6 +70,8 @@ def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox, handed: H
         wrapper=sandbox.wrapper,
         user=sandbox.user,
         descriptors=handed.descriptors,
+        result_max_bytes=max(config.result_max_bytes, 1),
+        scratch=sandbox.scratch,
     )
 
 

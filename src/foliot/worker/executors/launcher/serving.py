@@ -10,10 +10,11 @@ import select
 import sys
 import warnings  # noqa: F401  (what runs a program by its name imports it, and can't from inside a sandbox)
 
+from .memory import Memory
 from .plan import Plan
 from .sandbox import NAMESPACES, OURS, Sandbox, namespace_of
-from .starting import IGNORED, become_user, cant_enter, pass_on, set_limits, spawn
-from .tree import bury, descendants_of, kill_cgroup, signal_group, signal_process, uses_more_than
+from .starting import IGNORED, become_user, cant_enter, emptied, pass_on, private_shm, set_limits, spawn
+from .tree import bury, descendants_of, kill_cgroup, signal_group, signal_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ REAP_MILLISECONDS = 500
 """How often orphans that ended are buried."""
 WATCH_MILLISECONDS = 20
 """The same where the kernel has no pidfd to wait for."""
-MEMORY_MILLISECONDS = 100
-"""How often the memory of all processes is added up, where no cgroup does it."""
+MEMORY_LOOKS = 5
+"""At each so many looks at the result, the memory of all processes is added up, where no cgroup does it."""
+RESULT_MILLISECONDS = 20
+"""How often the result is looked at while a command may use only so much memory: it can grow by gigabytes in a second."""
 KILL_SECONDS = 0.002
 """How long to wait for what was killed before looking for more."""
 DESCRIPTORS_MAX = 64
@@ -44,6 +47,8 @@ class Launcher:
         self._libc = libc
         self._is_outside = is_outside
         """And not in a process namespace, where orphans come to its first process and all die with that."""
+        self._memory: Memory | None = None
+        self._looks = 0
 
     def serve(self) -> None:
         # A command of the same user can't attach to it, and so not make it serve the next one otherwise than it should.
@@ -59,6 +64,7 @@ class Launcher:
                 self._run(Plan(received[1]))
 
     def _run(self, plan: Plan) -> None:
+        self._memory, self._looks = Memory(plan) if plan.memory else None, 0
         sandbox = Sandbox(plan) if plan.wrapper else None
         child = self._start_within(sandbox, plan) if sandbox else self._start(plan)
         # Whoever reads the output sees its end when the command and its children have closed it.
@@ -78,6 +84,9 @@ class Launcher:
             if is_over:
                 sandbox.end()
             sandbox.close()
+        for directory in plan.own_scratch:
+            emptied(directory)
+        plan.forget()
         tell(self._worker, verdict + b"cleared\n")
 
     def _start(self, plan: Plan) -> int:
@@ -162,6 +171,8 @@ class Launcher:
             if plan.directory:
                 doing = cant_enter(plan.directory)
                 os.chdir(plan.directory)
+            if plan.private_shm:
+                private_shm(plan.private_shm, self._libc)
             doing = "can't set its limits"
             set_limits(plan)
             become_user(plan)
@@ -191,11 +202,11 @@ class Launcher:
     def _wait_for(self, child: int, plan: Plan, poll: select.poll, wait: int) -> bytes:
         """How it ended; nothing if its attempt did."""
         while True:
-            ready = [descriptor for descriptor, _ in poll.poll(min(wait, MEMORY_MILLISECONDS) if plan.memory else wait)]
+            ready = [descriptor for descriptor, _ in poll.poll(min(wait, RESULT_MILLISECONDS) if plan.memory else wait)]
             if verdict := bury(child):
                 return verdict
-            if plan.memory and uses_more_than(plan.memory, self._processes()):
-                return b"exceeded memory\n"
+            if exceeded := self._exceeded(plan):
+                return exceeded
             if self._worker in ready:
                 if receive(self._socket)[0] != b"ask":
                     return b""
@@ -204,12 +215,20 @@ class Launcher:
     def _watch_the_rest(self, plan: Plan, poll: select.poll) -> None:
         """What the command left behind may be there until the worker has read its output."""
         while True:
-            is_spoken_to = bool(poll.poll(MEMORY_MILLISECONDS if plan.memory else REAP_MILLISECONDS))
+            is_spoken_to = bool(poll.poll(RESULT_MILLISECONDS if plan.memory else REAP_MILLISECONDS))
             bury()
-            if plan.memory and uses_more_than(plan.memory, self._processes()):
+            if self._exceeded(plan):
                 return
             if is_spoken_to and receive(self._socket)[0] != b"ask":
                 return
+
+    def _exceeded(self, plan: Plan) -> bytes:
+        """What to tell of a command that uses more than it may."""
+        if plan.is_result_too_large:
+            return b"exceeded result\n"
+        self._looks += 1
+        is_due = self._memory is not None and self._looks % MEMORY_LOOKS == 0
+        return b"exceeded memory\n" if is_due and self._memory and self._memory.is_exceeded(self._processes()) else b""
 
     def _is_anything_left(self, sandbox: Sandbox | None) -> bool:
         """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first process."""

@@ -1,11 +1,9 @@
-"""The processes that came from a command: found, weighed, signalled, buried."""
+"""The processes that came from a command: found, signalled, buried."""
 
 from __future__ import annotations
 
 import os
 import select
-
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def descendants_of(pid: int) -> list[int]:
@@ -78,34 +76,3 @@ def write_to(path: bytes, text: bytes) -> None:
         os.write(descriptor, text)
     finally:
         os.close(descriptor)
-
-
-def uses_more_than(limit: int, pids: list[int]) -> bool:
-    """The quick look counts what processes share after a fork once for each; only where that is too much is it added up exactly."""
-    return sum(map(unshared_memory, pids)) > limit and sum(map(share_of_memory, pids)) > limit
-
-
-def unshared_memory(pid: int) -> int:
-    """In bytes, without what is in files."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
-            words = file.read().split()
-    except OSError:
-        return 0
-    return (int(words[1]) - int(words[2])) * PAGE_BYTES
-
-
-def share_of_memory(pid: int) -> int:
-    """The same, with an equal part of what it shares with others."""
-    found = 0
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
-            for line in file:
-                if line.startswith(b"Pss_Anon:"):
-                    found = int(line.split()[1]) * 1024
-    except PermissionError:
-        return unshared_memory(pid)
-    except OSError:
-        # It ended while it was looked at.
-        return 0
-    return found or unshared_memory(pid)
