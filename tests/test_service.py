@@ -335,3 +335,54 @@ async def test_a_service_that_fails_to_stop_does_not_keep_the_others_running(tea
         await team.supervisor.stop()
     assert team.journal == ["+a", "+b", "+c", "-c", "-b", "-a"]
     assert all(member.alive == 0 for member in team.services)
+
+
+class Busy(Service):
+    """Two chores, one of which fails until it is told not to."""
+
+    def __init__(self, *, clock: FakeClock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self.is_broken = True
+        self.done: list[str] = []
+
+    async def run_once(self) -> float:
+        return await self.each(self._fragile, self._solid)
+
+    async def _fragile(self) -> float:
+        self.done.append("tried")
+        if self.is_broken:
+            raise ValueError("broken")
+        return 60.0
+
+    async def _solid(self) -> float:
+        self.done.append("solid")
+        return 5.0
+
+
+async def test_a_chore_that_fails_backs_off_by_itself(fake_clock: FakeClock, events: EventBus, seen: list[Event]) -> None:
+    busy = Busy(clock=fake_clock, events=events)
+    delays = []
+    for _ in range(3):
+        delays.append(await busy.run_once())
+        await busy.run_once()  # it is not tried before its time
+        await fake_clock.advance(delays[-1] + 0.001)
+    assert busy.done.count("tried") == 3
+    assert busy.done.count("solid") == 6
+    assert delays[0] < 1 < delays[0] * 16
+    assert [(event.service, event.error) for event in seen if isinstance(event, ServiceFailed)] == [
+        ("Busy", "fragile: ValueError: broken")
+    ] * 3
+    busy.is_broken = False
+    assert await busy.run_once() == 5.0
+    assert busy.done[-2:] == ["tried", "solid"]
+
+
+async def test_one_of_many_that_fails_is_told_and_the_next_has_its_turn(fake_clock: FakeClock, events: EventBus, seen: list[Event]) -> None:
+    async def halved(number: int) -> int:
+        if number % 2:
+            raise ValueError("odd")
+        return number // 2
+
+    busy = Busy(clock=fake_clock, events=events)
+    assert [await busy.attempt(f"halve {number}", halved(number), None) for number in (2, 3, 4)] == [1, None, 2]
+    assert [event.error for event in seen if isinstance(event, ServiceFailed)] == ["halve 3: ValueError: odd"]

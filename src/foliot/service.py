@@ -8,15 +8,18 @@ callers. A `Supervisor` starts services in order and stops them in reverse.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from asyncio.tasks import _unregister_task
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from foliot.clock import Clock
 from foliot.events import EventBus, ServiceFailed
+
+T = TypeVar("T")
 
 FIRST_BACKOFF_SECONDS = 0.1
 LAST_BACKOFF_SECONDS = 5.0
@@ -43,6 +46,11 @@ def own_task(work: Coroutine[Any, Any, Any], *, name: str | None = None, context
     return task
 
 
+def backoff(failures: int) -> float:
+    longest: float = min(FIRST_BACKOFF_SECONDS * 2**failures, LAST_BACKOFF_SECONDS)
+    return random.uniform(0.5, 1.0) * longest  # noqa: S311
+
+
 class Service:
     """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn: 0 at once, None not before it is woken."""
 
@@ -52,6 +60,8 @@ class Service:
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._failing: dict[str, tuple[int, float]] = {}
+        """Chores that failed last time: how often in a row, and from when on they are tried again."""
         self._ready: asyncio.Future[None]
 
     @property
@@ -64,6 +74,37 @@ class Service:
 
     async def run_once(self) -> float | None:
         raise NotImplementedError  # pragma: no cover
+
+    async def each(self, *chores: Callable[[], Awaitable[float]]) -> float:
+        """One chore after the other, for a service that has several. Each says in how many seconds it is due again; the soonest counts.
+
+        A chore that fails is told of, backs off by itself, and keeps none of the others from their turn.
+        """
+        soonest = math.inf
+        for chore in chores:
+            failures, not_before = self._failing.get(chore.__name__, (0, -math.inf))
+            if (left := not_before - self.clock.monotonic()) > 0:
+                soonest = min(soonest, left)
+                continue
+            try:
+                delay = await chore()
+                self._failing.pop(chore.__name__, None)
+            except Exception as error:
+                failures += 1
+                delay = backoff(failures)
+                self._failing[chore.__name__] = (failures, self.clock.monotonic() + delay)
+                name = chore.__name__.strip("_")
+                self.events.emit(ServiceFailed(self.name, f"{name}: {type(error).__name__}: {error}", round(delay, 2)))
+            soonest = min(soonest, delay)
+        return soonest
+
+    async def attempt(self, what: str, work: Awaitable[T], otherwise: T) -> T:
+        """For one of many of the same kind: should it fail, that is told, and the next one has its turn."""
+        try:
+            return await work
+        except Exception as error:
+            self.events.emit(ServiceFailed(self.name, f"{what}: {type(error).__name__}: {error}", 0))
+            return otherwise
 
     async def on_start(self) -> None:
         """Runs before the first turn; an error here is the caller's."""
@@ -130,7 +171,7 @@ class Service:
                 if self._task is not None and self._task.cancelling():
                     raise
                 failures += 1
-                delay = random.uniform(0.5, 1.0) * min(FIRST_BACKOFF_SECONDS * 2**failures, LAST_BACKOFF_SECONDS)  # noqa: S311
+                delay = backoff(failures)
                 self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", round(delay, 2)))
                 await self.clock.wait(self._stopping, delay)
                 continue

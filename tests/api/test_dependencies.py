@@ -12,7 +12,7 @@ from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
 from tests.support.dependencies import WORKER, create, end, refused
-from tests.support.runs import claim_runs
+from tests.support.runs import claim_runs, find_stuck
 
 
 class TestSingleJobs:
@@ -51,7 +51,7 @@ class TestSingleJobs:
             )
             assert len(await end(store)) == 4
             assert later
-        assert await store.workflows.find_stuck() == []
+        assert await find_stuck(store) == []
 
     async def test_what_can_not_be_waited_for(self, client: httpx.AsyncClient, store: Store) -> None:
         first = await create(client)

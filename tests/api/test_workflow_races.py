@@ -18,7 +18,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
-from tests.support.runs import claim_runs
+from tests.support.runs import claim_runs, find_stuck
 from tests.support.waiting import until
 from tests.support.workflow_driver import Claimers, draw, insert
 from tests.support.workflow_oracle import Seen, complaints, sum_up
@@ -97,7 +97,7 @@ async def test_meddling_leaves_nothing_stuck_and_nothing_doubled(store: Store, s
         await asyncio.gather(*meddling)
         await until(lambda: looked_at_end(sql), seconds=90 + WORKFLOWS / 2)
     assert claimers.stuck == []
-    assert await store.workflows.find_stuck() == []
+    assert await find_stuck(store) == []
     after = {row[0]: row[1] for row in await sql.fetch("select id, state from foliot.history")}
     assert len(after) == await sql.fetchval("select count(*) from foliot.history"), "a run has ended twice"
     assert before.items() <= after.items()

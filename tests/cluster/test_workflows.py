@@ -13,6 +13,7 @@ import pytest
 
 from foliot.store.store import Store
 from tests.support.processes import FoliotProcess
+from tests.support.runs import find_stuck
 from tests.support.waiting import until
 from tests.support.workflow_driver import draw, insert, seen_of
 from tests.support.workflow_oracle import complaints, sum_up
@@ -79,5 +80,5 @@ async def is_busy(sql: Any, worker_id: str) -> bool:
 
 
 async def nothing_left(store: Store, sql: Any) -> bool:
-    assert await store.workflows.find_stuck() == []
+    assert await find_stuck(store) == []
     return not await sql.fetchval("select exists (select from foliot.runs)")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from foliot.model.fingerprint import WORKER_LOST_PATTERN
 from foliot.model.ids import SHARDS, new_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.store import Store
+from foliot.store.workflows import FIRST_ID
 from tests.support.plans import blocks_read, rows_read
 
 STORED = 5000
@@ -40,6 +43,12 @@ KEYS = """
 insert into foliot.idempotency (key, fingerprint, answer, expires_at)
 select 'key ' || n, '', 'null', now() + interval '1 day' from generate_series(1, $1::bigint) n
 """
+STARTS = "insert into foliot.rate_starts (rate_key, started_at) select 'key', now() from generate_series(1, $1::bigint) n"
+PARENTS = """
+insert into foliot.parents (id, root_id, run_id, kind, created_at, finished_at, on_failure, total, next_index, capacity)
+select id, id, id, 'workflow', now(), now(), 'continue', 1, 1, 1
+from (select gen_random_uuid() as id from generate_series(1, $1::bigint)) as made
+"""
 ASKED = {
     ("runs", "promote_due_runs"): (1000, None),
     ("runs", "seconds_until_due"): (None,),
@@ -54,7 +63,13 @@ ASKED = {
     ("jobs", "waits_in_use"): (None,),
     ("jobs", "jobs_to_resume"): (None,),
     ("gates", "gates_in_use"): (None,),
+    ("gates", "forget_rate_starts"): (1000, None),
+    ("gates", "settle_full_keys"): (["key 1"], 100),
     ("submissions", "forget_answers"): (1000, None),
+    ("workflows", "forget_parents"): (1000, datetime(2020, 1, 1, tzinfo=UTC)),
+    ("workflows", "find_stuck"): (FIRST_ID, FIRST_ID, 100, 100),
+    ("jobs", "list_jobs"): ("team/", 50, "team"),
+    ("jobs", "match_jobs"): ("%", None, None, None, 50, None, "team", None, "", 5000),
 }
 
 
@@ -64,9 +79,31 @@ async def full(store: Store, sql: Any) -> Any:
     await sql.execute("insert into foliot.calendars (name, created_at, updated_at, days) values ('holidays', now(), now(), '{}')")
     await sql.execute(FILL, STORED, WORKER)
     await sql.execute(JOBS, STORED)
-    await sql.execute(KEYS, STORED)
+    for fill in (KEYS, STARTS, PARENTS):
+        await sql.execute(fill, STORED)
     await sql.execute("vacuum analyze")
     return sql
+
+
+async def test_jobs_that_fit_are_looked_for_in_steps(full: Any) -> None:
+    fits = {"pattern": ("%9", None, None), "task": (None, "elsewhere", None), "queue": (None, None, "elsewhere")}
+    for filters in fits.values():
+        assert await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", None, "", 200) <= 200
+        assert await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", "job 9false", "", 200) <= 2
+
+
+async def test_jobs_that_fit_are_found_however_many_steps_it_takes(store: Store, full: Any) -> None:
+    wanted = [row[0] for row in await full.fetch("select name from foliot.jobs where name like '%9true' order by name")]
+    found = await store.jobs.match_jobs(Namespace(), "%9true", None, None, None, is_paused=True, limit=10_000, scan=7)
+    assert [name for _, name in found] == wanted
+    first = await store.jobs.match_jobs(Namespace(), "%9true", None, None, None, is_paused=None, limit=3, scan=100)
+    assert [name for _, name in first] == wanted[:3]
+
+
+async def test_a_probe_is_looked_for_at_the_head_of_a_queue(store: Store, full: Any) -> None:
+    await store.workers.register_worker(new_id(), "another", {"default": 1}, ["rare"])
+    await full.execute("insert into foliot.circuits (task, failures, open_until, updated_at) values ('rare', 5, now(), now())")
+    assert await rows_read(full, "gates", "send_probes", None, 10.0, 200) < 500
 
 
 async def test_what_is_not_due_is_not_read(full: Any) -> None:

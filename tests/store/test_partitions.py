@@ -87,7 +87,7 @@ async def test_retention_drops_whole_days_and_nothing_younger(
     young = await finish_one(store)
     await fake_clock.advance(86_400 * 29)
     await Pruner(store=store, clock=fake_clock, events=events).run_once()
-    assert [event.dropped for event in seen if isinstance(event, PartitionsKept)] == [2 * (len(PARENTS) - 1)]
+    assert sum(event.dropped for event in seen if isinstance(event, PartitionsKept)) == 2 * (len(PARENTS) - 1)
     assert await sql.fetchval("select array_agg(id) from foliot.history") == [young.id]
     assert await store.runs.get_run(old.id) is None
     assert (

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from foliot.store.store import Store
+from tests.support.runs import find_stuck
 from tests.support.waiting import until
 from tests.support.workflow_driver import Claimers, Drawn, draw, insert, seen_of
 from tests.support.workflow_oracle import complaints, sum_up
@@ -48,7 +49,7 @@ async def test_random_workflows_end_as_the_oracle_says(store: Store, sql: Any) -
             drawn |= dict(zip(ids, batch, strict=True))
         await until(lambda: nothing_left(sql), seconds=90 + WORKFLOWS / 10)
     assert claimers.stuck == []
-    assert await store.workflows.find_stuck() == []
+    assert await find_stuck(store) == []
     ends = {row[0]: row[1] for row in await sql.fetch("select id, state from foliot.history where id = any ($1::uuid[])", list(drawn))}
     wrong = []
     for workflow_id, one in drawn.items():

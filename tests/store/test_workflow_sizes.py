@@ -15,7 +15,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store
-from tests.support.runs import claim_runs
+from tests.support.runs import claim_runs, find_stuck
 from tests.support.waiting import until
 from tests.support.workflow_driver import Claimers, insert
 
@@ -86,7 +86,7 @@ async def test_a_deep_chain_is_skipped_at_once_when_its_first_step_fails(store: 
     assert await states(sql, workflow_id) == {"failed": 1, "skipped": DEEP - 1}
     reasons = await sql.fetch("select distinct error ->> 'message' from foliot.history where state = 'skipped'")
     assert [row[0] for row in reasons] == ["dependency_failed: s0"]
-    assert await store.workflows.find_stuck() == []
+    assert await find_stuck(store) == []
 
 
 @pytest.mark.timeout(180 + DEEP // 100)
@@ -100,7 +100,7 @@ async def test_a_ladder_where_it_takes_two_to_doom_a_step_is_skipped_turn_by_tur
     await fail_first(store, workflow_id)
     assert await end_of(sql, workflow_id) == "failed"
     assert await states(sql, workflow_id) == {"failed": 1, "skipped": 2 * rungs}
-    assert await store.workflows.find_stuck() == []
+    assert await find_stuck(store) == []
 
 
 async def test_a_deep_chain_runs_in_order(store: Store, sql: Any) -> None:

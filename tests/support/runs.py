@@ -13,6 +13,7 @@ from foliot.model.outcome import Outcome, error_of
 from foliot.model.run import Claim, NewRun
 from foliot.model.states import RunState
 from foliot.store.store import Store
+from foliot.store.workflows import Look
 
 WORKER = new_id()
 
@@ -32,6 +33,16 @@ async def claim_runs(store: Store, worker_id: UUID, slots: Mapping[str, int], ta
 
 async def claim(store: Store, *, queue: str = "mail", count: int = 1, worker: UUID = WORKER, task: str = "send_invoice") -> list[Claim]:
     return await claim_runs(store, worker, {queue: count}, [task])
+
+
+async def find_stuck(store: Store) -> list[tuple[str, UUID]]:
+    """A whole round, in looks that are small enough to need several of them."""
+    look: Look | None = Look(runs=50, parents=5)
+    stuck = []
+    while look is not None:
+        found, look = await store.workflows.find_stuck(look)
+        stuck += found
+    return stuck
 
 
 async def finish(

@@ -12,6 +12,7 @@ import httpx
 
 import foliot
 from foliot.store.store import Store
+from tests.support.runs import find_stuck
 from tests.support.waiting import until
 from tests.support.workers import worker_node
 
@@ -49,7 +50,7 @@ class WorkflowBench:
             tending = asyncio.create_task(self._tend(), name="tend")
             try:
                 yield self
-                assert await self.store.workflows.find_stuck() == []
+                assert await find_stuck(self.store) == []
             finally:
                 self.holding.clear()
                 tending.cancel()

@@ -22,7 +22,7 @@ from foliot.store.store import Store
 from foliot.store.workflows import Before
 from foliot.worker.executors.expanding import map_items, workflow
 from foliot.worker.upstream import UPSTREAM_MAX_BYTES, provided
-from tests.support.runs import claim_runs
+from tests.support.runs import claim_runs, find_stuck
 from tests.support.workflow_oracle import Given, Seen
 
 RULES = (
@@ -139,7 +139,7 @@ class Claimers:
                 await self._store.workers.remove_worker(ghost)
                 await self._store.runs.lose_runs(1000, 1_000_000)
             if self._chance.random() < LOOKING:
-                self.stuck += await self._store.workflows.find_stuck()
+                self.stuck += await find_stuck(self._store)
             await asyncio.sleep(0.02)
 
     async def _claim(self, worker_id: UUID) -> None:

@@ -19,6 +19,7 @@ from foliot.scheduler.repairer import Repairer
 from foliot.store.store import Store
 from foliot.store.workflows import Child
 from foliot.worker.executors.expanding import with_queues
+from tests.support.runs import find_stuck
 from tests.support.waiting import until
 from tests.support.workers import worker_node
 
@@ -45,7 +46,7 @@ async def finished(store: Store, workflow_id: UUID) -> tuple[RunState, dict[str,
     assert parent is not None
     run = await store.runs.get_run(parent.run_id)
     assert run is not None
-    assert await store.workflows.find_stuck() == []
+    assert await find_stuck(store) == []
     return run.state, {child.step: child for child in await store.workflows.list_children(parent, 100_000)}
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from foliot.clock import Clock
 from foliot.events import EventBus, RunsAdmitted
 from foliot.service import Service
+from foliot.store.gates import GatesInUse
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.store import Store
 
@@ -26,35 +27,44 @@ class Gatekeeper(Service):
         self._store = store
         self._look_at = 0.0
         self._swept = ("", "")
+        self._in_use = GatesInUse()
 
     async def run_once(self) -> float:
-        gates, hints = self._store.gates, self._store.hints
-        in_use = await gates.gates_in_use()
-        if in_use.circuits:
-            hints.send(await gates.send_probes())
-        if in_use.pauses:
-            hints.send([name if kind == "queue" else ALL_QUEUES_TOPIC for kind, name in await gates.end_pauses()])
-        is_busy = await self._order_lines(is_any_parked=in_use.parked)
-        if not in_use.limits:
-            return 0 if is_busy else INTERVAL_SECONDS
-        admission = await gates.admit_runs(self._swept)
-        self._swept = admission.swept
-        hints.send([*admission.queues, *map(worker_topic, admission.ousted)])
-        if admission.queues:
-            self.events.emit(RunsAdmitted(len(admission.queues)))
-        return 0 if is_busy or admission.is_more or admission.queues else INTERVAL_SECONDS
+        self._in_use = await self._store.gates.gates_in_use()
+        return await self.each(self._send_probes, self._end_pauses, self._order_lines, self._admit_runs)
 
-    async def _order_lines(self, *, is_any_parked: bool) -> bool:
-        """Puts long lines aside, and back when they may go on; whether there was any."""
+    async def _send_probes(self) -> float:
+        if self._in_use.circuits:
+            self._store.hints.send(await self._store.gates.send_probes())
+        return INTERVAL_SECONDS
+
+    async def _end_pauses(self) -> float:
+        if self._in_use.pauses:
+            ended = await self._store.gates.end_pauses()
+            self._store.hints.send([name if kind == "queue" else ALL_QUEUES_TOPIC for kind, name in ended])
+        return INTERVAL_SECONDS
+
+    async def _order_lines(self) -> float:
+        """Puts long lines aside, and back when they may go on."""
         gates, moved = self._store.gates, 0
-        if is_any_parked:
+        if self._in_use.parked:
             back = await gates.unpark_runs()
             self._store.hints.send(set(back))
             moved = len(back)
         if not moved and self.clock.monotonic() >= self._look_at:
             moved = await gates.park_runs()
             self._look_at = self.clock.monotonic() + (0 if moved else PARK_SECONDS)
-        return moved > 0
+        return 0 if moved else INTERVAL_SECONDS
+
+    async def _admit_runs(self) -> float:
+        if not self._in_use.limits:
+            return INTERVAL_SECONDS
+        admission = await self._store.gates.admit_runs(self._swept)
+        self._swept = admission.swept
+        self._store.hints.send([*admission.queues, *map(worker_topic, admission.ousted)])
+        if admission.queues:
+            self.events.emit(RunsAdmitted(len(admission.queues)))
+        return 0 if admission.is_more or admission.queues else INTERVAL_SECONDS
 
     def hinted(self, topic: str) -> None:
         """Something waits for a limit, or made room."""

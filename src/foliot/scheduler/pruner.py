@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 from foliot.clock import Clock
 from foliot.events import EventBus, PartitionsKept
 from foliot.service import Service
@@ -16,14 +19,36 @@ class Pruner(Service):
         self._store = store
 
     async def run_once(self) -> float:
-        created = await self._store.partitions.create_missing()
-        dropped = await self._store.partitions.drop_expired()
+        return await self.each(
+            self._create_days, self._drop_days, self._remove_nodes, self._forget_rate_starts, self._forget_answers, self._forget_parents
+        )
+
+    async def _create_days(self) -> float:
+        if created := await self._store.partitions.create_missing():
+            self.events.emit(PartitionsKept(created, 0))
+        return INTERVAL_SECONDS
+
+    async def _drop_days(self) -> float:
+        if dropped := await self._store.partitions.drop_expired():
+            self.events.emit(PartitionsKept(0, dropped))
+        return INTERVAL_SECONDS
+
+    async def _remove_nodes(self) -> float:
         await self._store.shards.remove_dead_schedulers()
-        await self._store.gates.forget_rate_starts()
-        while await self._store.submissions.forget_answers():
+        return INTERVAL_SECONDS
+
+    async def _forget_rate_starts(self) -> float:
+        return await self._until_done(self._store.gates.forget_rate_starts)
+
+    async def _forget_answers(self) -> float:
+        return await self._until_done(self._store.submissions.forget_answers)
+
+    async def _forget_parents(self) -> float:
+        oldest_kept = await self._store.partitions.oldest_kept()
+        return await self._until_done(partial(self._store.workflows.forget_parents, oldest_kept))
+
+    async def _until_done(self, forget_some: Callable[[], Awaitable[int]]) -> float:
+        """A batch at a time, each in a transaction of its own: what is done stays done, whatever becomes of the next batch."""
+        while not self.stopping and await forget_some():
             pass
-        while await self._store.workflows.forget_parents(await self._store.partitions.oldest_kept()):
-            pass
-        if created or dropped:
-            self.events.emit(PartitionsKept(created, dropped))
         return INTERVAL_SECONDS

@@ -23,7 +23,13 @@ class Reaper(Service):
         self._config = config
 
     async def run_once(self) -> float:
+        return await self.each(self._strike_off, self._give_back)
+
+    async def _strike_off(self) -> float:
         await self._store.workers.remove_dead_workers()
+        return self._config.reaper_seconds
+
+    async def _give_back(self) -> float:
         lost = await self._store.runs.lose_runs(BATCH, self._config.lost_attempts_max)
         if lost.requeued or lost.buried:
             self._store.hints.send(lost.queues)

@@ -1,6 +1,7 @@
 """Looks for runs that wait although nothing is left to wait for. There should be none: what it finds is a fault of ours, and it says so.
 
 A run that waits too long for another counts anew; what else is found is only told. Any number of repairers may run.
+Each goes round all live runs and all workflows, some at a time, so that a look costs the same however many there are.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from foliot.clock import Clock
 from foliot.events import EventBus, StuckFound
 from foliot.service import Service
 from foliot.store.store import Store
+from foliot.store.workflows import Look
 
 INTERVAL_SECONDS = 60.0
+"""Between two rounds."""
+LOOK_SECONDS = 1.0
+"""Between two looks of one round, each of which takes some milliseconds."""
 
 
 class Repairer(Service):
@@ -18,9 +23,13 @@ class Repairer(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
 
+        self._look = Look()
+
     async def run_once(self) -> float:
-        for kind, run_id in await self._store.workflows.find_stuck():
+        found, following = await self._store.workflows.find_stuck(self._look)
+        self._look = following or Look()
+        for kind, run_id in found:
             self.events.emit(StuckFound(kind, run_id))
             if kind == "dependent":
-                await self._store.workflows.count_anew(run_id)
-        return INTERVAL_SECONDS
+                await self.attempt(f"count anew {run_id}", self._store.workflows.count_anew(run_id), None)
+        return INTERVAL_SECONDS if following is None else LOOK_SECONDS

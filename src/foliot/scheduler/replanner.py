@@ -11,6 +11,7 @@ the rules; a node with other rules looks through its shards once, and corrects e
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from foliot.triggers.base import to_instant
 from foliot.triggers.zones import offset_at, rules_fingerprint, zone_named
 
 INTERVAL_SECONDS = 1.0
+FAILED_SECONDS = 60.0
 BATCH = 1000
 LOOKED_THROUGH = 10_000
 BEGINNING = UUID(int=0)
@@ -38,24 +40,27 @@ class Replanner(Service):
         self._store = store
         self._shards = shards
         self._zones = ""
+        self._look_at = 0.0
 
     async def on_start(self) -> None:
         # It reads several hundred small files.
         self._zones = await asyncio.to_thread(rules_fingerprint)
 
     async def run_once(self) -> float:
-        if not self._shards.epochs:
-            return INTERVAL_SECONDS
+        return await self.each(self._follow_calendars, self._follow_zones) if self._shards.epochs else INTERVAL_SECONDS
+
+    async def _follow_calendars(self) -> float:
         stale = await self._store.jobs.stale_jobs(BATCH)
         moved = 0
         for job_id in stale:
-            with suppress(Invalid):
-                moved += await self._follow_calendar(job_id)
-        if epochs := await self._store.shards.shards_with_other_zones(self._shards.scheduler_id, self._zones):
-            moved += await self._follow_zones(epochs)
+            moved += await self.attempt(f"follow the calendar of {job_id}", if_readable(self._follow_calendar(job_id)), 0)
+        self._tell(moved)
+        # One that can't be replanned is found again; it must not keep this loop from resting.
+        return 0 if len(stale) == BATCH and moved else INTERVAL_SECONDS
+
+    def _tell(self, moved: int) -> None:
         if moved:
             self.events.emit(CursorsReplanned(moved))
-        return 0 if len(stale) == BATCH else INTERVAL_SECONDS
 
     async def _follow_calendar(self, job_id: UUID) -> int:
         job, now = await self._store.jobs.get_job(job_id, ""), await self._store.jobs.database_now()
@@ -64,30 +69,48 @@ class Replanner(Service):
         is_due = job.next_at is not None and job.next_at <= now
         return int(await self._store.jobs.replan_job(job, job if is_due else scheduled_from(job, now)))
 
-    async def _follow_zones(self, epochs: Epochs) -> int:
-        moved = 0
+    async def _follow_zones(self) -> float:
+        if self.clock.monotonic() < self._look_at:
+            return INTERVAL_SECONDS
+        if epochs := await self._store.shards.shards_with_other_zones(self._shards.scheduler_id, self._zones):
+            await self._look_through(epochs)
+        return INTERVAL_SECONDS
+
+    async def _look_through(self, epochs: Epochs) -> None:
+        moved = failed = 0
         after: UUID | None = BEGINNING
         while after is not None and not self.stopping:
             found, after = await self._store.jobs.jobs_on_the_wall(list(epochs), after, LOOKED_THROUGH)
             for job in found:
-                # A schedule that this node can't read, or whose zone it does not know, holds up no other; the loader reports it.
-                with suppress(Invalid):
-                    if offset_now(job) != job.utc_offset:
-                        moved += await self._correct(job.id)
-        if after is not None:
-            return moved
+                outcome = await self.attempt(f"correct the next tick of {job.id}", if_readable(self._correct(job)), None)
+                moved += outcome or 0
+                failed += outcome is None
+        self._tell(moved)
+        if failed:
+            # The shards are not done, but all others of their jobs are: to look through them again has time.
+            self._look_at = self.clock.monotonic() + FAILED_SECONDS
+        if after is not None or failed:
+            return
         for shard, epoch in epochs.items():
             # One at a time: what fires holds on to several of them, too.
             await self._store.shards.mark_zones(shard, self._shards.scheduler_id, epoch, self._zones)
-        return moved
 
-    async def _correct(self, job_id: UUID) -> int:
-        job, now = await self._store.jobs.get_job(job_id, ""), await self._store.jobs.database_now()
+    async def _correct(self, found: WallJob) -> int:
+        if offset_now(found) == found.utc_offset:
+            return 0
+        job, now = await self._store.jobs.get_job(found.id, ""), await self._store.jobs.database_now()
         if job is None or job.next_at is None:
             return 0
         tick = to_instant(job.next_at)
         corrected = job.timetable.corrected(tick, job.utc_offset, to_instant(now))
         return 0 if corrected == tick else int(await self._store.jobs.replan_job(job, with_cursor(job, corrected)))
+
+
+async def if_readable(work: Awaitable[int]) -> int:
+    """A schedule that this node can't read, or whose zone it does not know, holds up no other; the loader reports it."""
+    with suppress(Invalid):
+        return await work
+    return 0
 
 
 def offset_now(job: WallJob) -> int:

@@ -21,6 +21,9 @@ PLACES = 200
 """So many runs of a key pass its limits in one turn; the key is looked at again at once if it has room for more."""
 SWEPT = 20
 """So many keys of each kind are looked at in every turn although nothing has changed that we know of."""
+FORGOTTEN = 1000
+PROBE_SECONDS = 10.0
+"""A probe that has not been started for so long makes way for one of another queue."""
 HEAD = 5000
 """So many of the first of a queue are looked at when long lines are put aside, and so many of a line come back at once."""
 LONG = 500
@@ -39,10 +42,10 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class GatesInUse:
-    limits: bool
-    circuits: bool
-    pauses: bool
-    parked: bool
+    limits: bool = False
+    circuits: bool = False
+    pauses: bool = False
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class Gates:
 
     async def gates_in_use(self) -> GatesInUse:
         row = await self._database.fetch_row(self._queries["gates_in_use"], self._database.clock.sql_now())
-        return GatesInUse(*row) if row else GatesInUse(limits=False, circuits=False, pauses=False, parked=False)
+        return GatesInUse(*row) if row else GatesInUse()
 
     async def admit_runs(self, swept: tuple[str, str] = ("", "")) -> Admission:
         """Nothing while another gatekeeper is at it. `swept`: where the last turn stopped."""
@@ -96,7 +99,8 @@ class Gates:
             return Admission(queues, [row[0] for row in ousted], is_more, (swept_to[0], swept_to[1]))
 
     async def forget_rate_starts(self) -> int:
-        return await self._database.execute(self._queries["forget_rate_starts"], self._database.clock.sql_now())
+        """The number forgotten, at most a batch."""
+        return await self._database.execute(self._queries["forget_rate_starts"], FORGOTTEN, self._database.clock.sql_now())
 
     async def park_runs(self) -> int:
         """The number of runs that now stand apart."""
@@ -148,7 +152,12 @@ class Gates:
         return [row[0] for row in await self._database.fetch(self._queries["record_successes"], tasks, run_ids)]
 
     async def send_probes(self) -> list[str]:
-        return [row[0] for row in await self._database.fetch(self._queries["send_probes"], self._database.clock.sql_now())]
+        """The queues of those sent; nothing while another gatekeeper is at it."""
+        now = self._database.clock.sql_now()
+        async with self._database.transaction(statement_seconds=30) as session:
+            if not await session.fetchval(self._queries["take_gates"].sql, GATES_LOCK):
+                return []
+            return [row[0] for row in await session.fetch(self._queries["send_probes"].sql, now, PROBE_SECONDS, HEAD)]
 
     async def list_circuits(self) -> list[CircuitState]:
         return [CircuitState(*row) for row in await self._database.fetch(self._queries["list_circuits"])]

@@ -35,6 +35,7 @@ BUFFER_MAX = 1000
 # A node that freezes while it fires ahead of an instant keeps the jobs locked for no longer.
 AHEAD_SECONDS = 3.0
 LOOKED = ("count", "last_name")
+MATCHED_AT_ONCE = 5000
 NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 
 
@@ -167,10 +168,19 @@ class Jobs:
         *,
         is_paused: bool | None,
         limit: int,
+        whole_name: str | None = None,
+        scan: int = MATCHED_AT_ONCE,
     ) -> list[tuple[UUID, str]]:
-        """Id and name. `pattern` is one of SQL's LIKE; it and the others are as they are stored."""
-        rows = await self._database.fetch(self._queries["match_jobs"], pattern, task, queue, is_paused, limit, tag, namespace.name)
-        return [(row[0], row[1]) for row in rows]
+        """Id and name. `pattern` is one of SQL's LIKE; it and the others are as they are stored. Each statement looks at `scan` jobs."""
+        matched: list[tuple[UUID, str]] = []
+        after: str | None = ""
+        while after is not None and len(matched) < limit:
+            left = limit - len(matched)
+            arguments = (pattern, task, queue, is_paused, left, tag, namespace.name, whole_name, after, scan)
+            rows = await self._database.fetch(self._queries["match_jobs"], *arguments)
+            matched += [(row[2], row[3]) for row in rows if row[2] is not None]
+            after = rows[0][1] if rows[0][0] >= scan and whole_name is None else None
+        return matched
 
     async def change_job(
         self,

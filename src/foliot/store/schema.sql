@@ -1152,7 +1152,7 @@ CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
 
 CREATE INDEX audit_at ON ONLY foliot.audit USING btree (at, id);
 
-CREATE INDEX dependencies_upstream ON foliot.dependencies USING btree (upstream_id);
+CREATE INDEX dependencies_of_run ON foliot.dependencies USING btree (upstream_id, run_id);
 
 CREATE INDEX history_children ON ONLY foliot.history USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 

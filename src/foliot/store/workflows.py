@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -24,6 +24,17 @@ from foliot.store.run_lists import Page, page_of
 ParentKind = Literal["workflow", "map"]
 ADOPTED_MAX = 100_000
 BATCH = 1000
+FIRST_ID, LAST_ID = UUID(int=0), UUID(int=2**128 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where a look for what is stuck begins, and at how much it looks; None: there is nothing more of that kind."""
+
+    after_run: UUID | None = FIRST_ID
+    after_parent: UUID | None = FIRST_ID
+    runs: int = 2000
+    parents: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +317,7 @@ class Workflows:
 
     async def forget_parents(self, finished_before: datetime) -> int:
         """The number forgotten, at most a batch."""
-        return await self._database.execute(self._queries["forget_parents"], BATCH, finished_before)
+        return int(await self._database.fetch_value(self._queries["forget_parents"], BATCH, finished_before))
 
     # --- shown
 
@@ -352,9 +363,13 @@ class Workflows:
 
         await self._database.in_transaction("count_anew", work)
 
-    async def find_stuck(self) -> list[tuple[str, UUID]]:
-        """Kind and id of what should have gone on and did not."""
-        return [(row[0], row[1]) for row in await self._database.fetch(self._queries["find_stuck"])]
+    async def find_stuck(self, look: Look) -> tuple[list[tuple[str, UUID]], Look | None]:
+        """Kind and id of what should have gone on and did not, and where to look next: None at the end."""
+        arguments = (look.after_run or LAST_ID, look.after_parent or LAST_ID, look.runs, look.parents)
+        rows = await self._database.fetch(self._queries["find_stuck"], *arguments)
+        following = replace(look, after_run=rows[0][0], after_parent=rows[0][1])
+        is_over = following.after_run is None and following.after_parent is None
+        return [(row[2], row[3]) for row in rows if row[3] is not None], None if is_over else following
 
     def _now(self) -> datetime | None:
         return self._database.clock.sql_now()

@@ -110,7 +110,10 @@ async def matched_jobs(store: Store, namespace: Namespace, asked: GroupRequest, 
     pattern = None if asked.name is None else like(namespace.qualified(asked.name))
     task = None if asked.task is None else namespace.qualified(asked.task)
     queue = None if asked.queue is None else namespace.qualified(asked.queue)
-    matched = await store.jobs.match_jobs(namespace, pattern, task, queue, asked.tag, is_paused=is_paused, limit=MOST + 1)
+    whole_name = None if asked.name is None or set(asked.name) & set("*?") else namespace.qualified(asked.name)
+    matched = await store.jobs.match_jobs(
+        namespace, pattern, task, queue, asked.tag, is_paused=is_paused, limit=MOST + 1, whole_name=whole_name
+    )
     if len(matched) > MOST:
         raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
     if asked.expected is not None and asked.expected != len(matched):

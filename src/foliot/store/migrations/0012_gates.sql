@@ -125,6 +125,10 @@ begin
 end
 $$;
 
+-- Whether a run waits for another is one look at the index, however many others wait for the same.
+create index dependencies_of_run on foliot.dependencies (upstream_id, run_id);
+drop index foliot.dependencies_upstream;
+
 -- The jobs of a namespace by name, however many other namespaces have.
 create index jobs_of_namespace on foliot.jobs (foliot.namespace_of(queue), name);
 

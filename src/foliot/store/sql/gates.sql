@@ -14,7 +14,9 @@ select exists (select from foliot.runs where held_by = 'limit') or exists (selec
 from clock
 
 -- name: take_gates
--- One gatekeeper at a time: limits are counted before they are used up. Let go of with the transaction.
+-- Lock: the gates lock, one for all scheduler nodes. One gatekeeper at a time decides, because what it counts it then uses up. It is let go
+-- of with the transaction, after its commit can be seen. Statements that follow in the same transaction take their snapshots after this one,
+-- so they see all that the gatekeeper before has decided.
 select pg_try_advisory_xact_lock($1::bigint)
 
 -- name: admit_runs
@@ -240,13 +242,21 @@ with waiting as materialized (
 select worker_id from marked where worker_id is not null
 
 -- name: forget_rate_starts
--- Those that no period reaches back to.
-delete from foliot.rate_starts where started_at < (select coalesce($1::timestamptz, clock_timestamp()) - interval '1 day')
+-- Those that no period reaches back to, oldest first, some at a time. Rows are never changed, so nothing can become untrue of one while it
+-- is waited for; one that another node is deleting is stepped over.
+delete from foliot.rate_starts where ctid = any (array(
+    select ctid from foliot.rate_starts
+    where started_at < (select coalesce($2::timestamptz, clock_timestamp()) - interval '1 day')
+    order by started_at limit $1::bigint for update skip locked
+))
 
 -- name: park_runs
 -- ready -> held, out of the way of the claims, which would step over them one by one: long lines ($3) of runs that nobody may start, because
 -- their task is paused, its circuit is open, or no worker of their queue knows it. Looks at the head ($2) of a queue only, because only that
 -- is stepped over, and only if there is such a run among its very first. What has a place under a limit, or belongs to a recurring job, stays.
+-- Lock: the row of each run, under which everything that was true of it is checked again. Another node may have made one of them the probe
+-- of its circuit, a worker may have claimed it, a client may have replaced it. A pause or circuit that ends meanwhile is no harm: unpark_runs
+-- brings the line back.
 with recursive clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), lines as (
@@ -271,7 +281,7 @@ with recursive clock as (
             or not exists (select from known k where k.queue = l.queue and k.task = first.task)
     )
 ), head as materialized (
-    select first.id, l.queue, coalesce(c.why, case when k.task is null and l.queue in (select queue from known) then 'no_worker' end) as why
+    select first.id, first.task, l.queue, coalesce(c.why, case when k.task is null and l.queue in (select queue from known) then 'no_worker' end) as why
     from suspicious l cross join lateral (
         select r.id, r.task, r.is_probe, r.options, r.job_id, r.cancel
         from foliot.runs r where r.state = 'ready' and r.queue = l.queue order by r.rank limit $2::bigint
@@ -281,17 +291,21 @@ with recursive clock as (
     where first.is_probe is not true and first.options ?| '{concurrency,rate}' is not true and first.job_id is null
         and first.cancel is null
 ), locked as (
-    select r.id from foliot.runs r
-    where r.state = 'ready' and r.id = any (array(
+    select r.id, h.why from foliot.runs r join head h on h.id = r.id
+    where r.id = any (array(
         select h.id from head h
         where h.why is not null and h.queue in (select queue from head where why is not null group by queue having count(*) >= $3::bigint)
     ))
-    order by r.id for update skip locked
+        and r.state = 'ready' and r.queue = h.queue and r.task = h.task and r.is_probe is not true
+        and r.options ?| '{concurrency,rate}' is not true and r.cancel is null
+    order by r.id for update of r skip locked
 )
-update foliot.runs r set state = 'held', held_by = h.why from head h join locked on locked.id = h.id where r.id = h.id
+update foliot.runs r set state = 'held', held_by = locked.why from locked where r.id = locked.id
 
 -- name: unpark_runs
 -- held -> ready, in order of rank and some at a time ($2) of each line: those that somebody may start again.
+-- Lock: the row of each run, under which its line is checked again; what another node is bringing back is stepped over. A pause or circuit
+-- that begins meanwhile is no harm: claims ask for it themselves, and park_runs puts the line aside again.
 with recursive clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), lines as (
@@ -339,6 +353,8 @@ where until_at is null or until_at > coalesce($1::timestamptz, clock_timestamp()
 
 -- name: end_pauses
 -- Those that are over, so that what they held back is claimed at once: the names of their queues.
+-- Lock: the row of each pause. The condition is on that row, so PostgreSQL checks it again when it had to wait: a pause that was prolonged
+-- meanwhile stays.
 delete from foliot.pauses where until_at <= coalesce($1::timestamptz, clock_timestamp()) returning kind, name
 
 -- name: put_queue
@@ -390,41 +406,77 @@ returning task, open_until is not null
 delete from foliot.circuits where task = any ($1::text[]) and (open_until is null or probe_id = any ($2::uuid[])) returning task
 
 -- name: send_probes
--- One run of each task whose circuit has been open for long enough; another one if the last got lost on the way. Only of what somebody may
--- start: one that waits where nobody serves, or for a pause to end, would keep the circuit open for all the others.
-with clock as (
+-- One run of each task whose circuit has been open for long enough. A probe is fine while it runs, and for a while ($2, seconds) as long as
+-- nothing keeps it from being started. One that was lost, parked, cancelled or moved, or whose queue was paused, filled up or is no longer
+-- served, makes way for another; so does one that just does not start, because all workers of its queue are busy, say. Else it would keep the
+-- circuit open for all the other queues. The next one comes from the next queue by name that has one among its first so many ($3).
+-- Lock: the gates lock, taken by the statement before, so that two nodes never choose at the same time; the row of the circuit, which a worker
+-- may be closing or opening anew; and the rows of the runs. The old probe loses its mark only if nobody has claimed it under that lock, and
+-- only then is the new one marked, so there is never a second one under way.
+with clock as materialized (
     select coalesce($1::timestamptz, clock_timestamp()) as at
-), due as (
-    select c.task from foliot.circuits c, clock
-    where c.open_until <= clock.at and not exists (select from foliot.runs r where r.id = c.probe_id and r.is_probe)
-    for update of c skip locked
-), served as (
+), due as materialized (
+    select c.task, c.probe_id, c.probe_at from foliot.circuits c
+    where c.open_until <= (select at from clock) order by c.task for update skip locked
+), served as materialized (
     select distinct due.task, q.name as queue
     from due join foliot.workers w on due.task = any (w.tasks) cross join jsonb_object_keys(w.queues) as q (name), clock
-    where w.expires_at > clock.at and not exists (
-        select from foliot.pauses p
-        where (p.until_at is null or p.until_at > clock.at)
-            and (p.kind = 'everything' or (p.kind = 'queue' and p.name = q.name) or (p.kind = 'task' and p.name = due.task))
-    )
-), chosen as (
-    select distinct on (s.task) s.task, first.id from served s cross join lateral (
+    where w.expires_at > clock.at and w.draining_at is null
+        and not exists (
+            select from foliot.pauses p
+            where (p.until_at is null or p.until_at > clock.at)
+                and (p.kind = 'everything' or (p.kind = 'queue' and p.name = q.name) or (p.kind = 'task' and p.name = due.task))
+        )
+        and not exists (
+            select from foliot.queues l
+            where l.name = q.name and l.max_running <= (select count(*) from foliot.runs r where r.state = 'running' and r.queue = l.name)
+        )
+), under_way as materialized (
+    select due.task, r.id, r.queue, r.state = 'running' as is_running,
+        coalesce(due.probe_at > clock.at - $2::float8 * interval '1 second', false) as is_recent,
+        r.state = 'ready' and r.task = due.task and r.cancel is null and (r.expires_at is null or r.started_at is not null or r.expires_at > clock.at)
+            and exists (select from served s where s.task = due.task and s.queue = r.queue) as can_start
+    from clock cross join due join foliot.runs r on r.id = due.probe_id and r.is_probe
+), chosen as materialized (
+    select distinct on (s.task) s.task, s.queue, first.id, u.id as instead_of
+    from clock cross join served s left join under_way u on u.task = s.task cross join lateral (
         (
-            select r.id, r.rank from foliot.runs r
-            where r.state = 'ready' and r.queue = s.queue and r.task = s.task order by r.rank limit 1
+            select head.id, head.rank from (
+                select r.id, r.rank, r.task, r.cancel, r.expires_at, r.started_at from foliot.runs r
+                where r.state = 'ready' and r.queue = s.queue order by r.rank limit $3::bigint
+            ) as head
+            where head.task = s.task and head.cancel is null
+                and (head.expires_at is null or head.started_at is not null or head.expires_at > clock.at)
+            order by head.rank limit 1
         )
         union all
         (
-            select r.id, r.rank from foliot.runs r
-            where r.held_by in ('pause', 'circuit', 'no_worker') and r.queue = s.queue and r.task = s.task order by r.rank limit 1
+            select line.id, line.rank from (
+                select r.id, r.rank, r.cancel, r.expires_at, r.started_at from foliot.runs r
+                where r.held_by in ('pause', 'circuit', 'no_worker') and r.queue = s.queue and r.task = s.task order by r.rank limit $3::bigint
+            ) as line
+            where line.cancel is null and (line.expires_at is null or line.started_at is not null or line.expires_at > clock.at)
+            order by line.rank limit 1
         )
     ) as first
-    order by s.task, first.rank
+    where u.id is null or not (u.is_running or u.can_start and (u.is_recent or s.queue = u.queue))
+    order by s.task, case when s.queue > u.queue then 1 when s.queue < u.queue then 2 when s.queue = u.queue then 3 end,
+        case when u.id is not null then s.queue end, first.rank
+), given_up as materialized (
+    select r.id from foliot.runs r join chosen c on c.instead_of = r.id and c.id <> r.id
+    where r.state <> 'running' for update of r skip locked
+), unmarked as (
+    update foliot.runs set is_probe = null where id = any (array(select id from given_up))
+), taken as (
+    select r.id from foliot.runs r join chosen c on c.id = r.id
+    where (r.state = 'ready' or r.held_by in ('pause', 'circuit', 'no_worker')) and r.task = c.task and r.queue = c.queue and r.cancel is null
+        and (c.instead_of is null or c.instead_of = c.id or c.instead_of in (select id from given_up))
+    for update of r skip locked
 ), marked as (
-    update foliot.runs r set is_probe = true, state = 'ready', held_by = null
-    from chosen where r.id = chosen.id and (r.state = 'ready' or r.held_by in ('pause', 'circuit', 'no_worker'))
-    returning r.id, r.task, r.queue
+    update foliot.runs set is_probe = true, state = 'ready', held_by = null where id = any (array(select id from taken))
+    returning id, task, queue
 ), noted as (
-    update foliot.circuits c set probe_id = marked.id from marked where c.task = marked.task
+    update foliot.circuits c set probe_id = marked.id, probe_at = clock.at from marked, clock where c.task = marked.task
 )
 select queue from marked
 

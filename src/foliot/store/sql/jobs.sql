@@ -48,7 +48,7 @@ from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
 where j.id = $1::uuid or j.name = $2::text
 
 -- name: list_jobs
--- A page, by name.
+-- A page, by name. Reads no job of another namespace: there is an index of each by name.
 select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.options, j.version, j.runs_left, j.next_at, j.fire_at,
     j.paused_at, j.paused_until, j.paused_reason, j.created_at, j.updated_at, j.shard, j.utc_offset, c.version as calendar_version,
     c.days as calendar
@@ -71,12 +71,27 @@ from (select count(*) as count, max(name) as last_name from scanned) as s left j
 order by j.name
 
 -- name: match_jobs
--- The first so many by name of those that fit, and are paused or not ($4; null: either).
-select id, name from foliot.jobs
-where ($1::text is null or name like $1::text) and ($2::text is null or task = $2::text) and ($3::text is null or queue = $3::text)
-    and ($4::boolean is null or (paused_at is not null) = $4::boolean) and ($6::text is null or options -> 'tags' ? $6::text)
-    and foliot.namespace_of(queue) = $7::text
-order by name limit $5::bigint
+-- The first so many by name of those that fit, and are paused or not ($4; null: either). One whose whole name is given ($8) is looked up. Else
+-- it looks at $10 jobs of the namespace after $9, and says how far it got.
+with scanned as materialized (
+    (
+        select id, name, task, queue, paused_at, options from foliot.jobs
+        where $8::text is not null and name = $8::text and foliot.namespace_of(queue) = $7::text
+    )
+    union all
+    (
+        select id, name, task, queue, paused_at, options from foliot.jobs
+        where $8::text is null and foliot.namespace_of(queue) = $7::text and name > $9::text order by name limit $10::bigint
+    )
+)
+select s.count, s.last_name, j.id, j.name
+from (select count(*) as count, max(name) as last_name from scanned) as s left join (
+    select id, name from scanned
+    where ($1::text is null or name like $1::text) and ($2::text is null or task = $2::text) and ($3::text is null or queue = $3::text)
+        and ($4::boolean is null or (paused_at is not null) = $4::boolean) and ($6::text is null or options -> 'tags' ? $6::text)
+    order by name limit $5::bigint
+) as j on true
+order by j.name
 
 -- name: change_job
 -- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
@@ -307,7 +322,7 @@ with mine as (
 update foliot.runs
 set state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
     held_by = case when options ?| '{concurrency,rate}' then 'limit' end
-where id = any (array(select id from next)) and state = 'held'
+where id = any (array(select id from next)) and held_by = 'overlap' and cancel is null
 returning queue
 
 -- name: insert_triggered_run

@@ -395,7 +395,7 @@ with asked as materialized (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
-        where id = any (array(select id from asked)) and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+        where id = any (array(select id from asked)) and cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
             and (select count(*) from roots) >= 0
         for update skip locked
     ))
@@ -416,7 +416,8 @@ select id, worker_id from closed
 
 -- name: lose_runs
 -- running -> ready | failed for runs whose worker's lease is over or gone. Works from the claims, not from the list of workers, so a
--- claim that slipped in after its worker was struck off is found too. The distinct workers come from a walk along the index.
+-- claim that slipped in after its worker was struck off is found too. The distinct workers come from a walk along the index. The row of a
+-- worker whose lease is over is locked, which checks the lease again: one that is renewing it just now keeps its runs.
 with recursive claiming as (
     (select worker_id from foliot.runs where state = 'running' order by worker_id limit 1)
     union all
@@ -424,11 +425,15 @@ with recursive claiming as (
         select worker_id from foliot.runs where state = 'running' and worker_id > claiming.worker_id order by worker_id limit 1
     )
     from claiming where claiming.worker_id is not null
+), expired as materialized (
+    select w.id as worker_id from foliot.workers w
+    where w.id = any (array(select worker_id from claiming)) and w.expires_at <= coalesce($3::timestamptz, clock_timestamp())
+    for update skip locked
 ), dead as (
+    select worker_id from expired
+    union all
     select c.worker_id from claiming c
-    where c.worker_id is not null and not exists (
-        select from foliot.workers w where w.id = c.worker_id and w.expires_at > coalesce($3::timestamptz, clock_timestamp())
-    )
+    where c.worker_id is not null and not exists (select from foliot.workers w where w.id = c.worker_id)
 ), taken as (
     select r.id, r.token, r.attempt, r.worker_id, r.started_at,
         r.lost + 1 >= $2::bigint or coalesce(r.options ->> 'guarantee', t.guarantee, '') = 'at_most_once' as is_spent

@@ -17,11 +17,11 @@ update foliot.idempotency set answer = $2::json where key = $1::text
 select fingerprint, answer from foliot.idempotency where key = $1::text and expires_at > coalesce($2::timestamptz, clock_timestamp())
 
 -- name: forget_answers
--- Keys whose time is over, some at a time.
+-- Keys whose time is over, some at a time. Each is locked first, which checks its time again; one that a request is renewing is stepped over.
 delete from foliot.idempotency
 where key = any (array(
     select key from foliot.idempotency
-    where expires_at <= (select coalesce($2::timestamptz, clock_timestamp())) order by expires_at limit $1::bigint
+    where expires_at <= (select coalesce($2::timestamptz, clock_timestamp())) order by expires_at limit $1::bigint for update skip locked
 ))
 
 -- name: find_unique_run
@@ -30,23 +30,36 @@ select id, name, task, queue, priority, state, attempt, due_at, created_at from 
 
 -- name: replace_run
 -- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. Its state is that of a new run;
--- only what waits for other runs goes on waiting for them. A signal that came was for what it was before.
-update foliot.runs r
-set task = $2::text, queue = $3::text, name = $4::text, priority = $5::bigint, payload = $8::jsonb, options = $9::jsonb,
-    expires_at = $10::timestamptz, signal = null,
-    due_at = case when $9::jsonb ? 'signal' then timed.at + foliot.signal_wait($9::jsonb) else timed.due end,
-    rank = (extract(epoch from timed.due) * 1000000)::bigint - $5::bigint * $12::bigint,
-    state = case
-        when r.state = 'waiting' then r.state when timed.due > timed.at then 'scheduled'
-        when $9::jsonb ?| '{concurrency,rate,signal}' then 'held' else 'ready'
-    end,
-    held_by = case
-        when r.state = 'waiting' or timed.due > timed.at then null when $9::jsonb ? 'signal' then 'signal'
-        when $9::jsonb ?| '{concurrency,rate}' then 'limit'
-    end
-from (
-    select at, greatest(at, coalesce($6::timestamptz, at + $7::float8 * interval '1 second', at)) as due
-    from (select coalesce($11::timestamptz, clock_timestamp()) as at) as clock
-) as timed
-where r.unique_key = $1::text and r.state <> 'running' and r.started_at is null and r.cancel is null
-returning r.id, r.name, r.task, r.queue, r.priority, r.state, r.attempt, r.due_at, r.created_at
+-- only what waits for other runs goes on waiting for them. A signal that came was for what it was before, and so was the choice of a circuit's
+-- probe. What waits for the same limits as it did moves up.
+with old as materialized (
+    select id, options #>> '{concurrency,key}' as concurrency_key, options #>> '{rate,key}' as rate_key from foliot.runs
+    where unique_key = $1::text and state <> 'running' and started_at is null and cancel is null
+    for update
+), replaced as (
+    update foliot.runs r
+    set task = $2::text, queue = $3::text, name = $4::text, priority = $5::bigint, payload = $8::jsonb, options = $9::jsonb,
+        expires_at = $10::timestamptz, signal = null, is_probe = null,
+        due_at = case when $9::jsonb ? 'signal' then timed.at + foliot.signal_wait($9::jsonb) else timed.due end,
+        rank = (extract(epoch from timed.due) * 1000000)::bigint - $5::bigint * $12::bigint,
+        state = case
+            when r.state = 'waiting' then r.state when timed.due > timed.at then 'scheduled'
+            when $9::jsonb ?| '{concurrency,rate,signal}' then 'held' else 'ready'
+        end,
+        held_by = case
+            when r.state = 'waiting' or timed.due > timed.at then null when $9::jsonb ? 'signal' then 'signal'
+            when $9::jsonb ?| '{concurrency,rate}' then 'limit'
+        end
+    from old, (
+        select at, greatest(at, coalesce($6::timestamptz, at + $7::float8 * interval '1 second', at)) as due
+        from (select coalesce($11::timestamptz, clock_timestamp()) as at) as clock
+    ) as timed
+    where r.id = old.id
+    returning r.id, r.name, r.task, r.queue, r.priority, r.state, r.attempt, r.due_at, r.created_at
+), freed as (
+    insert into foliot.turns (kind, key, look_at)
+    select 'concurrency', concurrency_key, '-infinity'::timestamptz from old where concurrency_key is not null
+    union all
+    select 'rate', rate_key, '-infinity' from old where rate_key is not null
+)
+select * from replaced

@@ -304,14 +304,24 @@ where id = any (array(
 returning queue
 
 -- name: forget_parents
--- Those that ended before retention began, some at a time.
-delete from foliot.parents
-where id = any (array(select id from foliot.parents where finished_at < $2::timestamptz order by finished_at limit $1::bigint))
+-- Those that ended before retention began, some at a time, with the items that they never made. Each is locked first, which checks again that
+-- it has ended; one that is just being run again is stepped over.
+with forgotten as (
+    delete from foliot.parents
+    where id = any (array(
+        select id from foliot.parents where finished_at < $2::timestamptz order by finished_at limit $1::bigint for update skip locked
+    ))
+    returning id
+), items as (
+    delete from foliot.map_items where map_id = any (array(select id from forgotten))
+)
+select count(*) from forgotten
 
 -- name: count_anew
 -- A run that waits counts what it waits for from the beginning.
 with forgotten as (
-    delete from foliot.dependencies where run_id = $1::uuid
+    delete from foliot.dependencies
+    where run_id = $1::uuid and upstream_id = any (array(select unnest(upstream) from foliot.runs where id = $1::uuid))
 )
 update foliot.runs set unmet = cardinality(upstream), met_succeeded = 0, met_failed = 0, met_skipped = 0
 where id = $1::uuid and state = 'waiting' and unmet is not null and upstream is not null
@@ -320,30 +330,41 @@ returning upstream
 -- name: find_stuck
 -- What should not be there at any instant: dependents that count other upstreams than they have, or whose rule has been decided; runs that
 -- wait for nothing; parents that count other children than they have, or none and have not ended, or whose run is gone; children of a
--- parent that has ended. Looked for now and then; anything found is a fault of ours.
-with waiting as materialized (
-    select * from foliot.runs where state = 'waiting' and parent_id is null
+-- parent that has ended. Looked for now and then; anything found is a fault of ours. Looks at so many runs ($3) after $1, and so many parents
+-- ($4) after $2, and says where it stopped: null at the end.
+with some_runs as materialized (
+    select id, state, parent_id, rule, unmet, met_succeeded, met_failed, met_skipped, upstream
+    from foliot.runs where id > $1::uuid order by id limit $3::bigint
+), some_parents as materialized (
+    select id, run_id, unfinished, finished_at from foliot.parents where id > $2::uuid order by id limit $4::bigint
+), waiting as (
+    select * from some_runs where state = 'waiting'
+), found as (
+    select 'dependent' as kind, w.id from waiting w
+    where w.unmet is not null and (
+        w.unmet <> (select count(*) from foliot.links l where l.run_id = w.id) + (
+            select count(*) from (select distinct u.id from unnest(w.upstream) as u (id)) as u cross join lateral (
+                select from foliot.dependencies d
+                where d.upstream_id = u.id and d.run_id = w.id and exists (select from foliot.runs r where r.id = u.id)
+            ) as arrow
+        )
+        or foliot.rule_verdict(w.rule, w.unmet, w.met_succeeded, w.met_failed, w.met_skipped) is not null
+    )
     union all
-    select * from foliot.runs where state = 'waiting' and parent_id is not null
-), arrows as materialized (
-    select d.run_id, count(*) as number from foliot.dependencies d join foliot.runs u on u.id = d.upstream_id group by d.run_id
+    select 'waiting', w.id from waiting w
+    where w.unmet is null and not exists (select from foliot.parents p where p.run_id = w.id and p.finished_at is null)
+    union all
+    select 'parent', p.id from some_parents p
+    where p.finished_at is null and (
+        p.unfinished <> (select count(*) from foliot.runs c where c.parent_id = p.id)
+        or p.unfinished = 0
+        or not exists (select from foliot.runs r where r.id = p.run_id and r.state = 'waiting')
+    )
+    union all
+    select 'child', c.id from some_runs c
+    where c.parent_id is not null and not exists (select from foliot.parents p where p.id = c.parent_id and p.finished_at is null)
 )
-select 'dependent', w.id from waiting w left join arrows a on a.run_id = w.id
-where w.unmet is not null and (
-    w.unmet <> coalesce(a.number, 0) + (select count(*) from foliot.links l where l.run_id = w.id)
-    or foliot.rule_verdict(w.rule, w.unmet, w.met_succeeded, w.met_failed, w.met_skipped) is not null
-)
-union all
-select 'waiting', w.id from waiting w
-where w.unmet is null and not exists (select from foliot.parents p where p.run_id = w.id and p.finished_at is null)
-union all
-select 'parent', p.id from foliot.parents p
-where p.finished_at is null and (
-    p.unfinished <> (select count(*) from foliot.runs c where c.parent_id = p.id)
-    or p.unfinished = 0
-    or not exists (select from foliot.runs r where r.id = p.run_id and r.state = 'waiting')
-)
-union all
-select 'child', c.id from foliot.runs c
-where c.parent_id is not null and not exists (select from foliot.parents p where p.id = c.parent_id and p.finished_at is null)
-limit 100
+select stopped.*, found.*
+from (
+    select (select id from some_runs order by id offset $3::bigint - 1 limit 1), (select id from some_parents order by id offset $4::bigint - 1 limit 1)
+) as stopped (run_id, parent_id) left join found on true
