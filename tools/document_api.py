@@ -32,6 +32,8 @@ Every server shows the same as OpenAPI: as a page at `/docs`, and for generators
   ([configuration](configuration.md)). They are at most 100 levels deep, hold at most 1,000,000 values, and no number in them has more than
   500 digits. Compressed bodies (`Content-Encoding`) are refused. A field that does not exist is refused, so a typing error is not
   overlooked; of one that is given twice, the last counts.
+- A request has to arrive in time (else 408), its first line and headers have to be small (else 414 or 431), and there has to be room for
+  one more connection (else 503). [The limits](security.md#limits-on-asking) are settings. These answers come before a route is looked for.
 - Times are ISO 8601 with an offset. Lists have a `limit` of up to 200 and a `next` to give as `after`.
 - Errors are problem documents (RFC 9457) with a stable [`code`](#errors) and, where there is one, the `field` at fault.
 - `Authorization: Bearer ...` says who you are. On a local `foliot up`, nobody has to.

@@ -6,8 +6,8 @@ import asyncio
 import gc
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,15 +103,9 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
 
     from foliot.api.app import build_app
     from foliot.api.audit_log import AuditLog
+    from foliot.api.connections import Connection, Connections
+    from foliot.api.server import Server, limits_of
     from foliot.api.submitter import Submitter
-    from foliot.api.targets import TargetProtocol
-
-    class Server(uvicorn.Server):
-        """Signals are ours to handle."""
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
 
     around = surroundings(config, "server")
     address, port = listening.getsockname()[:2]
@@ -127,10 +121,11 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
         )
         server = Server(
             uvicorn.Config(
-                app, loop="none", http=TargetProtocol, ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048,
+                app, loop="none", http=Connection, ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048,
                 server_header=False, proxy_headers=False,
                 ssl_certfile=config.tls_certificate_file or None, ssl_keyfile=config.tls_key_file or None,
-            )
+            ),
+            connections=Connections(limits_of(config), clock=around.clock),
         )  # fmt: skip
         await submitter.start()
         await audit.start()

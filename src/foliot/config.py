@@ -75,6 +75,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     port: Annotated[int, Meta(ge=0, le=65_535, description="Port the API listens on. 0: any free one.")] = 8000
     body_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body, counted as it arrives.")] = 1_048_576
     batch_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body of `POST /v1/jobs/batch`.")] = 33_554_432
+    connections_max: Annotated[
+        int,
+        Meta(
+            ge=8,
+            le=1_000_000,
+            description="Connections to the API that one process keeps open; fewer if it may not open so many files. Above it, a new one "
+            "takes the place of the one whose client has been silent for longest; 503 if all are being answered.",
+        ),
+    ] = 2_000
+    request_head_max_bytes: Annotated[
+        int, Meta(ge=1024, le=1_048_576, description="Largest head of a request: its first line and its headers. Larger ones get 431.")
+    ] = 32_768
+    request_head_seconds: Annotated[Seconds, Meta(description="How long the head of a request may take to arrive; then 408.")] = 10
+    request_body_seconds: Annotated[
+        Seconds,
+        Meta(description="How long a body may take to arrive, plus a second for each 64 KiB that has arrived; then 408."),
+    ] = 30
+    connection_idle_seconds: Annotated[Seconds, Meta(description="How long a connection may be idle between two requests.")] = 30
+    response_unread_seconds: Annotated[
+        Seconds, Meta(description="How long a client may leave a response unread before its connection is ended.")
+    ] = 60
     idempotency_hours: Annotated[
         float, Meta(gt=0, le=87_600, description="How long a repeated Idempotency-Key gets the answer that it got before.")
     ] = 24

@@ -29,7 +29,7 @@ def full(unit: bytes, size: int = BATCH_BYTES) -> bytes:
 
 
 def in_payload(value: bytes) -> bytes:
-    return b'[{"task": "shell", "payload": {"x": ' + value + b"}}]"
+    return b'[{"task": "send_invoice", "payload": {"x": ' + value + b"}}]"
 
 
 def steps(number: int, **fields: object) -> bytes:
@@ -70,7 +70,7 @@ JOBS: dict[str, Callable[[], bytes]] = {
     "empty lists": lambda: full(b"[]", JOB_BYTES),
     "numbers in an unknown field": lambda: b'{"task": "shell", "x": ' + full(b"1", JOB_BYTES - 100) + b"}",
     "empty lists and NUL": lambda: b'{"task": "a\\u0000", "payload": {"x": ' + full(b"[]", JOB_BYTES - 100) + b"}}",
-    "a number of a million digits": lambda: b'{"task": "shell", "payload": {"x": ' + b"9" * (JOB_BYTES - 100) + b"}}",
+    "a number of a million digits": lambda: b'{"task": "send_invoice", "payload": {"x": ' + b"9" * (JOB_BYTES - 100) + b"}}",
     "a name of a million characters": lambda: b'{"' + b"k" * (JOB_BYTES - 100) + b'": 1}',
 }
 WORKFLOWS: dict[str, Callable[[], bytes]] = {
@@ -90,7 +90,7 @@ ATTACKS = {
 
 @pytest.fixture
 async def server(database_url: str, store: Store) -> AsyncIterator[Attacked]:
-    await store.workers.announce_tasks({"shell": "default"})
+    await store.workers.announce_tasks({"shell": "default", "send_invoice": "mail"})
     async with attacked(database_url) as server:
         yield server
 
@@ -101,7 +101,7 @@ async def test_no_body_within_the_limit_keeps_a_server_busy(server: Attacked) ->
     async with httpx.AsyncClient(base_url=server.address, timeout=PATIENCE_SECONDS) as client:
         for name, (method, path, make) in ATTACKS.items():
             body = make()
-            with server.watched() as cost:
+            async with server.watched() as cost:
                 answer = await client.request(method, path, content=body, headers=JSON)
             # Some of them are within all limits, and so they are taken.
             assert answer.status_code == 201 or 400 <= answer.status_code < 500, (name, answer.status_code, answer.text[:300])
@@ -113,9 +113,8 @@ async def test_no_body_within_the_limit_keeps_a_server_busy(server: Attacked) ->
 @pytest.mark.process
 async def test_large_bodies_are_read_one_at_a_time_and_others_are_served_meanwhile(server: Attacked) -> None:
     body = BATCHES["as many numbers as are allowed, and then no JSON"]()
-    async with httpx.AsyncClient(base_url=server.address, timeout=PATIENCE_SECONDS) as client:
-        with server.watched() as cost:
-            answers = await asyncio.gather(*(client.post("/v1/jobs/batch", content=body, headers=JSON) for _ in range(8)))
+    async with httpx.AsyncClient(base_url=server.address, timeout=PATIENCE_SECONDS) as client, server.watched() as cost:
+        answers = await asyncio.gather(*(client.post("/v1/jobs/batch", content=body, headers=JSON) for _ in range(8)))
     assert {answer.status_code for answer in answers} == {400}
     assert not cost.refusals
     assert cost.slowest < LATENCY_SECONDS

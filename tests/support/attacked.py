@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -52,8 +53,8 @@ class Attacked:
         times = psutil.Process(self.pid).cpu_times()
         return float(times.user + times.system)
 
-    @contextmanager
-    def watched(self) -> Iterator[Cost]:
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[Cost]:
         """While it lasts, an innocent client asks for /healthz, on a new connection each time, from a thread of its own."""
         cost, over = Cost(), threading.Event()
         process = psutil.Process(self.pid)
@@ -81,16 +82,58 @@ class Attacked:
             yield cost
         finally:
             over.set()
-            asking.join()
+            await asyncio.to_thread(asking.join)
             cost.cpu_seconds = self.cpu_seconds() - cpu
 
 
+@dataclass
+class Flooded:
+    sent: int
+    answer: bytes
+    """The beginning of what came back, if anything did."""
+    is_ended: bool
+    """Whether the server ended the connection, before everything was sent."""
+
+
+async def flood(server: Attacked, opening: bytes, unit: bytes, *, most: int = 100_000_000) -> Flooded:
+    """Sends an opening, and then the same again and again, until the server has had enough."""
+    reader, writer = await asyncio.open_connection(*server.place)
+    sent, block = 0, unit * (65_536 // len(unit))
+    is_ended = False
+    try:
+        writer.write(opening)
+        while sent < most and not (is_ended := reader.at_eof()):
+            writer.write(block)
+            await writer.drain()
+            sent += len(block)
+        async with asyncio.timeout(GIVE_UP_SECONDS):
+            answer = await reader.read(4096)
+    except OSError:
+        is_ended, answer = True, b""
+    finally:
+        writer.transport.abort()
+    return Flooded(sent, answer, is_ended)
+
+
+async def answer_to(server: Attacked, *sent: bytes, seconds: float = GIVE_UP_SECONDS) -> bytes:
+    """All that comes back until the server ends the connection, or the beginning of it when the server was still reading."""
+    reader, writer = await asyncio.open_connection(*server.place)
+    try:
+        for part in sent:
+            writer.write(part)
+            await writer.drain()
+        async with asyncio.timeout(seconds):
+            return await reader.read()
+    finally:
+        writer.transport.abort()
+
+
 @asynccontextmanager
-async def attacked(database_url: str, **settings: object) -> AsyncIterator[Attacked]:
+async def attacked(database_url: str, *, files_max: int | None = None, **settings: object) -> AsyncIterator[Attacked]:
     """A `foliot server` that asks for no token."""
     environment: Mapping[str, str] = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FOLIOT_LOG_LEVEL": "info"} | {
         f"FOLIOT_{name.upper()}": str(value) for name, value in settings.items()
     }
-    async with FoliotProcess("server", "--open", environment=environment) as process:
+    async with FoliotProcess("server", "--open", environment=environment, files_max=files_max) as process:
         started = await process.event("ProcessStarted", part="server")
         yield Attacked(started["address"], process.pid, process)

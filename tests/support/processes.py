@@ -33,12 +33,14 @@ class FoliotProcess:
         cwd: Path | None = None,
         user: int | None = None,
         pass_fds: Sequence[int] = (),
+        files_max: int | None = None,
     ) -> None:
-        """`user`: who it runs as, where we are root."""
+        """`user`: who it runs as, where we are root. `files_max`: how many files it may have open."""
         self._arguments = arguments
         self._started_as: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         self._python, path = (sys.executable, str(ROOT)) if user is None else python_of_nobody()
         self._pass_fds = tuple(pass_fds)
+        self._files_max = files_max
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
         self._environment = kept | {"FOLIOT_LOG_FORMAT": "json", "FOLIOT_LOG_LEVEL": "debug", "PYTHONPATH": path} | dict(environment or {})
         self._cwd = cwd
@@ -54,12 +56,15 @@ class FoliotProcess:
 
     async def __aenter__(self) -> FoliotProcess:
         self._process = await asyncio.create_subprocess_exec(
-            self._python, "-m", "foliot", *self._arguments,
+            *self._prefix(), self._python, "-m", "foliot", *self._arguments,
             stdin=DEVNULL, stdout=PIPE, stderr=asyncio.subprocess.STDOUT, env=self._environment, cwd=self._cwd, limit=1 << 20,
             pass_fds=self._pass_fds, **self._started_as,
         )  # fmt: skip
         self._reading = asyncio.create_task(self._read(), name="read the log")
         return self
+
+    def _prefix(self) -> list[str]:
+        return [] if self._files_max is None else ["sh", "-c", f'ulimit -n {self._files_max} && exec "$0" "$@"']
 
     async def __aexit__(self, *_: object) -> None:
         self.kill_tree()

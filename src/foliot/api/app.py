@@ -73,6 +73,7 @@ def build_app(
         description="Jobs that run when they should, and say why when they do not.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
     )
     problems.install(app)
     document.install(app)

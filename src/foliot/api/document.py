@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
 
 from foliot.api.openapi import DESCRIBED, Described
 
@@ -130,8 +133,17 @@ def install(app: FastAPI) -> None:
             app.openapi_schema = document_of(app)
         return app.openapi_schema
 
+    @cache
+    def text() -> bytes:
+        """Made once: anybody may ask for it, again and again."""
+        return msgspec.json.encode(openapi())
+
+    async def show(_: Request) -> Response:
+        return Response(text(), media_type="application/json")
+
     # What the framework documents as the way to do it.
     setattr(app, "openapi", openapi)  # noqa: B010
+    app.add_route("/openapi.json", show, include_in_schema=False)
 
 
 def operation_id(route: APIRoute) -> str:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -37,8 +38,13 @@ HEADERS = {
 
 
 def install(app: FastAPI) -> None:
+    @cache
+    def page() -> bytes:
+        """Made once: anybody may ask for it, again and again."""
+        return page_of(app.openapi()).encode()
+
     async def docs(_: Request) -> Response:
-        return HTMLResponse(page_of(app.openapi()), headers=HEADERS)
+        return HTMLResponse(page(), headers=HEADERS)
 
     app.add_route("/docs", docs, include_in_schema=False)
 
