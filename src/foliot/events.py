@@ -296,6 +296,13 @@ class PartitionsKept(Event):
     dropped: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClockSetBack(Event):
+    """The database's clock shows an earlier time than before, by about so many seconds. Leases that this had prolonged were shortened."""
+
+    seconds: float
+
+
 E = TypeVar("E", bound=Event)
 
 

@@ -57,6 +57,7 @@ ASKED = {
     ("runs", "lose_runs"): (1000, 3, None, WORKER_LOST_PATTERN),
     ("runs", "close_cancelled"): (1000, None),
     ("runs", "claim_runs"): (["default"], [10], ["t"], WORKER, None, False),
+    ("workers", "shorten_leases"): (None,),
     ("workflows", "time_out_signals"): (1000, None),
     ("jobs", "due_jobs"): (list(range(SHARDS)), 1000, 2.0, None),
     ("jobs", "stale_jobs"): (1000,),

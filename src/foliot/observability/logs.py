@@ -37,6 +37,7 @@ LOUD = (
     events.JobNotDeclared,
     events.ScheduleUnreadable,
     events.StuckFound,
+    events.ClockSetBack,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"

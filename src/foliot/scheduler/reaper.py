@@ -3,13 +3,16 @@
 A worker is dead when its lease is over on the database's clock, never because a job took long. It is struck off first, so that a beat that
 comes late learns of it, and only then are its claims undone; the grown token of the next claim refuses whatever the dead one still
 writes. Any number of reapers may run.
+
+The database's clock may be set. Set back, it would prolong the leases of the dead by as much: those are shortened. Set forward, it ends the
+leases of the living as well: their runs start again elsewhere, and tokens refuse what the first attempts still write.
 """
 
 from __future__ import annotations
 
 from foliot.clock import Clock
 from foliot.config import Config
-from foliot.events import EventBus, RunsLost
+from foliot.events import ClockSetBack, EventBus, RunsLost
 from foliot.service import Service
 from foliot.store.store import Store
 
@@ -23,7 +26,12 @@ class Reaper(Service):
         self._config = config
 
     async def run_once(self) -> float:
-        return await self.each(self._strike_off, self._give_back)
+        return await self.each(self._shorten_leases, self._strike_off, self._give_back)
+
+    async def _shorten_leases(self) -> float:
+        if (seconds := await self._store.workers.shorten_leases()) is not None:
+            self.events.emit(ClockSetBack(round(seconds, 3)))
+        return self._config.reaper_seconds
 
     async def _strike_off(self) -> float:
         await self._store.workers.remove_dead_workers()

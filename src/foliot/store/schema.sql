@@ -981,7 +981,8 @@ CREATE TABLE foliot.migrations (
     version bigint NOT NULL,
     name text NOT NULL,
     checksum text NOT NULL,
-    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    works_beside bigint
 );
 
 CREATE TABLE foliot.pauses (
@@ -992,6 +993,15 @@ CREATE TABLE foliot.pauses (
     reason text,
     actor text,
     CONSTRAINT pauses_kind_is_known CHECK ((kind = ANY (ARRAY['queue'::text, 'task'::text, 'everything'::text])))
+);
+
+CREATE TABLE foliot.processes (
+    id uuid NOT NULL,
+    part text NOT NULL,
+    name text NOT NULL,
+    knows bigint NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE foliot.queues (
@@ -1010,7 +1020,8 @@ CREATE TABLE foliot.schedulers (
     id uuid NOT NULL,
     name text NOT NULL,
     started_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone NOT NULL
+    expires_at timestamp with time zone NOT NULL,
+    beat_at timestamp with time zone
 )
 WITH (fillfactor='50');
 
@@ -1123,6 +1134,9 @@ ALTER TABLE ONLY foliot.parents
 
 ALTER TABLE ONLY foliot.pauses
     ADD CONSTRAINT pauses_pkey PRIMARY KEY (kind, name);
+
+ALTER TABLE ONLY foliot.processes
+    ADD CONSTRAINT processes_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY foliot.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);

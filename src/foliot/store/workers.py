@@ -82,6 +82,11 @@ class Workers:
     async def remove_worker(self, worker_id: UUID) -> None:
         await self._database.execute(self._queries["remove_worker"], worker_id)
 
+    async def shorten_leases(self) -> float | None:
+        """By how many seconds the database's clock was set back, when leases show that it was."""
+        ahead: float | None = await self._database.fetch_value(self._queries["shorten_leases"], self._database.clock.sql_now())
+        return ahead
+
     async def remove_dead_workers(self) -> int:
         return await self._database.execute(self._queries["remove_dead_workers"], self._database.clock.sql_now())
 

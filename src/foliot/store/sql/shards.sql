@@ -5,9 +5,9 @@
 with clock as (
     select coalesce($4::timestamptz, clock_timestamp()) as at
 ), member as (
-    insert into foliot.schedulers (id, name, started_at, expires_at)
-    select $1::uuid, $2::text, at, at + $3::float8 * interval '1 second' from clock
-    on conflict (id) do update set expires_at = excluded.expires_at
+    insert into foliot.schedulers (id, name, started_at, beat_at, expires_at)
+    select $1::uuid, $2::text, at, at, at + $3::float8 * interval '1 second' from clock
+    on conflict (id) do update set beat_at = excluded.beat_at, expires_at = excluded.expires_at
 )
 update foliot.shards s
 set expires_at = clock.at + $3::float8 * interval '1 second'

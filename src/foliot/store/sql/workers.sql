@@ -46,6 +46,39 @@ from (select) as always left join (
 -- A clean stop.
 delete from foliot.workers where id = $1::uuid
 
+-- name: shorten_leases
+-- After the database's clock was set back, leases that were renewed before that end too late, by as much as the clock was moved. A lease that
+-- was renewed in the future is one of those: it begins again now, and is as long as it was. The same for what else is counted from now on:
+-- starts of a rate, whose keys are looked at again, and open circuits. A second is what clocks may differ by between two sessions.
+-- In seconds throughout: a difference in days would be an hour off where daylight saving time begins or ends in between.
+-- How far in the future the latest of them was renewed, in seconds; null: nothing was.
+with clock as materialized (
+    select coalesce($1::timestamptz, clock_timestamp()) as at
+), workers as materialized (
+    select w.id, extract(epoch from w.beat_at - clock.at) * interval '1 second' as ahead from foliot.workers w, clock where w.beat_at > clock.at + interval '1 second'
+    for update of w skip locked
+), nodes as materialized (
+    select s.id, extract(epoch from s.beat_at - clock.at) * interval '1 second' as ahead from foliot.schedulers s, clock where s.beat_at > clock.at + interval '1 second'
+    for update of s skip locked
+), worker_leases as (
+    update foliot.workers w set beat_at = w.beat_at - a.ahead, expires_at = w.expires_at - a.ahead from workers a where w.id = a.id
+), node_leases as (
+    update foliot.schedulers s set beat_at = s.beat_at - n.ahead, expires_at = s.expires_at - n.ahead from nodes n where s.id = n.id
+), shard_leases as (
+    update foliot.shards s set expires_at = s.expires_at - n.ahead from nodes n where s.owner_id = n.id
+), starts as (
+    update foliot.rate_starts s set started_at = (select at from clock)
+    where s.started_at > (select coalesce($1::timestamptz, clock_timestamp()) + interval '1 second')
+    returning s.rate_key
+), turns as (
+    insert into foliot.turns (kind, key, look_at) select distinct 'rate', rate_key, '-infinity'::timestamptz from starts
+), circuits as (
+    update foliot.circuits c
+    set open_until = c.open_until - extract(epoch from c.updated_at - clock.at) * interval '1 second', updated_at = clock.at, probe_at = least(c.probe_at, clock.at)
+    from clock where c.updated_at > clock.at + interval '1 second'
+)
+select extract(epoch from max(ahead))::float8 from (select ahead from workers union all select ahead from nodes) as renewed
+
 -- name: remove_dead_workers
 -- Leases long over. Their claims are dealt with apart, by lose_runs, whether or not this row still exists.
 delete from foliot.workers where id = any (array(
