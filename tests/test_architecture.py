@@ -20,7 +20,7 @@ STORE = SOURCE / "store"
 SERVER_LIBRARIES = {"fastapi", "starlette", "uvicorn", "asyncpg", "pydantic"}
 # Read inside the transaction that migrates, and on its own by the check at the start of every process; fired on its own, and inside the
 # transaction that is held until its instant has come; claimed on its own, and under the lock of a queue with a limit.
-USED_TWICE = {"list_migrations", "fire_ticks", "claim_runs"}
+USED_TWICE = {"fire_ticks", "claim_runs"}
 # A whole statement, not words of it: it begins the string, and a table's name is followed by what may follow it.
 TABLE = r"[\w.{}]+"
 AFTER_TABLE = r"""(?: \s* (?: ; | [,()] .* )?

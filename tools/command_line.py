@@ -32,6 +32,7 @@ terminal; elsewhere each look is one table, or one line of JSON, after the other
 | 0 | It is done. With `--wait` and `logs -f`: the run completed. |
 | 1 | It failed: the server refused or can't be reached, the run did not complete, the output can't be written. |
 | 2 | The command line, what it asks for, or the configuration is wrong; nothing was done. |
+| 3 | The database's schema does not fit this version of Foliot: a start again would not help, a newer version or `foliot migrate` does. |
 | 130 | Ctrl-C. What was submitted goes on. |
 | 141 | Whoever read the output went away, as in `foliot runs \\| head -1`. |
 

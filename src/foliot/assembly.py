@@ -25,6 +25,7 @@ from foliot.observability.tallies import counting
 from foliot.sdk.app import App
 from foliot.store.access import AuditEntry, NewToken
 from foliot.store.postgres import Transaction
+from foliot.store.schema_watcher import SchemaWatcher
 from foliot.store.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -84,17 +85,25 @@ async def store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def counted_store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
-    """The same for a part that goes on: what happens in it is counted."""
+async def counted_store_for(around: Surroundings, part: str, stop: Stop) -> AsyncIterator[Store]:
+    """The same for a part that goes on: what happens in it is counted. Should the schema become one that it can't work with, it is asked to
+    stop, and raises `SchemaError` when it has."""
+    clock, events = around.clock, around.events
     async with store_for(around, part) as store:
-        await store.check_schema()
-        async with counting(store=store, clock=around.clock, events=around.events):
-            yield store
+        watcher = SchemaWatcher(store.database, part, clock=clock, events=events, on_misfit=stop.asked.set)
+        await watcher.start()
+        try:
+            async with counting(store=store, clock=clock, events=events):
+                yield store
+        finally:
+            await watcher.stop()
+    if watcher.misfit is not None:
+        raise watcher.misfit
 
 
-async def run_migrate(config: Config) -> int:
+async def run_migrate(config: Config, *, is_forced: bool = False) -> int:
     async with store_for(surroundings(config, "migrate"), "migrate") as store:
-        return await store.migrate()
+        return await store.migrate(is_forced=is_forced)
 
 
 async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is_open: bool) -> None:
@@ -111,7 +120,7 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
     address, port = listening.getsockname()[:2]
     if is_open and not ipaddress.ip_address(address).is_loopback:
         raise ConfigurationError("without tokens, the API is for the loopback interface only")
-    async with counted_store_for(around, "server") as store:
+    async with counted_store_for(around, "server", stop) as store:
         if not is_open:
             await check_tokens(store)
         submitter = Submitter(store=store, clock=around.clock, events=around.events)
@@ -184,7 +193,7 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     from foliot.scheduler.node import SchedulerNode
 
     around = surroundings(config, "scheduler")
-    async with counted_store_for(around, "scheduler") as store:
+    async with counted_store_for(around, "scheduler", stop) as store:
         node = SchedulerNode(store=store, config=config, clock=around.clock, events=around.events, listen_url=listen_url_of(config, store))
         settle()
         await node.start()
@@ -198,7 +207,7 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
     from foliot.worker.node import WorkerNode
 
     around = surroundings(config, "worker")
-    async with counted_store_for(around, "worker") as store:
+    async with counted_store_for(around, "worker", stop) as store:
         listen_url = listen_url_of(config, store)
         node = WorkerNode(
             store=store,

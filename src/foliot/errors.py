@@ -180,6 +180,8 @@ class SchemaError(FoliotError):
     """The database's schema does not fit this version of Foliot."""
 
     code = "schema"
+    exit_code = 3
+    """Of a process that ends for it: to start it again would not help."""
 
 
 class ApplicationError(FoliotError):

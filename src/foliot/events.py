@@ -297,6 +297,23 @@ class PartitionsKept(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaIsNewer(Event):
+    """The schema has become newer than this process, which can go on working beside it."""
+
+    version: int
+    knows: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIsTooNew(Event):
+    """The schema has become one that this process can't work with: it takes no more work, and ends."""
+
+    version: int
+    needs: int
+    knows: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClockSetBack(Event):
     """The database's clock shows an earlier time than before, by about so many seconds. Leases that this had prolonged were shortened."""
 

@@ -12,8 +12,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ import msgspec
 from foliot.assembly import Stop, Surroundings, check_tokens, run_migrate, store_for, surroundings
 from foliot.config import PREFIX, SECRETS, Config
 from foliot.embedded import EmbeddedPostgres
+from foliot.errors import SchemaError
 from foliot.events import ChildDied, ChildStarted, ProcessStarted, ProcessStopped, ProcessStopping
 from foliot.service import Service
 
@@ -34,7 +36,14 @@ class Child(Service):
     """One supervised process. A turn of this service is one life of it."""
 
     def __init__(
-        self, label: str, arguments: list[str], *, around: Surroundings, environment: dict[str, str], fds: tuple[int, ...] = ()
+        self,
+        label: str,
+        arguments: list[str],
+        *,
+        around: Surroundings,
+        environment: dict[str, str],
+        on_misfit: Callable[[], None],
+        fds: tuple[int, ...] = (),
     ) -> None:
         super().__init__(clock=around.clock, events=around.events)
         self._label = label
@@ -43,6 +52,7 @@ class Child(Service):
         self._fds = fds
         self._process: asyncio.subprocess.Process | None = None
         self._deaths_in_a_row = 0
+        self._on_misfit = on_misfit
 
     @property
     def name(self) -> str:
@@ -60,6 +70,8 @@ class Child(Service):
         exit_code = await process.wait()
         if self.stopping:
             return 0
+        if exit_code == SchemaError.exit_code:
+            self._on_misfit()
         self._deaths_in_a_row = 1 if self.clock.monotonic() - born > LONG_LIFE_SECONDS else self._deaths_in_a_row + 1
         delay = min(FIRST_RESTART_SECONDS * 2.0 ** (self._deaths_in_a_row - 1), LAST_RESTART_SECONDS)
         self.events.emit(ChildDied(self._label, exit_code, delay))
@@ -107,7 +119,12 @@ class PostgresKeeper(Service):
 
 
 async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: str | None) -> None:
-    around = surroundings(config, "up")
+    around, misfit = surroundings(config, "up"), asyncio.Event()
+
+    def on_misfit() -> None:
+        misfit.set()
+        stop.asked.set()
+
     async with AsyncExitStack() as stack:
         if not config.database_url:
             server = EmbeddedPostgres(Path(config.data), clock=around.clock, binaries=config.pg_bin)
@@ -123,7 +140,7 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
             async with store_for(around, "up") as store:
                 await check_tokens(store)
         listening.listen(2048)
-        children = children_of(config, around, listening, app, is_open=is_open)
+        children = children_of(config, around, listening, app, is_open=is_open, on_misfit=on_misfit)
         stack.push_async_callback(_end, children, stop, config.grace_seconds)
         for child in children:
             await child.start()
@@ -132,19 +149,24 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
         await stop.asked.wait()
         around.events.emit(ProcessStopping("up"))
     around.events.emit(ProcessStopped("up"))
+    if misfit.is_set():
+        raise SchemaError(
+            "the database's schema has become newer than this Foliot can work with: install a newer Foliot, and start it again"
+        )
 
 
-def children_of(config: Config, around: Surroundings, listening: socket.socket, app: str | None, *, is_open: bool) -> list[Child]:
+def children_of(
+    config: Config, around: Surroundings, listening: socket.socket, app: str | None, *, is_open: bool, on_misfit: Callable[[], None]
+) -> list[Child]:
     secrets = {name: secret_file(value) for name in SECRETS if (value := getattr(config, name))}
     environment = environment_for(config, secrets)
     passed, descriptor = tuple(secrets.values()), listening.fileno()
     serve = ["server", "--listen-fd", str(descriptor), *(["--open"] if is_open else [])]
-    api = Child("server", serve, around=around, environment=environment, fds=(descriptor, *passed))
-    scheduler = Child("scheduler", ["scheduler"], around=around, environment=environment, fds=passed)
+    child = partial(Child, around=around, environment=environment, on_misfit=on_misfit)
+    api = child("server", serve, fds=(descriptor, *passed))
+    scheduler = child("scheduler", ["scheduler"], fds=passed)
     work = ["worker", app] if app else ["worker"]
-    workers = [
-        Child(f"worker-{number}", work, around=around, environment=environment, fds=passed) for number in range(1, config.workers + 1)
-    ]
+    workers = [child(f"worker-{number}", work, fds=passed) for number in range(1, config.workers + 1)]
     return [api, scheduler, *workers]
 
 

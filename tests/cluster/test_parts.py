@@ -48,7 +48,7 @@ async def test_a_part_on_a_database_that_was_never_migrated_says_what_to_do(post
     name = await postgres.empty()
     around = environment(postgres.url_of(name))
     async with FoliotProcess("worker", environment=around) as worker:
-        assert await worker.wait() == 1
+        assert await worker.wait() == 3
         assert "run `foliot migrate`" in worker.lines[-1]
     async with FoliotProcess("migrate", environment=around) as migrate:
         assert await migrate.wait() == 0

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -11,10 +13,12 @@ from tools.dump_schema import TARGET, dump
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.errors import SchemaError
-from foliot.events import Event, EventBus, SchemaMigrated
-from foliot.store import migrate
+from foliot.events import Event, EventBus, SchemaIsTooNew, SchemaMigrated, StoreInterrupted
+from foliot.store import migrate, queries
+from foliot.store.schema_watcher import SchemaWatcher
 from foliot.store.store import Store, open_store
 from tests.support.server import PostgresServer
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -61,6 +65,109 @@ async def test_a_schema_newer_than_the_code_is_refused(empty_store: Store, empty
     for attempt in (empty_store.migrate, empty_store.check_schema):
         with pytest.raises(SchemaError, match="9999, newer than"):
             await attempt()
+
+
+def pretended(version: int, works_beside: int | None) -> migrate.Migration:
+    """A migration of a Foliot to come."""
+    first = "" if works_beside is None else f"-- works beside: {works_beside}\n"
+    return migrate.Migration(version, "future", f"{first}create table foliot.future (id bigint);")
+
+
+def test_each_migration_says_which_processes_can_go_on_beside_it() -> None:
+    newer = [migration for migration in migrate.known_migrations() if migration.version > 12]
+    silent = [migration.version for migration in newer if not migrate.WORKS_BESIDE.match(migration.sql)]
+    assert not silent, "begin with a line such as `-- works beside: 12`; the rules are in docs/deploying.md"
+    assert all(0 < migration.works_beside <= migration.version for migration in newer)
+
+
+async def test_old_code_works_on_a_newer_schema_that_allows_it_and_on_no_other(empty_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = migrate.known_migrations()
+    newest = known[-1].version
+    for version, works_beside in ((newest + 1, newest), (newest + 2, newest + 1), (newest + 3, None)):
+        newer = [*known, pretended(version, works_beside)]
+        monkeypatch.setattr(migrate, "known_migrations", partial(list, newer))
+        await empty_store.migrate()
+        assert await empty_store.database.fetch_value(queries.Query("", f"select max(version) = {version} from foliot.migrations"))
+        await empty_store.check_schema()
+        monkeypatch.setattr(migrate, "known_migrations", lambda: known)
+        if works_beside == newest:
+            await empty_store.check_schema()
+            assert await empty_store.migrate() == version, "there is nothing to do"
+        else:
+            for attempt in (empty_store.migrate, empty_store.check_schema):
+                with pytest.raises(SchemaError, match="newer than"):
+                    await attempt()
+        undo = f"delete from foliot.migrations where version = {version}"
+        await empty_store.database.execute(queries.Query("", undo))
+        await empty_store.database.command("", "drop table foliot.future")
+
+
+async def test_a_migration_that_would_leave_a_process_behind_is_refused_unless_forced(
+    store: Store, events: EventBus, monkeypatch: pytest.MonkeyPatch, seen: list[Event]
+) -> None:
+    known, asked = migrate.known_migrations(), asyncio.Event()
+    newest = known[-1].version
+    watcher = SchemaWatcher(store.database, "worker", clock=SystemClock(), events=events, on_misfit=asked.set)
+    await watcher.start()
+    try:
+        monkeypatch.setattr(migrate, "known_migrations", lambda: [*known, pretended(newest + 1, newest + 1)])
+        with pytest.raises(SchemaError, match=f"worker .*knows {newest}.*Nothing was changed"):
+            await store.migrate()
+        assert await store.database.fetch_value(queries.Query("", "select to_regclass('foliot.future') is null"))
+        assert not asked.is_set()
+        with events.expect(SchemaIsTooNew) as noticed:
+            await store.migrate(is_forced=True)
+            watcher.wake()
+            assert await noticed == SchemaIsTooNew(newest + 1, newest + 1, newest)
+        assert asked.is_set()
+        assert watcher.misfit is not None
+    finally:
+        await watcher.stop()
+    assert await store.database.fetch_value(queries.Query("", "select count(*) from foliot.processes")) == 0
+    monkeypatch.setattr(migrate, "known_migrations", lambda: known)
+    with pytest.raises(SchemaError, match="newer than"):
+        await SchemaWatcher(store.database, "worker", clock=SystemClock(), events=events, on_misfit=asked.set).start()
+
+
+async def test_a_process_that_died_keeps_no_migration_from_being_applied(
+    store: Store, sql: Any, events: EventBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrate.known_migrations()
+    await sql.execute(
+        "insert into foliot.processes (id, part, name, knows, started_at, expires_at)"
+        " values (gen_random_uuid(), 'worker', 'dead', 1, now(), now() - interval '1 second')"
+    )
+    monkeypatch.setattr(migrate, "known_migrations", lambda: [*known, pretended(known[-1].version + 1, None)])
+    assert await store.migrate() == known[-1].version + 1
+
+
+async def test_a_process_that_starts_while_a_migration_is_applied_sees_it(
+    store: Store, sql: Any, events: EventBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = migrate.known_migrations()[-1].version
+    watcher = SchemaWatcher(store.database, "worker", clock=SystemClock(), events=events, on_misfit=lambda: None)
+    async with sql.transaction():
+        await sql.execute(queries.load("migrations")["lock_migrations"].sql)
+        starting = asyncio.create_task(watcher.start())
+        await until(lambda: sql.fetchval("select count(*) from pg_locks where not granted and locktype = 'advisory'"))
+        assert await sql.fetchval("select count(*) from foliot.processes") == 0
+        await sql.execute("insert into foliot.migrations (version, name, checksum) values ($1, 'future', 'x')", newest + 1)
+    with pytest.raises(SchemaError, match="newer than"):
+        await starting
+    assert await sql.fetchval("select count(*) from foliot.processes") == 0
+
+
+async def test_a_migration_outlives_a_lock_that_is_not_to_be_had_at_once(store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = migrate.known_migrations()
+    newest = known[-1].version
+    added = migrate.Migration(newest + 1, "column", f"-- works beside: {newest}\nalter table foliot.runs add column future text;")
+    monkeypatch.setattr(migrate, "known_migrations", lambda: [*known, added])
+    with store.events.expect(StoreInterrupted) as interrupted:
+        async with sql.transaction():
+            await sql.execute("lock table foliot.runs in access share mode")
+            migrating = asyncio.create_task(store.migrate())
+            await interrupted
+    assert await migrating == newest + 1
 
 
 async def test_a_migration_changed_after_it_was_applied_is_refused(empty_store: Store, empty_url: str) -> None:

@@ -1,7 +1,7 @@
 """`foliot`: finds the command, loads only what it needs, and turns whatever goes wrong into one line and an exit code.
 
-Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 130 Ctrl-C, 141 whoever read the
-output went away.
+Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 3 the database's schema does not fit
+this version, 130 Ctrl-C, 141 whoever read the output went away.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foliot import __version__
 from foliot.cli.examples import EXAMPLES
 from foliot.concealment import conceal
 from foliot.config import did_you_mean
-from foliot.errors import ConfigurationError, FoliotError, Invalid
+from foliot.errors import ConfigurationError, FoliotError, Invalid, SchemaError
 
 FAILED = 1
 WRONG = 2
@@ -140,6 +140,12 @@ def main() -> None:
     sys.exit(code)
 
 
+def _code_of(error: FoliotError) -> int:
+    if isinstance(error, SchemaError):
+        return error.exit_code
+    return WRONG if isinstance(error, ConfigurationError | Invalid) else FAILED
+
+
 def _exit_code() -> int:
     try:
         if COMPLETION in os.environ:
@@ -161,7 +167,7 @@ def _exit_code() -> int:
         return FAILED
     except FoliotError as error:
         click.echo(f"foliot: {error.detail}", err=True)
-        return WRONG if isinstance(error, ConfigurationError | Invalid) else FAILED
+        return _code_of(error)
     except OSError as error:
         if error.filename is None:
             _give_up(sys.stdout)

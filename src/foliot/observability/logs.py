@@ -38,6 +38,7 @@ LOUD = (
     events.ScheduleUnreadable,
     events.StuckFound,
     events.ClockSetBack,
+    events.SchemaIsTooNew,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"

@@ -26,6 +26,8 @@ NEEDS_A_SERVER = {
     "idempotency_key": "only a server remembers those; straight to the database, use unique",
     "dependencies": "straight to the database there are none; submit it to a server",
 }
+LOOK_SECONDS = 5.0
+"""Between two looks at the schema, in a program that submits jobs all the while."""
 decode_job = msgspec.json.Decoder(JobRequest).decode
 
 
@@ -47,9 +49,15 @@ class Asking:
     def __init__(self, *, store: Store, namespace: str) -> None:
         self._store = store
         self._namespace = Namespace(namespace)
-        self._known_tasks = KnownTasks(store=store, clock=store.database.clock)
+        self._clock = store.database.clock
+        self._known_tasks = KnownTasks(store=store, clock=self._clock)
+        self._look_at = self._clock.monotonic() + LOOK_SECONDS
 
     async def run_of(self, job: JobRequest) -> NewRun:
+        """Raises `SchemaError` when the schema has become one that this code can't work with."""
+        if self._clock.monotonic() >= self._look_at:
+            await self._store.check_schema()
+            self._look_at = self._clock.monotonic() + LOOK_SECONDS
         queue = await self._known_tasks.queue_of(self._namespace, job.task_name())
         await self._known_tasks.refuse_disabled_items(self._namespace, job.task_name(), job.payload)
         if job.task_name() == WORKFLOW_TASK:

@@ -212,7 +212,7 @@ class Database:
             await self.make_days()
             return await write()
 
-    async def in_transaction(self, name: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def in_transaction(self, name: str, work: Callable[[Transaction], Awaitable[T]], *, statement_seconds: float | None = None) -> T:
         """Several statements that are carried out together or not at all. What fails for a reason that passes is begun anew: `work` must
         be such that doing it again after it was committed changes nothing."""
 
@@ -220,7 +220,7 @@ class Database:
 
         async def attempt() -> T:
             is_repetition = next(attempts) > 0
-            async with self.transaction(statement_seconds=self._config.database_statement_seconds) as session:
+            async with self.transaction(statement_seconds=statement_seconds or self._config.database_statement_seconds) as session:
                 return await work(Transaction(session, is_repetition=is_repetition))
 
         return await self._retrying(name, attempt, is_repeatable=True)

@@ -58,8 +58,8 @@ class Store:
     hints: HintSender
     events: EventBus
 
-    async def migrate(self) -> int:
-        return await migrate.migrate(self.database, partitions=self.partitions, events=self.events)
+    async def migrate(self, *, is_forced: bool = False) -> int:
+        return await migrate.migrate(self.database, partitions=self.partitions, events=self.events, is_forced=is_forced)
 
     async def end_cancelled(self) -> int:
         """Ends what was asked to end and is held by nobody, with all that it is made of, and tells those that hold the rest."""

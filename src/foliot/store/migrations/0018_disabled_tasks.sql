@@ -1,3 +1,4 @@
+-- works beside: 12
 -- Built-in tasks that are turned off in a namespace, or with the namespace `*` in all of them. `is_imposed`: by somebody whose token is for
 -- all namespaces; only such a one can turn it on again.
 

@@ -22,8 +22,15 @@ create table if not exists foliot.migrations (
 select to_regclass('foliot.migrations') is not null
 
 -- name: list_migrations
--- In order, with what they held when they were applied.
-select version, checksum from foliot.migrations order by version
+-- In order, with what they held when they were applied, and the newest migration that a process must know to work beside each. By way of JSON,
+-- since a table from before that was written down lacks the column.
+select m.version, m.checksum, coalesce((to_jsonb(m) ->> 'works_beside')::bigint, m.version) from foliot.migrations m order by m.version
+
+-- name: declare_migrations
+-- After all have been applied: one of them makes the column.
+update foliot.migrations m set works_beside = d.works_beside
+from unnest($1::bigint[], $2::bigint[]) as d (version, works_beside)
+where m.version = d.version and m.works_beside is distinct from d.works_beside
 
 -- name: record_migration
 -- In the same transaction as the migration itself.
