@@ -26,6 +26,9 @@ Nothing has to be configured. A setting comes from, in rising order: its default
 or the one that `FOLIOT_CONFIG` names), the environment (`FOLIOT_` and its name in capitals), the command line. An unknown name is
 refused, with the nearest known one. `foliot check` shows what is in force and warns of what is probably not meant.
 
+The clients read `FOLIOT_URL`, `FOLIOT_TOKEN` and `FOLIOT_NAMESPACE`. `FOLIOT_URL_FILE` and `FOLIOT_TOKEN_FILE` name files that hold the
+first two. Settings that hold several words take a text with commas, and in the TOML file a list as well.
+
 | setting | default | meaning |
 |---|---|---|
 """

@@ -68,7 +68,8 @@ ALONE = {
     "security.md": (
         r"exit code 1\n.*the role viewer may not do this",
         r'{"items":\[\],"next":null}403\n',
-        r"dashboard +viewer +default +create_job +403 +forbidden",
+        r"default/dashboard +\S+ +viewer +default +create_job +403 +forbidden",
+        r"shell +this namespace .* local +nobody runs commands here",
         r'"actor":"local".*"action":"create_token"',
         r"error +AddressRefused: (?:.*\n)*refused",
     ),

@@ -5,7 +5,8 @@ a cgroup (version 2), killed as one; a launcher that adopts orphans and kills wh
 who may write to others; the launcher by a process that gets out of the command's session, sheds its environment and kills the launcher.
 
 Limits of memory and of the number of processes hold for the whole tree where a cgroup with these controllers can be made. Elsewhere the
-launcher watches the memory of the tree, ten times a second, and the number of processes is one of the user's, as setrlimit has it.
+launcher adds up the memory of the tree, ten times a second (`launcher/memory.py` says what counts), and the number of processes is one of
+the user's, as setrlimit has it.
 
 A launcher, and the namespace that it is in, serve one command after the other: the next one begins when nothing is left of the one before.
 What a command of root mounted in its namespace is there for the next one, as it would be without a namespace. Sandboxes are never shared.
