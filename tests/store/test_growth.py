@@ -10,7 +10,7 @@ import pytest
 
 from foliot.model.fingerprint import WORKER_LOST_PATTERN
 from foliot.model.ids import SHARDS, new_id
-from foliot.model.namespace import Namespace
+from foliot.model.namespace import Namespace, bare
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store import queries
@@ -70,7 +70,7 @@ ASKED = {
     ("workflows", "forget_parents"): (1000, datetime(2020, 1, 1, tzinfo=UTC)),
     ("workflows", "find_stuck"): (FIRST_ID, FIRST_ID, 100, 100),
     ("jobs", "list_jobs"): ("team/", 50, "team"),
-    ("jobs", "match_jobs"): ("%", None, None, None, 50, None, "team", None, "", 5000),
+    ("jobs", "match_jobs"): ("%", None, None, None, 50, None, "team", None, "team/", 5000),
 }
 
 
@@ -89,8 +89,40 @@ async def full(store: Store, sql: Any) -> Any:
 async def test_jobs_that_fit_are_looked_for_in_steps(full: Any) -> None:
     fits = {"pattern": ("%9", None, None), "task": (None, "elsewhere", None), "queue": (None, None, "elsewhere")}
     for filters in fits.values():
-        assert await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", None, "", 200) <= 200
+        assert await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", None, "", 200) <= 500
         assert await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", "job 9false", "", 200) <= 2
+
+
+@pytest.mark.parametrize("many", ["default", "k", "team"])
+async def test_jobs_of_a_namespace_are_listed_past_those_of_all_others(store: Store, sql: Any, many: str) -> None:
+    """One of the namespaces has very many; the names of the default one stand before, between and after those of the others."""
+    await sql.execute("insert into foliot.calendars (name, created_at, updated_at, days) values ('holidays', now(), now(), '{}')")
+    namespaces = ["default", "k", "k-2", "team", "team0"]
+    for name in namespaces:
+        await sql.execute(JOBS, STORED if name == many else 5)
+        await sql.execute(
+            "update foliot.jobs set name = foliot.qualified($1, replace(name, 'job ', 'k')), queue = foliot.qualified($1, queue)"
+            " where name like 'job %'",
+            name,
+        )
+    for name in ("a", "k", "k0", "team", "team.", "team/z", "z"):
+        await sql.execute(JOBS, 1)
+        await sql.execute(
+            "update foliot.jobs set name = $1, queue = foliot.qualified(foliot.namespace_of($1), queue) where name = 'job 1true'", name
+        )
+        await sql.execute("delete from foliot.jobs where name like 'job %'")
+    await sql.execute("vacuum analyze foliot.jobs")
+    for name in namespaces:
+        namespace = Namespace(name)
+        stored = await sql.fetch("select name from foliot.jobs where foliot.namespace_of(queue) = $1 order by name", name)
+        wanted = [row[0] for row in stored][:40]
+        listed = [job.name for job in await store.jobs.list_jobs(namespace, "", 40)]
+        assert listed == wanted
+        following = await store.jobs.list_jobs(namespace, bare(listed[2]), 10)
+        assert [job.name for job in following] == wanted[3:13]
+        matched = await store.jobs.match_jobs(namespace, None, "t", None, None, is_paused=None, limit=40, scan=3)
+        assert [found for _, found in matched] == wanted
+        assert await rows_read(sql, "jobs", "list_jobs", namespace.qualified(""), 40, name) < 200
 
 
 async def test_jobs_that_fit_are_found_however_many_steps_it_takes(store: Store, full: Any) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from foliot.model.gates import Circuit
@@ -87,11 +88,17 @@ class Gates:
         row = await self._database.fetch_row(self._queries["gates_in_use"], self._database.clock.sql_now())
         return GatesInUse(*row) if row else GatesInUse()
 
+    @asynccontextmanager
+    async def take_gates(self) -> AsyncIterator[Any]:
+        """A session whose transaction holds the gates lock; None while another gatekeeper has it."""
+        async with self._database.transaction(statement_seconds=30) as session:
+            yield session if await session.fetchval(self._queries["take_gates"].sql, GATES_LOCK) else None
+
     async def admit_runs(self, swept: tuple[str, str] = ("", "")) -> Admission:
         """Nothing while another gatekeeper is at it. `swept`: where the last turn stopped."""
         now = self._database.clock.sql_now()
-        async with self._database.transaction(statement_seconds=30) as session:
-            if not await session.fetchval(self._queries["take_gates"].sql, GATES_LOCK):
+        async with self.take_gates() as session:
+            if session is None:
                 return Admission(swept=swept)
             row = await session.fetchrow(self._queries["admit_runs"].sql, now, BATCH, PLACES, SWEPT, *swept)
             queues, keys, is_more, *swept_to = row
@@ -154,8 +161,8 @@ class Gates:
     async def send_probes(self) -> list[str]:
         """The queues of those sent; nothing while another gatekeeper is at it."""
         now = self._database.clock.sql_now()
-        async with self._database.transaction(statement_seconds=30) as session:
-            if not await session.fetchval(self._queries["take_gates"].sql, GATES_LOCK):
+        async with self.take_gates() as session:
+            if session is None:
                 return []
             return [row[0] for row in await session.fetch(self._queries["send_probes"].sql, now, PROBE_SECONDS, HEAD)]
 

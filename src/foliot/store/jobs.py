@@ -35,7 +35,7 @@ BUFFER_MAX = 1000
 # A node that freezes while it fires ahead of an instant keeps the jobs locked for no longer.
 AHEAD_SECONDS = 3.0
 LOOKED = ("count", "last_name")
-MATCHED_AT_ONCE = 5000
+MATCHED_AT_ONCE = 1000
 NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 
 
@@ -173,7 +173,7 @@ class Jobs:
     ) -> list[tuple[UUID, str]]:
         """Id and name. `pattern` is one of SQL's LIKE; it and the others are as they are stored. Each statement looks at `scan` jobs."""
         matched: list[tuple[UUID, str]] = []
-        after: str | None = ""
+        after: str | None = namespace.qualified("")
         while after is not None and len(matched) < limit:
             left = limit - len(matched)
             arguments = (pattern, task, queue, is_paused, left, tag, namespace.name, whole_name, after, scan)

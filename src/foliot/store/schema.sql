@@ -940,7 +940,7 @@ CREATE TABLE foliot.jobs (
     version bigint DEFAULT 1 NOT NULL,
     priority bigint NOT NULL,
     runs_left bigint,
-    name text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
     task text NOT NULL,
     queue text NOT NULL,
     paused_reason text,
@@ -1189,8 +1189,6 @@ CREATE INDEX job_dependencies_upstream ON foliot.job_dependencies USING btree (u
 CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_version) WHERE (calendar IS NOT NULL);
 
 CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_bucket IS NOT NULL);
-
-CREATE INDEX jobs_of_namespace ON foliot.jobs USING btree (foliot.namespace_of(queue), name);
 
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
 

@@ -48,12 +48,33 @@ from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
 where j.id = $1::uuid or j.name = $2::text
 
 -- name: list_jobs
--- A page, by name. Reads no job of another namespace: there is an index of each by name.
+-- A page, by name. The names of a namespace stand together in the index. From the default namespace, whose names stand between those of the
+-- others, one step leads past all jobs of another.
+with recursive walked (name, number) as (
+    (
+        select name, (foliot.namespace_of(name) = $3::text)::int::bigint from foliot.jobs where name > $1::text order by name limit 1
+    )
+    union all
+    select next.name, walked.number + (foliot.namespace_of(next.name) = $3::text)::int
+    from walked cross join lateral (
+        (
+            select name from foliot.jobs
+            where foliot.namespace_of(walked.name) = $3::text and name > walked.name order by name limit 1
+        )
+        union all
+        (
+            select name from foliot.jobs
+            where foliot.namespace_of(walked.name) <> $3::text and $3::text = 'default' and name >= foliot.namespace_of(walked.name) || '0'
+            order by name limit 1
+        )
+    ) as next
+    where walked.number < $2::bigint
+)
 select j.id, j.name, j.task, j.queue, j.priority, j.schedule, j.payload, j.options, j.version, j.runs_left, j.next_at, j.fire_at,
     j.paused_at, j.paused_until, j.paused_reason, j.created_at, j.updated_at, j.shard, j.utc_offset, c.version as calendar_version,
     c.days as calendar
 from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
-where j.name > $1::text and foliot.namespace_of(j.queue) = $3::text order by j.name limit $2::bigint
+where j.name = any (array(select name from walked where foliot.namespace_of(name) = $3::text)) order by j.name
 
 -- name: list_tagged_jobs
 -- A page of those with a tag, by name. Looks at $4 of those that have tags at all, and says how far it got.
@@ -72,17 +93,34 @@ order by j.name
 
 -- name: match_jobs
 -- The first so many by name of those that fit, and are paused or not ($4; null: either). One whose whole name is given ($8) is looked up. Else
--- it looks at $10 jobs of the namespace after $9, and says how far it got.
-with scanned as materialized (
+-- it looks at $10 jobs of the namespace after $9, walking as list_jobs does, and says how far it got.
+with recursive walked (name, number) as (
     (
-        select id, name, task, queue, paused_at, options from foliot.jobs
-        where $8::text is not null and name = $8::text and foliot.namespace_of(queue) = $7::text
+        select name, (foliot.namespace_of(name) = $7::text)::int::bigint from foliot.jobs
+        where $8::text is null and name > $9::text order by name limit 1
     )
     union all
-    (
-        select id, name, task, queue, paused_at, options from foliot.jobs
-        where $8::text is null and foliot.namespace_of(queue) = $7::text and name > $9::text order by name limit $10::bigint
-    )
+    select next.name, walked.number + (foliot.namespace_of(next.name) = $7::text)::int
+    from walked cross join lateral (
+        (
+            select name from foliot.jobs
+            where foliot.namespace_of(walked.name) = $7::text and name > walked.name order by name limit 1
+        )
+        union all
+        (
+            select name from foliot.jobs
+            where foliot.namespace_of(walked.name) <> $7::text and $7::text = 'default' and name >= foliot.namespace_of(walked.name) || '0'
+            order by name limit 1
+        )
+    ) as next
+    where walked.number < $10::bigint
+), scanned as materialized (
+    select id, name, task, queue, paused_at, options from foliot.jobs
+    where name = any (array(
+        select name from walked where foliot.namespace_of(name) = $7::text
+        union all
+        select $8::text where foliot.namespace_of($8::text) = $7::text
+    ))
 )
 select s.count, s.last_name, j.id, j.name
 from (select count(*) as count, max(name) as last_name from scanned) as s left join (
