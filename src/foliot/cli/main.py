@@ -54,7 +54,7 @@ COMMANDS = {
     "workers": "List the workers; drain one.",
     "queues": "List the queues.",
     "explain": "Say why something does not run.",
-    "tasks": "List built-in tasks that are disabled; disable or enable one.",
+    "tasks": "Disable and enable built-in tasks.",
     "token": "List, make and revoke tokens.",
     "audit": "Show who changed what.",
     "bench": "Measure this installation.",
