@@ -153,20 +153,28 @@ with recursive clock as materialized (
     returning id, queue, options #>> '{concurrency,key}' as key, options #>> '{rate,key}' as rate_key
 ), started as (
     insert into foliot.rate_starts (rate_key, started_at) select a.rate_key, clock.at from admitted a, clock where a.rate_key is not null
+), roomy as materialized (
+    -- There was room for more than were looked at.
+    select 'concurrency' as kind, f.key from in_front f left join admitted a on a.id = f.id
+    group by f.key, f.free having f.free > $3::bigint and count(*) >= $3::bigint and count(a.id) > 0
+    union all
+    select 'rate', f.key from in_front_of_rate f left join admitted a on a.id = f.id
+    group by f.key, f.free having f.free > $3::bigint and count(*) >= $3::bigint and count(a.id) > 0
 ), lined_up as (
+    -- Not where there is room for more: those pass in the next turn, and need not be written twice.
     update foliot.runs set seen_rank = rank
     where id = any (array(
         select id from foliot.runs
-        where id = any (array(select id from arrived except select id from admitted)) and held_by = 'limit' for update skip locked
+        where id = any (array(
+            select a.id from arrived a
+            where not exists (select from roomy r where r.key = case r.kind when 'rate' then a.rate_key else a.key end)
+            except
+            select id from admitted
+        )) and held_by = 'limit' for update skip locked
     ))
 ), again as (
     insert into foliot.turns (kind, key, look_at)
-    -- There was room for more than were looked at.
-    select 'concurrency', f.key, '-infinity'::timestamptz from in_front f left join admitted a on a.id = f.id
-    group by f.key, f.free having f.free > $3::bigint and count(*) >= $3::bigint and count(a.id) > 0
-    union all
-    select 'rate', f.key, '-infinity' from in_front_of_rate f left join admitted a on a.id = f.id
-    group by f.key, f.free having f.free > $3::bigint and count(*) >= $3::bigint and count(a.id) > 0
+    select kind, key, '-infinity'::timestamptz from roomy
     union all
     -- Somebody else has the run that would have passed.
     select case when p.key is not null then 'concurrency' else 'rate' end, coalesce(p.key, p.rate_key), clock.at + interval '0.2 seconds'
