@@ -117,6 +117,10 @@ RACES = [
         "update foliot.pauses set until_at = now() + interval '1 hour'",
         "select exists (select from foliot.pauses)",
     ),
+    Race(
+        "workers/shorten_leases", (None,), worker("1 minute") + "update foliot.workers set beat_at = now() + interval '1 hour';",
+        BEAT.replace("set ", "set beat_at = now(), "), "select expires_at > now() + interval '30 seconds' from foliot.workers",
+    ),
     Race("workers/remove_dead_workers", (None,), worker("-1 second"), BEAT, "select exists (select from foliot.workers)"),
     Race(
         "shards/remove_dead_schedulers", (None,),
