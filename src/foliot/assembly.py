@@ -23,6 +23,7 @@ from foliot.model.ids import new_id
 from foliot.observability.logs import EventLog
 from foliot.observability.tallies import counting
 from foliot.sdk.app import App
+from foliot.service import own_task
 from foliot.store.access import AuditEntry, NewToken
 from foliot.store.postgres import Transaction
 from foliot.store.schema_watcher import SchemaWatcher
@@ -222,10 +223,10 @@ async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[st
         settle()
         await node.start()
         around.events.emit(ProcessStarted("worker"))
-        drained = asyncio.create_task(node.drained(), name="drained")
+        drained = own_task(node.drained(), name="drained")
         await _until(stop.asked, drained)
         drained.cancel()
-        hurrying = asyncio.create_task(_hurry(stop, node), name="hurry")
+        hurrying = own_task(_hurry(stop, node), name="hurry")
         await node.stop()
         hurrying.cancel()
     around.events.emit(ProcessStopped("worker"))
@@ -243,6 +244,6 @@ async def _hurry(stop: Stop, node: WorkerNode) -> None:
 
 async def _until(event: asyncio.Event, task: asyncio.Task[None]) -> None:
     """Returns when the event is set or the task has ended by itself."""
-    waiting = asyncio.create_task(event.wait(), name="wait for stop")
+    waiting = own_task(event.wait(), name="wait for stop")
     await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

@@ -77,6 +77,15 @@ class ServiceFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LoopBlocked(Event):
+    """Code that runs on a worker's event loop does not let anything else run there. `where` is the innermost code first. Told by another
+    thread than all other events, since the loop can't."""
+
+    seconds: float
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreInterrupted(Event):
     """A statement failed for a reason that passes, and is tried again."""
 

@@ -40,7 +40,10 @@ own_tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
 def own_task(work: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
     """A task that `asyncio.all_tasks()` does not show: where jobs share our loop, one that cancels whatever it finds there must not end the
     worker, or the attempts of others."""
-    task = asyncio.get_running_loop().create_task(work, name=name, context=context)
+    return hidden(asyncio.get_running_loop().create_task(work, name=name, context=context))
+
+
+def hidden(task: asyncio.Task[Any]) -> asyncio.Task[Any]:
     _unregister_task(task)
     own_tasks.add(task)
     return task

@@ -6,36 +6,103 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import click
 
 from foliot.assembly import Stop
+from foliot.clock import SystemClock, block
 from foliot.config import forget_secrets
-from foliot.service import loop_factory
+from foliot.service import hidden, loop_factory
 
 LAST_WORDS_SECONDS = 2.0
+LISTEN_SECONDS = 1.0
+CLOSE_SECONDS = 5.0
+"""What the interpreter gets to end in, once all is done that was to be done."""
+LAST_RESORT_SECONDS = 20.0
+"""Beyond the time that a process was given to end in."""
 
 supervised_option = click.option(
     "--supervised", is_flag=True, hidden=True, help="Stop when standard input ends: the process that started this one is gone."
 )
 
 
-def run(work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False) -> None:
-    """Runs until done or asked to stop. The first SIGTERM or SIGINT drains, the second hurries."""
+def run(work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False, ends_within: float | None = None) -> None:
+    """Runs until done or asked to stop. The first SIGTERM or SIGINT drains, the second hurries. Where `ends_within` is given, the process
+    ends so many seconds after it was asked to, and a few more, whatever keeps it."""
     forget_secrets()
+    last_resort = None if ends_within is None else LastResort(ends_within)
 
     async def main() -> None:
         stop, loop = Stop.new(), asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.ask)
+        listen(loop, stop, last_resort)
         if is_supervised:
             loop.add_reader(sys.stdin.fileno(), _supervisor_gone, stop)
         await work(stop)
 
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(main())
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            run_to_its_end(runner.get_loop(), main())
+            if last_resort is not None:
+                last_resort.leave_by(CLOSE_SECONDS, 0)
+    except BaseException:
+        if last_resort is not None:
+            last_resort.leave_by(CLOSE_SECONDS, 1)
+        raise
+
+
+def run_to_its_end(loop: asyncio.AbstractEventLoop, work: Any) -> None:
+    """Also when a job on the loop stops the loop, or cancels every task that it finds there."""
+    task = hidden(loop.create_task(work))
+    task.add_done_callback(lambda _: loop.stop())
+    while not task.done():
+        loop.run_forever()
+    task.result()
+
+
+def listen(loop: asyncio.AbstractEventLoop, stop: Stop, last_resort: LastResort | None) -> None:
+    """For signals, and again when a job has taken them over."""
+
+    def hear(number: int, frame: object) -> None:
+        # Called between two steps of whatever runs, also where the loop itself hears nothing.
+        if last_resort is not None:
+            last_resort.asked()
+
+    def install() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if signal.getsignal(number) is not hear:
+                loop.add_signal_handler(number, stop.ask)
+                signal.signal(number, hear)
+        loop.call_later(LISTEN_SECONDS, install)
+
+    install()
+
+
+class LastResort:
+    """Ends the process from a thread of its own when its time is over: threads that jobs have left running, tasks that
+    swallow their cancellation and a blocked event loop can keep it for ever."""
+
+    def __init__(self, seconds: float) -> None:
+        self._clock = SystemClock()
+        self._seconds = seconds
+        self._end: tuple[float, int] | None = None
+        # Started now: whoever handles a signal can't know what it may do.
+        threading.Thread(target=self._run, name="last resort", daemon=True).start()
+
+    def asked(self) -> None:
+        """The first time it has all its time, the second time none."""
+        self.leave_by((self._seconds if self._end is None else 0) + LAST_RESORT_SECONDS, 1)
+
+    def leave_by(self, seconds: float, code: int) -> None:
+        self._end = (self._clock.monotonic() + seconds, code)
+
+    def _run(self) -> None:
+        while True:
+            block(LISTEN_SECONDS / 2)
+            if self._end is not None and self._clock.monotonic() >= self._end[0]:
+                os._exit(self._end[1])
 
 
 def _supervisor_gone(stop: Stop) -> None:

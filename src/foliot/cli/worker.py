@@ -35,7 +35,11 @@ def command(
     tasks = load_app(app) if app else App()
     slots = parse_queues(queues, loaded.slots) if queues else queues_of(tasks, loaded.slots)
     said = parse_labels(labels)
-    run(lambda stop: run_worker(loaded, stop, app=tasks, queues=slots, labels=said), is_supervised=supervised)
+    run(
+        lambda stop: run_worker(loaded, stop, app=tasks, queues=slots, labels=said),
+        is_supervised=supervised,
+        ends_within=loaded.grace_seconds,
+    )
 
 
 def queues_of(app: App, slots: int) -> dict[str, int]:

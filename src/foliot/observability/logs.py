@@ -27,6 +27,7 @@ QUIET = (
 )
 LOUD = (
     events.ServiceFailed,
+    events.LoopBlocked,
     events.StoreInterrupted,
     events.ChildDied,
     events.RunFailed,

@@ -30,7 +30,7 @@ from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
-from foliot.worker.executors.raised import CANCELLED_ITSELF, raised
+from foliot.worker.executors.raised import CANCELLED_ITSELF, raised_at_once, raised_on_the_loop
 from foliot.worker.holdings import Holdings
 from foliot.worker.lane import Lane, Pending, decode_payload
 from foliot.worker.live_output import LiveOutput
@@ -252,7 +252,15 @@ class Attempts:
             return refused.attempted
         except BaseException as error:
             # Whatever it was, it ends this attempt; the worker and the other attempts go on.
-            return raised(error)
+            return await self._told(running, error)
+
+    async def _told(self, running: Running, error: BaseException) -> Attempted:
+        try:
+            return await raised_on_the_loop(error)
+        except asyncio.CancelledError:
+            return running.stopped()
+        except BaseException:
+            return raised_at_once(error)
 
     async def _attempt(self, running: Running, executor: Executor) -> None:
         self._end(running, await self._execute(running, executor))
@@ -302,7 +310,7 @@ class Attempts:
             outcome = decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance)
         except BaseException as error:
             # What can't be decided is a failure: an attempt that has ended must never stay open.
-            failed = Attempted(Ending.FAILED, error=raised(error).error, is_retryable=False)
+            failed = Attempted(Ending.FAILED, error=raised_at_once(error).error, is_retryable=False)
             outcome = decide(claim.run_id, claim.token, failed, attempt=claim.attempt, lost=lost, options=options, chance=chance)
         self._hand_on(claim, outcome)
 

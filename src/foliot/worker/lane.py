@@ -27,7 +27,7 @@ from foliot.model.run import Claim, RunOptions
 from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.raised import raised
+from foliot.worker.executors.raised import CANCELLED_ITSELF, raised_at_once
 
 # What the loop's other duties may have to wait for a row of calls.
 TURN_SECONDS = 0.005
@@ -119,11 +119,11 @@ class Lane:
                     waits_for = call.send(None)
         except StopIteration as returned:
             attempted: Attempted = returned.value
-        except asyncio.CancelledError as error:
-            attempted = raised(error) if waiting is None else waiting.stopped()
+        except asyncio.CancelledError:
+            attempted = CANCELLED_ITSELF if waiting is None else waiting.stopped()
         except BaseException as error:
             # Whatever it was, it ends this attempt, and not what is still pending.
-            attempted = raised(error)
+            attempted = raised_at_once(error)
         return attempted
 
 

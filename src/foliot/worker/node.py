@@ -52,6 +52,7 @@ from foliot.worker.executors.transactional import in_a_transaction
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.holdings import Holdings
 from foliot.worker.log_writer import LogWriter
+from foliot.worker.loop_watch import LoopWatch
 from foliot.worker.upstream import UpstreamReader
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
@@ -129,6 +130,7 @@ class WorkerNode:
             clock=clock,
             events=events,
         )
+        self._loop_watch = LoopWatch(events=events)
         self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
@@ -143,6 +145,7 @@ class WorkerNode:
         await declare_jobs(self._app, store=self._store, events=self._events, namespace=self._namespace)
         await self._register()
         await self._heartbeater.start()
+        self._loop_watch.start()
         for service in self._services():
             await service.start()
 
@@ -167,6 +170,7 @@ class WorkerNode:
         await self._launchers.close()
         await self._guard.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._loop_watch.stop()
 
     async def drained(self) -> None:
         """Returns when an operator has asked this worker to drain, and it has finished what it had, however long that took."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from foliot.clock import SystemClock
 from foliot.model.ids import new_id
+from foliot.service import own_task
 from foliot.worker.executors.containment import LIMIT_FILES, Means
 from foliot.worker.executors.launcher.tree import is_removed
 from foliot.worker.executors.launchers import LAUNCHER_SECONDS, Launchers, Place, sealed_file, written
@@ -98,7 +99,7 @@ class Contained:
 
     async def __aexit__(self, *_: object) -> None:
         # To the end, also when it is cancelled meanwhile.
-        ending = asyncio.ensure_future(self.end())
+        ending = own_task(self.end())
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
@@ -149,7 +150,7 @@ class Contained:
         self.read_what_is_there()
         if self._output_ended.is_set():
             return
-        ended = asyncio.ensure_future(self._output_ended.wait())
+        ended = own_task(self._output_ended.wait())
         try:
             await asyncio.wait([ended], timeout=DRAIN_SECONDS)
         finally:
@@ -165,7 +166,7 @@ class Contained:
         """Asks the command to end, and waits for that. What does not go in time dies with `end`."""
         self._started.launcher.ask()
         # Not asyncio.timeout: in a task that is being cancelled, early releases of Python 3.11 let it raise CancelledError instead.
-        ending = asyncio.ensure_future(self.verdict())
+        ending = own_task(self.verdict())
         try:
             await asyncio.wait([ending], timeout=END_SECONDS if seconds is None else seconds)
         finally:

@@ -67,7 +67,10 @@ def kind_of(error: BaseException) -> str:
     return _cut(_qualified_name(type(error)), NAME_MAX)
 
 
-def message_of(error: BaseException) -> str:
+def message_of(error: BaseException, *, may_call: bool = True) -> str:
+    """Without `may_call`, only if no code but Python's own has to be called for it."""
+    if not may_call and not _is_plain(error):
+        return "(its message is left out: only code of its own could tell it)"
     try:
         return _cut(str(error), ERROR_TEXT_MAX)
     except BaseException as failure:
@@ -90,7 +93,7 @@ def exit_code_of(error: BaseException) -> int | None:
     return code if type(code) is int and code.bit_length() < EXIT_CODE_BITS else None
 
 
-def traceback_of(error: BaseException) -> str:
+def traceback_of(error: BaseException, *, may_call: bool = True) -> str:
     """Like Python's own, root cause first; of what is too long, the ends."""
     told: list[str] = []
     budget = [ERRORS_MAX]
@@ -99,15 +102,15 @@ def traceback_of(error: BaseException) -> str:
         told.append("[... earlier errors are left out ...]\n\n")
         links = links[:ERRORS_MAX]
     for one, joint in reversed(links):
-        told += _words(one, "", budget)
+        told += _words(one, "", budget, may_call=may_call)
         told.append(joint)
     return "".join(told)
 
 
-def _words(error: BaseException, margin: str, budget: list[int]) -> Iterator[str]:
+def _words(error: BaseException, margin: str, budget: list[int], *, may_call: bool) -> Iterator[str]:
     budget[0] -= 1
     yield from (f"{margin}{line}" for line in _frames(_traceback(error)))
-    module, message = _module(type(error)), message_of(error)
+    module, message = _module(type(error)), message_of(error, may_call=may_call)
     prefix = "" if module in ("", "builtins", "__main__") else f"{module}."
     yield f"{margin}{prefix}{kind_of(error)}{': ' if message else ''}{message}\n"
     notes = _fields(error).get("__notes__")
@@ -120,7 +123,7 @@ def _words(error: BaseException, margin: str, budget: list[int]) -> Iterator[str
                 yield f"{margin}  [... {len(members) - number + 1} of {len(members)} errors of the group are left out ...]\n"
                 break
             yield f"{margin}  {number} of {len(members)}:\n"
-            yield from _words(member, f"{margin}    ", budget)
+            yield from _words(member, f"{margin}    ", budget, may_call=may_call)
 
 
 def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from foliot.clock import SystemClock
+from foliot.service import own_task
 from foliot.worker.executors.containment import Containment
 from foliot.worker.executors.launcher.plan import LEADER_BYTES
 
@@ -282,7 +283,7 @@ class Launchers:
             self._give_up(self._idle.pop(0))
 
     def _give_up(self, place: Place) -> None:
-        ending = asyncio.get_running_loop().create_task(self.give_back(place, is_clean=False))
+        ending = own_task(self.give_back(place, is_clean=False))
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 

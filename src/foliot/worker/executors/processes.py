@@ -18,6 +18,7 @@ import msgspec
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.app import Function
 from foliot.sdk.context import Context
+from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.contained import CHUNK, END_SECONDS, Command, Contained, Verdict
 from foliot.worker.executors.environment import without_settings
@@ -105,7 +106,7 @@ class ProcessPool:
     def _start_more(self) -> None:
         self._waiting = deque(waiter for waiter in self._waiting if not waiter.done())
         while len(self._starting) < min(self._cores, len(self._waiting)):
-            task = asyncio.get_running_loop().create_task(self._start())
+            task = own_task(self._start())
             self._starting.add(task)
             task.add_done_callback(self._started)
 
@@ -147,7 +148,7 @@ class ProcessPool:
             if rest > 0:
                 self._shedding = loop.call_later(rest, self._shed)
                 return
-            ending = loop.create_task(self._idle.pop(0).end())
+            ending = own_task(self._idle.pop(0).end())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 
@@ -190,7 +191,7 @@ class PythonProcess:
         finally:
             os.close(commands)
             os.close(answers)
-        self._watching = asyncio.ensure_future(self._contained.verdict())
+        self._watching = own_task(self._contained.verdict())
         self._ready = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._answers, self._read_answers)
         await self._send(Begin(sys.path, later))

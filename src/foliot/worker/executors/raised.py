@@ -21,7 +21,13 @@ def raised(error: BaseException) -> Attempted:
     try:
         return _meant(error)
     except BaseException as failure:
-        return _undescribed(error, f"the error can't be described: that failed with {kind_of(failure)}")
+        return raised_at_once(error, f"the error can't be described: that failed with {kind_of(failure)}")
+
+
+def raised_at_once(error: BaseException, message: str = "") -> Attempted:
+    """A failure in as many words as there are without calling code of the error's own."""
+    message = message or message_of(error, may_call=False)
+    return Attempted(Ending.FAILED, error=error_of(kind_of(error), message, traceback_of(error, may_call=False)), causes=causes_of(error))
 
 
 async def raised_on_the_loop(error: BaseException) -> Attempted:
@@ -44,12 +50,12 @@ async def raised_on_the_loop(error: BaseException) -> Attempted:
     try:
         threading.Thread(target=tell, name="describe an error", daemon=True).start()
     except RuntimeError:
-        return _undescribed(error, "the error can't be described: no thread could be started for it")
+        return raised_at_once(error, "the error can't be described: no thread could be started for it")
     await asyncio.wait([told], timeout=DESCRIBE_SECONDS)
     if told.done():
         return told.result()
     told.cancel()
-    return _undescribed(error, f"the error can't be described: its __str__ did not return within {DESCRIBE_SECONDS:g} s")
+    return raised_at_once(error, f"the error can't be described: its __str__ did not return within {DESCRIBE_SECONDS:g} s")
 
 
 def _meant(error: BaseException) -> Attempted:
@@ -62,10 +68,6 @@ def _meant(error: BaseException) -> Attempted:
     if is_a(error, RetryIn):
         return replace(failed, is_retryable=True, delay_seconds=_seconds(error))
     return replace(failed, is_retryable=False) if is_a(error, Fail) else failed
-
-
-def _undescribed(error: BaseException, why: str) -> Attempted:
-    return Attempted(Ending.FAILED, error=error_of(kind_of(error), why), causes=causes_of(error))
 
 
 def _seconds(error: BaseException) -> float:

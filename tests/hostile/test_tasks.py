@@ -1,0 +1,156 @@
+"""Real workers among hostile tasks: every attempt ends, innocent jobs run exactly once, and SIGTERM ends the worker."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+from uuid import UUID
+
+import psutil
+import pytest
+
+from foliot.model.ids import new_id
+from foliot.model.run import NewRun
+from foliot.store.store import Store
+from tests.hostile.apps import RESULTS
+from tests.support.processes import FoliotProcess
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+
+APP = "tests.hostile.apps:app"
+GRACE = 2.0
+INNOCENTS = 50
+# Beyond its grace: what a worker gets before it is ended from its last resort on, and room for a busy machine.
+STOP_SECONDS = GRACE + 20 + 20
+
+HOSTILE: list[tuple[str, dict[str, Any]]] = [
+    ("mute", {}), ("mute_thread", {}), ("mute_process", {}), ("mute_transaction", {}),
+    ("loud", {}), ("loud_thread", {}), ("loud_process", {}),
+    ("liar", {}), ("liar_thread", {}), ("liar_process", {}), ("liar_transaction", {}),
+    ("leave", {}), ("interrupt", {}), ("end_generator", {}), ("cancel_itself", {}), ("recurse", {}), ("remember_too_much", {}),
+    ("swallow", {}), ("swallow_in_context", {}), ("swallow_transaction", {}), ("swallow_process", {}),
+    ("sleep_in_a_thread", {}), ("sleep_in_the_pool", {}),
+    *((task, {"what": what}) for task in ("give", "give_thread", "give_process", "give_transaction") for what in RESULTS),
+    ("generate", {}), ("stop_the_loop", {}), ("close_the_loop", {}), ("run_a_loop", {}), ("cancel_everything", {}),
+    ("take_signals", {}), ("warn_loudly", {}), ("set_the_context", {}),
+    ("close_everything", {}), ("print_a_lot", {}), ("answer_garbage", {}), ("vanish", {}),
+]  # fmt: skip
+HARMLESS = {"stop_the_loop", "cancel_everything", "take_signals", "warn_loudly", "set_the_context", "print_a_lot"}
+"""They do no harm to the worker, nor to themselves."""
+
+
+def around(database_url: str, **settings: str) -> dict[str, str]:
+    return {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_LOG_LEVEL": "info", "FOLIOT_GRACE_SECONDS": str(GRACE)} | settings
+
+
+async def submit(store: Store, *jobs: tuple[str, dict[str, Any]]) -> list[UUID]:
+    runs = [NewRun(id=new_id(), task=task, queue="default", payload=json.dumps(payload) if payload else None) for task, payload in jobs]
+    await store.runs.insert_runs(runs)
+    store.hints.send(["default"])
+    return [run.id for run in runs]
+
+
+async def all_ended(sql: Any, runs: list[UUID]) -> bool:
+    ended: int = await sql.fetchval("select count(*) from foliot.history where id = any ($1)", runs)
+    return ended == len(runs)
+
+
+async def all_end(sql: Any, runs: list[UUID], worker: FoliotProcess) -> None:
+    try:
+        await until(lambda: all_ended(sql, runs), seconds=60)
+    except AssertionError:
+        left = await sql.fetch("select task, state, attempt from foliot.runs where id = any ($1)", runs)
+        told = [line[:600] for line in worker.lines[-30:]]
+        pytest.fail("\n".join(["these never ended:", *(str(tuple(row)) for row in left), *told]))
+
+
+async def stops(worker: FoliotProcess) -> None:
+    worker.signal(signal.SIGTERM)
+    await worker.wait(seconds=STOP_SECONDS)
+
+
+async def test_hostile_tasks_end_and_hurt_neither_the_innocent_nor_the_worker(database_url: str, store: Store, sql: Any) -> None:
+    environment = around(database_url)
+    async with (
+        FoliotProcess("scheduler", environment=environment),
+        FoliotProcess("worker", APP, "--queue", "default=200", environment=environment) as worker,
+    ):
+        await worker.event("ProcessStarted", part="worker")
+        kinds: list[tuple[str, dict[str, Any]]] = [("innocent", {}), ("innocent_thread", {})]
+        innocent: list[UUID] = []
+        hostile: list[UUID] = []
+        for number, job in enumerate(HOSTILE):
+            hostile += await submit(store, job)
+            if number < INNOCENTS:
+                innocent += await submit(store, kinds[number % 2])
+        assert len(innocent) == INNOCENTS
+        await all_end(sql, [*innocent, *hostile], worker)
+        # Exactly once: no second attempt, nothing lost, nothing failed.
+        rows = await sql.fetch("select state, attempt, lost, token from foliot.history where id = any ($1)", innocent)
+        assert {tuple(row) for row in rows} == {("succeeded", 1, 0, 1)}
+        rows = await sql.fetch("select task, state, lost, error from foliot.history where id = any ($1)", hostile)
+        assert {row["task"] for row in rows if row["state"] == "succeeded"} <= HARMLESS
+        assert all(row["lost"] == 0 for row in rows)
+        assert all(json.loads(row["error"])["kind"] for row in rows if row["state"] == "failed")
+        # Afterwards it works as before, and still hears what it is told.
+        after = await submit(store, *kinds)
+        await until(lambda: all_ended(sql, after))
+        await stops(worker)
+    assert await sql.fetchval("select count(*) from foliot.runs") == 0
+
+
+async def test_a_recursion_limit_that_a_task_lowered_is_put_back(database_url: str, store: Store, sql: Any) -> None:
+    environment = around(database_url)
+    async with (
+        FoliotProcess("scheduler", environment=environment),
+        FoliotProcess("worker", APP, environment=environment) as worker,
+    ):
+        await worker.event("ProcessStarted", part="worker")
+        await all_end(sql, await submit(store, ("lower_the_limit", {}), *[("innocent", {})] * 5), worker)
+        # Whatever happened to those beside it: from here on nothing does.
+        runs = await submit(store, *[("innocent", {}), ("innocent_thread", {})] * 5)
+        await all_end(sql, runs, worker)
+        assert {row[0] for row in await sql.fetch("select state from foliot.history where id = any ($1)", runs)} == {"succeeded"}
+        await stops(worker)
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [("swallow", {}), ("swallow_in_context", {})],
+        [("sleep_in_a_thread", {}), ("sleep_in_the_pool", {})],
+        [("mute", {}), ("mute_thread", {}), ("mute_transaction", {})],
+        [("swallow_process", {}), ("mute_process", {})],
+        [("block", {"seconds": 300})],
+    ],
+    ids=lambda jobs: jobs[0][0],
+)
+async def test_a_worker_ends_within_its_grace_and_a_margin_whatever_its_tasks_refuse(
+    jobs: list[tuple[str, dict[str, Any]]], database_url: str, store: Store, sql: Any
+) -> None:
+    async with FoliotProcess("worker", APP, environment=around(database_url)) as worker:
+        await worker.event("ProcessStarted", part="worker")
+        runs = await submit(store, *jobs)
+        await until(lambda: sql.fetchval("select count(*) > 0 from foliot.runs where state = 'running' and id = any ($1)", runs))
+        await stops(worker)
+        assert not any(process.is_running() for process in worker.tree() if process.status() != psutil.STATUS_ZOMBIE)
+
+
+async def test_a_blocked_loop_is_told_of_with_the_place_and_costs_neither_the_lease_nor_a_second_run(
+    database_url: str, store: Store, sql: Any
+) -> None:
+    environment = around(database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1", FOLIOT_REAPER_SECONDS="0.5")
+    async with (
+        FoliotProcess("scheduler", environment=environment),
+        FoliotProcess("worker", APP, environment=environment) as worker,
+    ):
+        await worker.event("ProcessStarted", part="worker")
+        runs = await submit(store, ("block", {"seconds": 12}))
+        blocked = await worker.event("LoopBlocked")
+        assert "apps.py" in blocked["where"]
+        assert "block" in blocked["where"]
+        await until(lambda: all_ended(sql, runs))
+        assert tuple(await sql.fetchrow("select state, attempt, lost from foliot.history")) == ("succeeded", 1, 0)
+        await stops(worker)
