@@ -1226,6 +1226,10 @@ CREATE INDEX runs_job ON foliot.runs USING btree (job_id, tick_at) WHERE (job_id
 
 CREATE INDEX runs_of_key ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[]))) WHERE (((options #>> '{concurrency,key}'::text[]) IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text])));
 
+CREATE INDEX runs_of_key_by_rate ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[])), ((options #>> '{rate,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{concurrency,key}'::text[]) IS NOT NULL));
+
+CREATE INDEX runs_of_rate_by_key ON foliot.runs USING btree (((options #>> '{rate,key}'::text[])), ((options #>> '{concurrency,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{rate,key}'::text[]) IS NOT NULL));
+
 CREATE INDEX runs_overlapping ON foliot.runs USING btree (job_id) WHERE (held_by = 'overlap'::text);
 
 CREATE INDEX runs_parked ON foliot.runs USING btree (queue, task, rank) WHERE (held_by = ANY (ARRAY['pause'::text, 'circuit'::text, 'no_worker'::text]));
@@ -1242,9 +1246,9 @@ CREATE UNIQUE INDEX runs_unique ON foliot.runs USING btree (unique_key) WHERE (u
 
 CREATE INDEX runs_waiting ON foliot.runs USING btree (id) WHERE ((state = 'waiting'::text) AND (parent_id IS NULL));
 
-CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[])), rank) WHERE (held_by = 'limit'::text);
+CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{concurrency,key}'::text[]) IS NOT NULL));
 
-CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (((options #>> '{rate,key}'::text[])), rank) WHERE (held_by = 'limit'::text);
+CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (((options #>> '{rate,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{rate,key}'::text[]) IS NOT NULL));
 
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
 

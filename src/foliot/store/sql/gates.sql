@@ -20,8 +20,9 @@ from clock
 select pg_try_advisory_xact_lock($1::bigint)
 
 -- name: admit_runs
--- held -> ready, in order of rank, as far as the limits of their keys allow. A run with two keys must pass both; one that passes only one
--- of them may hold a place of the other for this turn, never a place too many. Its start counts for the rate from here on.
+-- held -> ready, in order of rank, as far as the limits of their keys allow. A run with two keys must pass both. One that its rate holds back
+-- takes no place of its concurrency key, and the other way round: of each line it looks at the first runs for each key of the other kind (up
+-- to a hundred of these), and leaves out the keys that let nobody pass. Its start counts for the rate from here on.
 -- Looks at keys at which something has changed, and at no others: of runs that have just begun to wait, and of those called by
 -- foliot.turns. A key that is full costs nothing until a run of it ends. Of each key it looks at as many runs ($3) as have a place. Should a
 -- change ever go unnoticed, a few ($4) of all keys are looked at in turn, after $5 and $6.
@@ -81,20 +82,49 @@ with recursive clock as materialized (
         ) as either
     ) as ends
     where ends.most is not null
-), in_front as materialized (
-    select p.key, p.most - p.number as free, first.id, first.rate_key from places p cross join lateral (
+), rates_of_places as materialized (
+    -- The rates of those that wait for a key with a free place; null: runs without one.
+    select p.key, p.most - p.number as free, walked.rate_key from places p cross join lateral (
+        with recursive walk (rate_key, place) as (
+            (
+                select r.options #>> '{rate,key}', 1 from foliot.runs r
+                where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = p.key and r.options #>> '{rate,key}' is not null
+                order by r.options #>> '{rate,key}' limit 1
+            )
+            union all
+            select (
+                select r.options #>> '{rate,key}' from foliot.runs r
+                where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = p.key and r.options #>> '{rate,key}' > walk.rate_key
+                order by r.options #>> '{rate,key}' limit 1
+            ), place + 1
+            from walk where walk.rate_key is not null and place < 100
+        )
+        select rate_key from walk where rate_key is not null
+        union all
+        select null
+    ) as walked
+    where p.most > p.number
+), heads as materialized (
+    -- Of a line with more rates than are looked at, its first runs as well, whatever their rates.
+    select p.key, p.free, first.id, first.rate_key
+    from (select key, free from rates_of_places group by key, free having count(*) > 100) as p cross join lateral (
         select r.id, r.options #>> '{rate,key}' as rate_key from foliot.runs r
         where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = p.key and r.cancel is null
-        order by r.rank limit greatest(0, least(p.most - p.number, $3::bigint))
+        order by r.rank limit least(p.free, $3::bigint)
     ) as first
 ), paces as materialized (
-    select looked.key, ends.period_seconds, ends.most, (
+    select looked.key, ends.period_seconds, ends.most, looked.is_called, (
         select count(*) from foliot.rate_starts s
         where s.rate_key = looked.key and s.started_at > clock.at - ends.period_seconds * interval '1 second'
     ) as number
     from clock cross join (
-        select rate_key as key from arrived union select key from called where kind = 'rate' union select key from swept_rates
-        union select rate_key from in_front
+        select key, bool_or(is_called) as is_called from (
+            select rate_key as key, true as is_called from arrived
+            union all select key, true from called where kind = 'rate'
+            union all select key, true from swept_rates
+            union all select rate_key, false from rates_of_places
+            union all select rate_key, false from heads
+        ) as every group by key
     ) as looked
     cross join lateral (
         select max(most) as most, period_seconds from (
@@ -110,11 +140,74 @@ with recursive clock as materialized (
         ) as either
         group by period_seconds
     ) as ends
+), rooms as materialized (
+    select key, max(most - number) as free, bool_or(is_called) as is_called from paces group by key
+), in_front as materialized (
+    select p.key, p.free, first.id from rates_of_places p join rooms on rooms.key = p.rate_key cross join lateral (
+        select r.id from foliot.runs r
+        where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = p.key and r.options #>> '{rate,key}' = p.rate_key and r.cancel is null
+        order by r.rank limit greatest(0, least(p.free, rooms.free, $3::bigint))
+    ) as first
+    union all
+    select p.key, p.free, first.id from rates_of_places p cross join lateral (
+        select r.id from foliot.runs r
+        where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = p.key and r.options #>> '{rate,key}' is null and r.cancel is null
+        order by r.rank limit least(p.free, $3::bigint)
+    ) as first
+    where p.rate_key is null
+    union all
+    select key, free, id from heads
+), keys_of_rooms as materialized (
+    -- The same from the other side: the concurrency keys of those that wait for a rate with room, and how many places each has.
+    select p.key, p.free, walked.concurrency_key, case when walked.concurrency_key is not null then (
+        select (r.options #>> '{concurrency,limit}')::bigint from foliot.runs r
+        where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key and r.options #>> '{concurrency,key}' = walked.concurrency_key
+        order by r.rank limit 1
+    ) - (
+        select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = walked.concurrency_key and r.state in ('ready', 'running')
+    ) end as places
+    from rooms p cross join lateral (
+        with recursive walk (concurrency_key, place) as (
+            (
+                select r.options #>> '{concurrency,key}', 1 from foliot.runs r
+                where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key and r.options #>> '{concurrency,key}' is not null
+                order by r.options #>> '{concurrency,key}' limit 1
+            )
+            union all
+            select (
+                select r.options #>> '{concurrency,key}' from foliot.runs r
+                where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key
+                    and r.options #>> '{concurrency,key}' > walk.concurrency_key
+                order by r.options #>> '{concurrency,key}' limit 1
+            ), place + 1
+            from walk where walk.concurrency_key is not null and place < 100
+        )
+        select concurrency_key from walk where concurrency_key is not null
+        union all
+        select null
+    ) as walked
+    where p.free > 0 and p.is_called
 ), in_front_of_rate as materialized (
-    select p.key, p.free, first.id from (select key, max(most - number) as free from paces group by key) as p cross join lateral (
+    select p.key, p.free, first.id from keys_of_rooms p cross join lateral (
+        select r.id from foliot.runs r
+        where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key and r.options #>> '{concurrency,key}' = p.concurrency_key
+            and r.cancel is null
+        order by r.rank limit greatest(0, least(p.free, p.places, $3::bigint))
+    ) as first
+    where p.places > 0
+    union all
+    select p.key, p.free, first.id from keys_of_rooms p cross join lateral (
+        select r.id from foliot.runs r
+        where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key and r.options #>> '{concurrency,key}' is null and r.cancel is null
+        order by r.rank limit least(p.free, $3::bigint)
+    ) as first
+    where p.concurrency_key is null
+    union all
+    select p.key, p.free, first.id
+    from (select key, free from keys_of_rooms group by key, free having count(*) > 100) as p cross join lateral (
         select r.id from foliot.runs r
         where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key and r.cancel is null
-        order by r.rank limit greatest(0, least(p.free, $3::bigint))
+        order by r.rank limit least(p.free, $3::bigint)
     ) as first
 ), candidates as materialized (
     select r.id, r.rank, r.options, r.options #>> '{concurrency,key}' as key, (r.options #>> '{concurrency,limit}')::bigint as most,
@@ -135,15 +228,24 @@ with recursive clock as materialized (
     )) as number
     from clock cross join (select distinct rate_key, period_seconds from candidates where rate_key is not null) as c
     left join paces p on p.key = c.rate_key and p.period_seconds = c.period_seconds
-), ranked as (
-    select c.id, c.options, c.key, c.rate_key,
-        c.key is null or coalesce(open.number, 0) + row_number() over (partition by c.key order by c.rank, c.id) <= c.most as has_place,
-        c.rate_key is null or lately.number + row_number() over (partition by c.rate_key order by c.rank, c.id) <= c.rate_most as is_in_time
+), possible as (
+    -- Whom a full key holds back uses nothing of its rate.
+    select c.*, coalesce(open.number, 0) as number, lately.number as starts
     from candidates c
     left join open on open.key = c.key
     left join lately on lately.rate_key = c.rate_key and lately.period_seconds = c.period_seconds
+    where c.key is null or coalesce(open.number, 0) < c.most
+), in_time as materialized (
+    select * from (
+        select p.*, p.rate_key is null or p.starts + row_number() over (partition by p.rate_key order by p.rank, p.id) <= p.rate_most as is_in_time
+        from possible p
+    ) as paced
+    where is_in_time
 ), passing as materialized (
-    select * from ranked where has_place and is_in_time
+    select * from (
+        select t.*, t.key is null or t.number + row_number() over (partition by t.key order by t.rank, t.id) <= t.most as has_place from in_time t
+    ) as placed
+    where has_place
 ), locked as (
     select r.id from foliot.runs r join passing p on p.id = r.id
     where r.held_by = 'limit' and r.cancel is null and r.options is not distinct from p.options
@@ -175,6 +277,10 @@ with recursive clock as materialized (
 ), again as (
     insert into foliot.turns (kind, key, look_at)
     select kind, key, '-infinity'::timestamptz from roomy
+    union all
+    -- The last places of a key went to others: what this one would have used of its rate is free for the next.
+    select distinct 'rate', t.rate_key, '-infinity'::timestamptz from in_time t
+    where t.rate_key is not null and t.id not in (select id from passing) and t.key in (select key from admitted)
     union all
     -- Somebody else has the run that would have passed.
     select case when p.key is not null then 'concurrency' else 'rate' end, coalesce(p.key, p.rate_key), clock.at + interval '0.2 seconds'
@@ -250,7 +356,7 @@ with waiting as materialized (
 select worker_id from marked where worker_id is not null
 
 -- name: forget_rate_starts
--- Those that no period reaches back to, oldest first, some at a time. Rows are never changed, so nothing can become untrue of one while it
+-- Those that no period reaches back to, oldest first, some at a time. Rows of the past are never changed, so nothing can become untrue of one while it
 -- is waited for; one that another node is deleting is stepped over.
 delete from foliot.rate_starts where ctid = any (array(
     select ctid from foliot.rate_starts
