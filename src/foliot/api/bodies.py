@@ -18,6 +18,7 @@ import msgspec
 from starlette.requests import Request
 
 from foliot.api.body_shape import DIGITS_MAX, has_long_number, refuse_shape
+from foliot.api.whole_numbers import with_whole_numbers
 from foliot.errors import Invalid, Malformed, TooLarge
 from foliot.model.refused import refused
 
@@ -26,6 +27,7 @@ BODY = "body"
 # The worst that can be in a body of this size is read within some milliseconds, less than a thread would cost all others.
 SMALL_BYTES = 65_536
 NUL_ESCAPE = b"\\u0000"
+IS_FLOAT = "got `float`"
 one_at_a_time = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large body")
 
 
@@ -75,7 +77,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T], *, look_first: Callabl
     if look_first is not None:
         look_first(body)
     try:
-        decoded = decoder.decode(body)
+        decoded = _typed(body, decoder)
     except msgspec.ValidationError as error:
         refuse_unstorable(body)
         raise refused(error, whole=BODY) from None
@@ -85,6 +87,20 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T], *, look_first: Callabl
     if NUL_ESCAPE in body:
         refuse_unstorable(body)
     return decoded
+
+
+def _typed(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        if IS_FLOAT not in str(error):
+            raise
+        # What else is wrong with it is said before anything is made of it once more.
+        refuse_unstorable(body)
+        changed = with_whole_numbers(body, decoder.type)
+        if changed is None:
+            raise
+        return decoder.decode(changed)
 
 
 def refuse_unstorable(body: bytes) -> None:

@@ -13,7 +13,10 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.openapi import DESCRIBED, Described
+from foliot.api.etags import TAGS_FORM
+from foliot.api.forms import INSTANT, PLACE_FORM, STATES, STORABLE, TEXT, UUID_FORM, optional, words
+from foliot.api.openapi import DESCRIBED, JSON_VALUE, Described
+from foliot.model.dedup import IDEMPOTENCY_KEY
 
 LAB = "lab"
 ID = "0190a6f0-8d3a-7c4e-9b1f-2f6d5c3a1b00"
@@ -41,35 +44,44 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "name": {"description": "Its name.", "minLength": 1, "maxLength": 200, "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$", "example": "mail"},
     "limit": {"description": "How many at most.", "minimum": 1, "maximum": 200},
     "count": {"description": "How many.", "minimum": 1, "maximum": 1000},
-    "after": {"description": "The `next` of the page before."},
-    "state": {"description": "States, inside words (ready, held, ...) or outside ones (pending, completed, ...), with commas between."},
-    "status": {"description": "Only jobs of this status: pending, running, completed, failed or cancelled."},
-    "queue": {"description": "Only those of this queue.", "maxLength": 500},
-    "task": {"description": "Only those of this task.", "maxLength": 500},
-    "job": {"description": "Only those of this recurring job, by id or name.", "maxLength": 500},
-    "group": {"description": "Only those of this group, as the groups are listed.", "maxLength": 500},
-    "tag": {"description": "Only those with this tag.", "maxLength": 500},
-    "since": {"description": f"Not before this. {SINCE_FORM}"},
-    "until": {"description": f"Not after this. {SINCE_FORM}"},
-    "text": {"description": "Only those that have this in their name, their task or their error.", "maxLength": 500},
-    "parent": {"description": "Only the steps of this workflow, or the items of this map: an id."},
+    "after": {"description": "The `next` of the page before.", **optional(PLACE_FORM)},
+    "state": {
+        "description": "States, inside words (ready, held, ...) or outside ones (pending, completed, ...), with commas between.",
+        **STATES,
+    },
+    "status": {"description": "Only jobs of this status.", "enum": ["", "pending", "running", "completed", "failed", "cancelled"]},
+    "queue": {"description": "Only those of this queue.", **TEXT},
+    "task": {"description": "Only those of this task.", **TEXT},
+    "job": {"description": "Only those of this recurring job, by id or name.", **TEXT},
+    "group": {"description": "Only those of this group, as the groups are listed.", **TEXT},
+    "tag": {"description": "Only those with this tag.", **TEXT},
+    "since": {"description": f"Not before this. {SINCE_FORM}", **INSTANT},
+    "until": {"description": f"Not after this. {SINCE_FORM}", **INSTANT},
+    "text": {"description": "Only those that have this in their name, their task or their error.", **TEXT},
+    "parent": {"description": "Only the steps of this workflow, or the items of this map: an id.", **optional(UUID_FORM)},
     "attempt": {"description": "The number of the attempt; else the last."},
     "follow": {"description": "Server-sent events, until the run has ended."},
     "flat": {"description": "One by one, not by groups."},
     "actor": {
         "description": "Only what tokens of this name did, in whichever namespace; or local, anonymous or database.",
-        "maxLength": 500,
+        **TEXT,
     },
-    "token": {"description": "Only what the token of this id did.", "maxLength": 500},
-    "action": {"description": "Only this, such as cancel_run.", "maxLength": 500},
-    "target": {"description": "Only what was done to this run, job, queue or token.", "maxLength": 500},
+    "token": {"description": "Only what the token of this id did.", **TEXT},
+    "action": {"description": "Only this, such as cancel_run.", **TEXT},
+    "target": {"description": "Only what was done to this run, job, queue or token.", **TEXT},
     "denied": {"description": "Refusals only."},
     "replayed": {"description": "Also those that have been replayed."},
 }
 PARAMETERS_OF: dict[tuple[str, str], dict[str, Any]] = {
     ("get_events", "follow"): {"description": "Go on with what happens; else it ends when what has happened was told."},
-    ("list_workflows", "state"): {"description": "running, completed, failed or cancelled; several with commas."},
-    ("list_workflows", "name"): {"description": "Only those of this name.", "maxLength": 500},
+    ("list_workflows", "state"): {
+        "description": "running, completed, failed or cancelled; several with commas.",
+        **words(("running", "completed", "failed", "cancelled")),
+    },
+    ("list_workflows", "name"): {"description": "Only those of this name.", **TEXT},
+    ("list_workflows", "after"): {"description": "The `next` of the page before.", **optional(UUID_FORM)},
+    ("list_jobs", "after"): {"description": "The `next` of the page before: a name.", **STORABLE},
+    ("list_runs", "after"): {"description": "The `next` of the page before.", **optional(f"{UUID_FORM}|{PLACE_FORM}")},
     ("explain", "reference"): {"description": "The id of a run, a workflow or a job; or the name of a recurring job or a queue."},
     ("revoke_token", "reference"): {"description": "The token's id, or its name.", "example": "ci"},
     ("drain_worker", "reference"): {"description": "The worker's id.", "example": ID},
@@ -81,13 +93,20 @@ HEADERS: dict[str, str] = {
     "Idempotency-Key": "The same answer to a repeated request, instead of another job; 1 to 255 printable ASCII characters.",
     "If-Match": "An ETag, several, or `*`: nothing is done and 412 is the answer when it is not, or no longer, that of what is there.",
     "If-None-Match": "An ETag that is known: 304 without a body when it is still that of what is there.",
+    "Create-Only": "`*`: nothing is done and 412 is the answer when there is one already.",
     "Last-Event-ID": "The id of the last event that was read: the stream goes on after it.",
+    "Event-Place": "The id of the last event that was read, no more than a day ago: the stream goes on after it.",
+    "Log-Place": "The id of the last event that was read: the stream goes on after it.",
     "Foliot-Namespace": "The namespace to work in, for those who may use several.",
     "X-Request-Id": "An id of your own for this request; it comes back in the answer and stands in the log.",
 }
-TAGS_FORM = r'^\s*(\*|(W/)?"[^"\s]*"(\s*,\s*(W/)?"[^"\s]*")*)\s*$'
+# Headers that mean something else in one place, and are described apart for it.
+HEADER_NAMES = {"Create-Only": "If-None-Match", "Event-Place": "Last-Event-ID", "Log-Place": "Last-Event-ID"}
 HEADER_FORMS: dict[str, dict[str, Any]] = {
-    "Idempotency-Key": {"minLength": 1, "maxLength": 255},
+    "Idempotency-Key": {"minLength": 1, "maxLength": 255, "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
+    "Create-Only": {"const": "*"},
+    "Event-Place": {"pattern": f"^{PLACE_FORM}$"},
+    "Log-Place": {"pattern": "^[1-9][0-9]{0,17}:[0-9]{1,18}$"},
     "If-Match": {"pattern": TAGS_FORM},
     "Foliot-Namespace": {"pattern": r"^[a-z0-9][a-z0-9_-]{0,62}$"},
 }
@@ -153,8 +172,9 @@ def operation_id(route: APIRoute) -> str:
 
 def document_of(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    schemas: dict[str, Any] = {"Problem": PROBLEM}
+    schemas: dict[str, Any] = {"Problem": PROBLEM, "JsonValue": JSON_VALUE}
     used: set[str] = set()
+    taken: set[str] = set()
     for path, operations in document["paths"].items():
         for operation in operations.values():
             if DESCRIBED in operation:
@@ -162,7 +182,9 @@ def document_of(app: FastAPI) -> dict[str, Any]:
                 # The framework knows of one status, and of 422 in a form of its own, which never leaves this server: see `problems`.
                 operation["parameters"] = [*operation.get("parameters", []), *described.operation.pop("parameters")]
                 operation |= described.operation
-                schemas |= described.components
+                schemas |= {name: schema for name, schema in described.components.items() if name not in taken}
+                schemas |= described.body_components
+                taken |= set(described.body_components)
             _complete(path, operation)
             used |= set(operation["tags"])
     document["servers"] = [{"url": "/", "description": "This server"}]
@@ -209,4 +231,10 @@ def _parameter(path: str, operation: str, given: dict[str, Any]) -> dict[str, An
 
 
 def _header(name: str, text: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "description": text, "schema": {"type": "string"} | HEADER_FORMS.get(name, {})}
+    return {
+        "name": HEADER_NAMES.get(name, name),
+        "in": "header",
+        "required": False,
+        "description": text,
+        "schema": {"type": "string"} | HEADER_FORMS.get(name, {}),
+    }

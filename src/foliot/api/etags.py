@@ -26,6 +26,10 @@ OURS = re.compile(r'"(?P<version>[0-9]{1,18})(?:\.(?P<created>[0-9a-f]{1,16})\.[
 TAG = re.compile(r'\s*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")\s*')
 
 
+# A header with tags in it, for the API's document. A comma in a tag would end it.
+TAGS_FORM = r'^\*$|^(?:W/)?"[!#-+\--~]*"(?: ?, ?(?:W/)?"[!#-+\--~]*"){0,20}$'
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """Of a thing as it was read: which state of which thing."""

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -64,6 +65,25 @@ class Filter:
             and (self.tag is None or self.tag in change.tags)
             and (self.states is None or _state_word(change) in self.states)
         )
+
+
+class RunEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a run."""
+
+    id: UUID
+    name: str | None
+    task: str
+    queue: str
+    status: str
+    state: str
+    reason: str | None
+    attempt: int
+    at: datetime
+    job_id: UUID | None
+    parent_id: UUID | None
+    step: str | None
+    tags: list[str]
+    error: Any
 
 
 class EventFeed:
@@ -134,13 +154,12 @@ def event_text(change: RunChange, event_id: str) -> bytes:
     return head.encode() + b"data: " + msgspec.json.encode(document(change)) + b"\n\n"
 
 
-def document(change: RunChange) -> dict[str, object]:
-    return {
-        "id": change.id, "name": run_name(change.name, change.job_id), "task": bare(change.task), "queue": bare(change.queue),
-        "status": status_of(change.state, change.attempt), "state": change.state, "reason": change.reason, "attempt": change.attempt,
-        "at": change.at, "job_id": change.job_id, "parent_id": change.parent_id, "step": change.step, "tags": change.tags,
-        "error": change.error,
-    }  # fmt: skip
+def document(change: RunChange) -> RunEvent:
+    return RunEvent(
+        id=change.id, name=run_name(change.name, change.job_id), task=bare(change.task), queue=bare(change.queue),
+        status=status_of(change.state, change.attempt), state=change.state, reason=change.reason, attempt=change.attempt,
+        at=change.at, job_id=change.job_id, parent_id=change.parent_id, step=change.step, tags=change.tags, error=change.error,
+    )  # fmt: skip
 
 
 def _state_word(change: RunChange) -> str:

@@ -30,6 +30,27 @@ PARTS = 4
 HEARTBEAT = b": still here\n\n"
 
 
+class OutputEvent(msgspec.Struct, frozen=True):
+    attempt: int
+    text: str
+
+
+class ProgressEvent(msgspec.Struct, frozen=True):
+    attempt: int
+    share: float | None = None
+    message: str | None = None
+
+
+class EndEvent(msgspec.Struct, frozen=True):
+    state: str
+    status: str
+    reason: str | None
+    attempt: int
+
+
+EVENTS = {"output": OutputEvent, "progress": ProgressEvent, "end": EndEvent}
+
+
 class LogStream:
     def __init__(
         self,
@@ -78,7 +99,7 @@ class LogStream:
         if self._token:
             self._attempt = self._attempt or await self._attempt_number()
             async for text in self._kept() if is_over else self._written():
-                yield _event("output", {"attempt": self._attempt, "text": text}, f"{self._token}:{self._position}")
+                yield _event("output", OutputEvent(self._attempt, text), f"{self._token}:{self._position}")
         if not is_over and run.progress is not None and run.progress != self._progress and run.progress["attempt"] == run.attempt:
             self._progress = run.progress
             yield _event("progress", run.progress)
@@ -122,8 +143,8 @@ class LogStream:
         return next((one.attempt for one in attempts if one.token == self._token), 0)
 
 
-def _ending(run: Followed) -> dict[str, object]:
-    return {"state": run.state, "status": status_of(run.state, run.attempt), "reason": run.reason, "attempt": run.attempt}
+def _ending(run: Followed) -> EndEvent:
+    return EndEvent(run.state, status_of(run.state, run.attempt), run.reason, run.attempt)
 
 
 def _event(kind: str, data: object, event_id: str = "") -> bytes:

@@ -20,7 +20,27 @@ JSON, PROBLEM_JSON = "application/json", "application/problem+json"
 EVERYWHERE = (400, 401, 403, 422, 429, 500, 503)
 OF_BODIES = (413, 415, 422)
 IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH = "Idempotency-Key", "If-Match", "If-None-Match"
+# Headers that are described apart: see `HEADER_NAMES` in `document`.
+CREATE_ONLY, EVENT_PLACE, LOG_PLACE = "Create-Only", "Event-Place", "Log-Place"
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
+EVENT_STREAM = "text/event-stream"
+RULES = "RULES"
+NO_NUL = r"^[^\u0000]*$"
+# Of a text: what says enough of it. Of a schema: what holds values, and not schemas.
+TELLING = {"pattern", "enum", "const", "format"}
+LITERAL = {"const", "enum", "default", "example", "examples", "required"}
+ANY_VALUE = {"$ref": "#/components/schemas/JsonValue"}
+ANY_OBJECT = {"propertyNames": {"pattern": NO_NUL}, "additionalProperties": ANY_VALUE}
+JSON_VALUE = {
+    "title": "JsonValue",
+    "description": "Any JSON, but without the character NUL, which can't be stored.",
+    "anyOf": [
+        {"type": ["null", "boolean", "number"]},
+        {"type": "string", "pattern": NO_NUL},
+        {"type": "array", "items": ANY_VALUE},
+        {"type": "object"} | ANY_OBJECT,
+    ],
+}
 
 
 def described(
@@ -35,16 +55,21 @@ def described(
     matched: bool = False,
     headers: tuple[str, ...] = (),
     media: tuple[str, ...] = (JSON,),
+    events: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The `openapi_extra` of a route that gives one of these answers.
 
     `repeated`: it takes an idempotency key, and answers with 200 to a repeated request. `examples`: bodies, by what they show; the tests
     send them. `tagged`: it gives an ETag, and 304 to whoever has it. `matched`: it takes If-Match. `headers`: others that it takes.
+    `events`: the types of the events that it streams, by name.
     """
     components: dict[str, Any] = {}
+    body_components: dict[str, Any] = {}
     statuses = {*problems, *EVERYWHERE, *(OF_BODIES if body is not None else ()), *((412,) if matched else ())}
     responses = {str(code): _problem(code) for code in sorted(statuses)}
-    content = {kind: {"schema": _schema(answers, components)} for kind in media} if answers else None
+    content = {kind: {"schema": _schema(answers, components)} for kind in media} if answers else {}
+    if events:
+        content[EVENT_STREAM] = {"schema": _event_schema(events, components)}
     for code in (status, 200) if repeated else (status,):
         responses[str(code)] = {"description": HTTPStatus(code).phrase} | ({"content": content} if content else {})
         if tagged or (matched and content):
@@ -57,16 +82,19 @@ def described(
         "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in taken],
     }
     if body is not None:
-        sent: dict[str, Any] = {"schema": _schema((body,), components)}
+        sent: dict[str, Any] = {"schema": storable(_schema((body,), body_components))}
+        body_components = {name: storable(schema) for name, schema in body_components.items()}
         if examples:
             sent["examples"] = {name: {"value": value} for name, value in examples.items()}
         operation["requestBody"] = {"required": not is_body_optional, "content": {JSON: sent}}
-    return {DESCRIBED: msgspec.json.encode(Described(operation, components)).decode()}
+    return {DESCRIBED: msgspec.json.encode(Described(operation, components, body_components)).decode()}
 
 
 class Described(msgspec.Struct, frozen=True):
     operation: dict[str, Any]
     components: dict[str, Any]
+    body_components: dict[str, Any]
+    """Those of what it takes, which say more than those of what it gives where the two share one."""
 
 
 def _problem(status: int) -> dict[str, Any]:
@@ -77,10 +105,63 @@ def _schema(kinds: tuple[Any, ...], components: dict[str, Any]) -> dict[str, Any
     schemas, found = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     readable: list[dict[str, Any]] = _readable(list(schemas))
     named = _readable(found)
+    for cls in _structs(inspect.multi_type_info(kinds), set()):
+        if rules := getattr(cls, RULES, ()):
+            named[cls.__name__]["allOf"] = [*named[cls.__name__].get("allOf", []), *map(dict, rules)]
     for component, field in _instants(inspect.multi_type_info(kinds), set()):
         named[component]["properties"][field] = _as_instant(named[component]["properties"][field])
     components.update(named)
     return readable[0] if len(readable) == 1 else {"anyOf": readable}
+
+
+def _event_schema(events: Mapping[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    """Of one event of a stream: its fields, and what is in its data, which is JSON in a text."""
+    kinds = [
+        {
+            "type": "object",
+            "title": f"Event {name}",
+            "required": ["event", "data"],
+            "properties": {
+                "event": {"const": name},
+                "id": {"type": "string", "description": "Where the stream goes on after it: send it as Last-Event-ID."},
+                "data": {"type": "string", "contentMediaType": JSON, "contentSchema": _schema((kind,), components)},
+            },
+        }
+        for name, kind in events.items()
+    ]
+    return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+
+
+def storable(node: Any) -> Any:
+    """A schema of a body, in which no text holds the character NUL: what can't be stored is refused, wherever it stands."""
+    if isinstance(node, list):
+        return [storable(value) for value in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: value if key in LITERAL else storable(value) for key, value in node.items()}
+    if found.get("type") == "string" and not found.keys() & TELLING:
+        found["pattern"] = NO_NUL
+    if found.get("type") == "object" and not found.keys() & {"properties", "additionalProperties", "allOf"}:
+        found |= ANY_OBJECT
+    if "properties" in found:
+        found["properties"] = {name: ANY_VALUE | inner if _is_anything(inner) else inner for name, inner in found["properties"].items()}
+    if _is_anything(found.get("items")):
+        found["items"] = ANY_VALUE
+    return found
+
+
+def _is_anything(schema: Any) -> bool:
+    return isinstance(schema, dict) and not schema.keys() - {"default", "description"}
+
+
+def _structs(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[type]:
+    """Every type with fields that there is in these."""
+    for kind in kinds:
+        for part in _parts(kind):
+            if isinstance(part, inspect.StructType) and part.cls not in seen:
+                seen.add(part.cls)
+                yield part.cls
+                yield from _structs(tuple(field.type for field in part.fields), seen)
 
 
 def _instants(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -20,6 +21,11 @@ WORDS: dict[str, tuple[str, ...]] = {
     "retrying": ("ready+", "scheduled+"),
     "completed": ("succeeded",),
 }
+
+
+def words_for(states: Collection[RunState]) -> list[str]:
+    """Those that stand for nothing but these states."""
+    return [word for word, meant in WORDS.items() if all(state.removesuffix("+") in states for state in meant)]
 
 
 def text_of(value: str, field: str) -> str | None:

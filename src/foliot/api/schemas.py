@@ -9,13 +9,16 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from foliot.model.dedup import IdempotencyKey
+from foliot.model.field_rules import all_of, field_is, not_given
 from foliot.model.job import RecurringJob
-from foliot.model.job_request import JobRequest
+from foliot.model.job_request import ONLY_RECURRING, JobRequest
 from foliot.model.namespace import bare, bare_key
 from foliot.model.notice import notification_ids
 from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import Schedule
 from foliot.model.states import RunState, status_of
+from foliot.model.text_forms import TIME
 
 # Stored among the options, which go along with a run; shown beside them.
 SHOWN_APART = frozenset({"metadata", "tags", "notifies"})
@@ -34,11 +37,26 @@ class JobCreated(msgspec.Struct, frozen=True):
     created: bool
 
 
+BATCH_MAX = 10_000
+# Jobs in a batch are one-off ones, and the key is the batch's.
+BatchJob = Annotated[
+    JobRequest,
+    Meta(
+        extra_json_schema={
+            "allOf": [
+                all_of(not_given("cron", "every", "times", *ONLY_RECURRING, "dependencies", "idempotency_key"), field_is("schedule", TIME))
+            ]
+        }
+    ),
+]
+BatchJobs = Annotated[list[BatchJob], Meta(extra_json_schema={"minItems": 1, "maxItems": BATCH_MAX})]
+
+
 class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One-off jobs, all of which are stored, or none."""
 
-    jobs: list[JobRequest]
-    idempotency_key: str | None = None
+    jobs: BatchJobs
+    idempotency_key: IdempotencyKey | None = None
 
 
 class BatchCreated(msgspec.Struct, frozen=True):
@@ -142,7 +160,7 @@ def _awaits_others(job: RecurringJob) -> bool:
 
 class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=1000)] | None = None
-    until: Annotated[datetime, Meta(tz=True)] | None = None
+    until: Annotated[datetime, Meta(tz=True, description="In the future.")] | None = None
 
 
 class BackfillRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"start": "from", "end": "to"}):

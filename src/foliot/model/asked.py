@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
+from foliot.model.field_rules import Rule, all_of, any_of, at_most_one, field_is, given, not_given
 from foliot.model.gates import Concurrency, Guarantee, Key, Rate
 from foliot.model.namespace import Namespace
 from foliot.model.notice import NOTICES_MAX, Notice
@@ -19,6 +20,14 @@ from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunO
 # Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
 NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
 MAX_DELAY_SECONDS = 315_360_000
+
+# Which task it is, said in one way; what waits for a signal, and does nothing but wait, has none.
+SAYS_TASK = any_of(
+    all_of(given("task"), not_given("job_type", "command")),
+    all_of(given("job_type"), not_given("task", "command")),
+    all_of(given("command"), not_given("task", "job_type"), field_is("payload", {"maxProperties": 0})),
+    all_of(given("signal"), not_given("task", "job_type", "command")),
+)
 
 # Most jobs say nothing of all this, which one look finds out.
 OPTIONS = (
@@ -45,7 +54,7 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     queue: Name | None = None
     priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
     retries: Retries | None = None
-    max_retries: Retries | None = None
+    max_retries: Annotated[Retries, Meta(description="Another name of `retries`: give one of the two.")] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
     concurrency: Concurrency | None = None
@@ -62,6 +71,8 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         | None
     ) = None
     metadata: Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None = None
+
+    RULES: ClassVar[tuple[Rule, ...]] = (SAYS_TASK, at_most_one("retries", "max_retries"), at_most_one("signal", "delay_seconds"))
 
     def task_name(self) -> str:
         if self.task is not None and self.job_type is None and self.command is None:

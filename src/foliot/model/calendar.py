@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
+from foliot.model.field_rules import Rule, any_of, field_is
+from foliot.model.text_forms import ZONE
 from foliot.triggers.calendar import Calendar
 from foliot.triggers.zones import zone_named
 
@@ -22,9 +24,16 @@ MAX_DATES = 5000
 class CalendarDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The days that are excluded, in a zone of their own."""
 
-    timezone: Annotated[str, Meta(max_length=100, description="IANA name of the zone whose days these are.")] = "UTC"
+    timezone: Annotated[str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name of the zone whose days these are.")] = (
+        "UTC"
+    )
     dates: Annotated[tuple[date, ...], Meta(max_length=MAX_DATES)] = ()
     weekdays: Annotated[tuple[Weekday, ...], Meta(max_length=7)] = ()
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        any_of(field_is("dates", {"minItems": 1}, required=True), field_is("weekdays", {"minItems": 1}, required=True)),
+        field_is("weekdays", {"not": {"allOf": [{"contains": {"const": day}} for day in WEEKDAYS]}}),
+    )
 
 
 @dataclass(frozen=True, slots=True)

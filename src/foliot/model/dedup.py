@@ -18,6 +18,15 @@ KEY_LENGTH = 255
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
 
 
+IdempotencyKey = Annotated[
+    str,
+    Meta(
+        description="The same answer for a repeated request; or the header Idempotency-Key.",
+        extra_json_schema={"minLength": 1, "maxLength": KEY_LENGTH, "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
+    ),
+]
+
+
 class Unique(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At most one run with this key waits or runs at a time. `on_conflict` says what becomes of another one."""
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
 VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8000}")
+# For the API's document, which does not name those that can't be set.
+NAMES_FORM = {"propertyNames": {"pattern": f"^{TOKEN.pattern}$"}}
+VALUE_FORM = {"pattern": f"^{VALUE.pattern}$"}
 OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"})
 
 

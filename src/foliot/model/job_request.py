@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
-from foliot.model.asked import AskedRun, Name
+from foliot.model.asked import SAYS_TASK, AskedRun, Name
 from foliot.model.calendar import NamedCalendar
-from foliot.model.dedup import Unique
+from foliot.model.dedup import IdempotencyKey, Unique
+from foliot.model.field_rules import Rule, all_of, any_of, field_is, given, not_given
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES, pointing
 from foliot.model.run import NewRun
 from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times, from_cron, timetable_of
+from foliot.model.text_forms import CRON, DURATION, RECURRING_NAME, TIME, ZONE
 from foliot.model.workflow import MAP_TASK, check_payload
 from foliot.triggers.base import to_instant
 from foliot.triggers.calendar import OnExcluded
@@ -49,15 +51,40 @@ CRON_DESCRIPTION = (
 References = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(min_length=1, max_length=1000)]
 
 
+ONCE = not_given("cron", "every", "times", *ONLY_RECURRING)
+AGAIN = all_of(not_given("delay_seconds", "schedule_time", "signal", *ONLY_ONE_OFF), field_is("name", RECURRING_NAME))
+# When it is due, each way with what can be said along with it. A job that depends on others is due once or again and again, as those are.
+SAYS_WHEN = any_of(
+    all_of(ONCE, not_given("delay_seconds", "schedule_time", "schedule")),
+    all_of(ONCE, given("delay_seconds"), not_given("signal", "schedule_time", "schedule")),
+    all_of(ONCE, given("schedule_time"), not_given("signal", "delay_seconds", "schedule")),
+    all_of(
+        ONCE,
+        field_is("schedule", {"type": "string", **TIME}, required=True),
+        not_given("signal", "delay_seconds", "schedule_time"),
+    ),
+    all_of(AGAIN, given("cron"), not_given("every", "schedule")),
+    all_of(AGAIN, given("every"), not_given("cron", "schedule")),
+    all_of(AGAIN, given("times"), not_given("cron", "every", "schedule")),
+    all_of(AGAIN, field_is("schedule", {"type": "string", "not": {"pattern": r"^\s*[0-9]{4}-[0-9]{2}"}}, required=True), not_given("cron", "every")),
+    given("dependencies"),
+)
+
+
 class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
 
     schedule_time: Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None = None
-    cron: Annotated[str, Meta(max_length=500, description=CRON_DESCRIPTION)] | Expressions | None = None
-    every: Annotated[str, Meta(max_length=100, description="A period such as `90s` or `5m`: makes the job recurring.")] | None = None
+    cron: Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description=CRON_DESCRIPTION)] | Expressions | None = None
+    every: (
+        Annotated[
+            str, Meta(max_length=100, extra_json_schema=DURATION, description="A period such as `90s` or `5m`: makes the job recurring.")
+        ]
+        | None
+    ) = None
     times: Annotated[Times, Meta(description="Instants at which it is due, alone or beside cron or every.")] | None = None
     schedule: Annotated[str, Meta(max_length=500, description="A cron expression or an ISO 8601 time.")] | None = None
-    timezone: Annotated[str, Meta(max_length=100, description="IANA name; UTC by default.")] | UnsetType = UNSET
+    timezone: Annotated[str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name; UTC by default.")] | UnsetType = UNSET
     dst_gap: DstGap | UnsetType = UNSET
     dst_fold: DstFold | UnsetType = UNSET
     start_at: Annotated[datetime, Meta(tz=True)] | None = None
@@ -69,15 +96,18 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
     jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] | UnsetType = UNSET
     overlap: Overlap | UnsetType = UNSET
     catchup: Catchup | UnsetType = UNSET
-    catchup_window: Annotated[str, Meta(max_length=100, description="How old a missed tick may be to be caught up.")] | UnsetType = UNSET
+    catchup_window: (
+        Annotated[str, Meta(max_length=100, extra_json_schema=DURATION, description="How old a missed tick may be to be caught up.")]
+        | UnsetType
+    ) = UNSET
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
     dependencies: Annotated[References, Meta(description="Names or ids of the jobs that it waits for.")] | None = None
     unique: Unique | None = None
     expires_at: Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None = None
-    idempotency_key: Annotated[str, Meta(description="The same answer for a repeated request; or the header Idempotency-Key.")] | None = (
-        None
-    )
+    idempotency_key: IdempotencyKey | None = None
+
+    RULES: ClassVar[tuple[Rule, ...]] = (SAYS_TASK, SAYS_WHEN)
 
     @property
     def is_recurring(self) -> bool:

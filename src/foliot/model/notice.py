@@ -16,20 +16,24 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from foliot.model.http_headers import check_headers
+from foliot.model.http_headers import NAMES_FORM, VALUE_FORM, check_headers
 
 Ending = Literal["completed", "failed", "cancelled", "skipped", "lost", "timeout"]
 """A status; or what made a run fail in the end: its worker was lost, or its time was up."""
 NOTICES_MAX = 5
 HEADERS_MAX = 20
+# An address as the API's document describes it; names in other letters than ASCII are taken too.
+URL_FORM = r"^https?://(?:[!$-.0-9;=A-Z_a-z~]+@)?(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[::1\])(?::[0-9]{1,4})?(?:[/?#][!-~]*)?$"
 
 
 class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An address that gets a POST with a small JSON document when the run has ended for good."""
 
-    url: Annotated[str, Meta(min_length=1, max_length=2000)]
+    url: Annotated[str, Meta(min_length=1, max_length=2000, extra_json_schema={"format": "uri", "pattern": URL_FORM})]
     on: Annotated[tuple[Ending, ...], Meta(min_length=1, max_length=10)] = ("failed",)
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    headers: Annotated[
+        dict[str, Annotated[str, Meta(extra_json_schema=VALUE_FORM)]], Meta(max_length=HEADERS_MAX, extra_json_schema=NAMES_FORM)
+    ] = msgspec.field(default_factory=dict)
     queue: (
         Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)", description="Else the run's.")]
         | None
@@ -43,8 +47,6 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             is_usable = False
         if not is_usable:
             raise ValueError("`url` must begin with http:// or https:// and name a host")
-        if len(self.headers) > HEADERS_MAX:
-            raise ValueError(f"`headers`: {HEADERS_MAX} at most")
         check_headers(self.headers)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, ClassVar, Literal, assert_never
 
 import msgspec
 from msgspec import Meta
+
+from foliot.model.field_rules import Rule, all_of, any_of, field_is
 
 MAX_DELAY_SECONDS = 315_360_000.0
 
@@ -26,6 +28,13 @@ class Backoff(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Up to this share of the wait is added at random, so that what failed together does not come back together."""
     waits: Annotated[tuple[Wait, ...], Meta(max_length=1000)] = ()
     """Of kind `list`: one wait a retry, in seconds; the last one repeats."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        any_of(
+            all_of(field_is("kind", {"const": "list"}, required=True), field_is("waits", {"minItems": 1}, required=True)),
+            all_of(field_is("kind", {"not": {"const": "list"}}), field_is("waits", {"maxItems": 0})),
+        ),
+    )
 
     def __post_init__(self) -> None:
         if (self.kind == "list") != bool(self.waits):

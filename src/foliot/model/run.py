@@ -23,8 +23,9 @@ MAX_SNOOZES = 1_000_000
 DEFAULT_MAX_SNOOZES = 1000
 TAGS_MAX = 20
 
-# No blanks and no commas, so that several can be written in a row.
-Tag = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[^\s,]+$(?!\n)")]
+# No blanks and no commas, so that several can be written in a row. Written out, because what `\s` is depends on who reads the pattern.
+TAG = r"^[^\x00\x09-\x0d\x1c-\x20,\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$(?!\n)"
+Tag = Annotated[str, Meta(min_length=1, max_length=64, pattern=TAG)]
 Tags = Annotated[tuple[Tag, ...], Meta(max_length=TAGS_MAX)]
 
 

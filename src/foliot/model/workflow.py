@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import msgspec
@@ -29,6 +29,8 @@ from msgspec import Meta
 
 from foliot.errors import Invalid
 from foliot.model.asked import AskedRun, Name
+from foliot.model.field_rules import Rule as FieldRule
+from foliot.model.field_rules import any_of, exactly_one, field_is
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES, check_leaf, payload_of, pointing, within_payload
@@ -60,6 +62,8 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.count > ITEMS_MAX:
             raise ValueError(f"a map has {ITEMS_MAX:,} items at most")
 
+    RULES: ClassVar[tuple[FieldRule, ...]] = (field_is("step", {"not": {"const": 0}}),)
+
     @property
     def count(self) -> int:
         return len(range(self.start, self.stop, self.step))
@@ -76,6 +80,8 @@ class Map(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     item_name: Annotated[str, Meta(min_length=1, max_length=200)] = "item"
     on_failure: OnFailure = "continue"
 
+    RULES: ClassVar[tuple[FieldRule, ...]] = (exactly_one("items", "range", "result_of"),)
+
     def __post_init__(self) -> None:
         if sum(given is not None for given in (self.items, self.range, self.result_of)) != 1:
             raise ValueError("one of `items`, `range` and `result_of` is needed")
@@ -89,10 +95,15 @@ class MapPayload(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 class Step(AskedRun, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     key: Name
-    after: tuple[Name, ...] = ()
+    after: Annotated[tuple[Name, ...], Meta(extra_json_schema={"uniqueItems": True})] = ()
     rule: Rule = "all_success"
     teardown: Annotated[bool, Meta(description="It runs at the end, also after a failure or a cancel.")] = False
     map: Map | None = None
+
+    RULES: ClassVar[tuple[FieldRule, ...]] = (
+        *AskedRun.RULES,
+        any_of(field_is("teardown", {"const": False}), field_is("rule", {"const": "all_success"})),
+    )
 
     @property
     def needs(self) -> Rule:

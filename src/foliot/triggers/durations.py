@@ -8,6 +8,8 @@ from foliot.errors import Invalid
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 PATTERN = re.compile(r"(?:[0-9]{1,9}[wdhms]){1,5}")
+# The same for the API's document: within what may be asked for, and without capital letters and blanks around it, which are taken too.
+FORM = r"[1-9][0-9]{0,8}|(?:[1-9][0-9]{0,2}[wdhms]){1,5}"
 PART = re.compile(r"([0-9]{1,9})([wdhms])")
 
 

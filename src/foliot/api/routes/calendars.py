@@ -12,7 +12,7 @@ from starlette.responses import Response
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import read_json
 from foliot.api.etags import IfMatch, Version, if_match_of, is_create_only, tagged
-from foliot.api.openapi import IF_NONE_MATCH, described
+from foliot.api.openapi import CREATE_ONLY, IF_NONE_MATCH, described
 from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.model.access import Permission
 from foliot.model.asked import Name
@@ -47,7 +47,7 @@ def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     router = APIRouter(tags=["calendars"], route_class=GuardedRoute)
 
     shows = described(200, CalendarShown, problems=(404, 422), tagged=True)
-    puts = described(200, CalendarShown, body=CalendarDays, examples=EXAMPLES, matched=True, headers=(IF_NONE_MATCH,))
+    puts = described(200, CalendarShown, body=CalendarDays, examples=EXAMPLES, matched=True, headers=(CREATE_ONLY,))
     deletes = described(204, problems=(404, 409, 422), matched=True)
 
     @router.get("/v1/calendars", openapi_extra=described(200, CalendarList))

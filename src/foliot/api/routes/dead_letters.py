@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -16,12 +16,14 @@ from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decoded, read
+from foliot.api.forms import INSTANT
 from foliot.api.openapi import described
 from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
+from foliot.model.field_rules import Rule, exactly_one
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
 from foliot.model.workflow import check_payload
@@ -41,8 +43,8 @@ class ReplayFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group: Text | None = None
     task: Text | None = None
     queue: Text | None = None
-    since: Text | None = None
-    until: Text | None = None
+    since: Annotated[Text, Meta(extra_json_schema=INSTANT)] | None = None
+    until: Annotated[Text, Meta(extra_json_schema=INSTANT)] | None = None
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +56,8 @@ class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     payload: dict[str, Any] | None = None
     again: bool = False
     dry_run: bool = False
+
+    RULES: ClassVar[tuple[Rule, ...]] = (exactly_one("ids", "filter"),)
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -125,10 +129,10 @@ class DeadLetterRoutes:
             text_of(group, "group"), text_of(task, "task"), text_of(queue, "queue"), text_of(since, "since"), text_of(until, "until")
         )
         limit, wanted = within(limit, PAGE_MAX, "limit"), await self._filter(namespace, asked, is_rerun_included=replayed)
+        before = min(cursor_of(after), (wanted.until, FIRST_ID)) if after else (wanted.until, FIRST_ID)
         if not group and not flat:
             found, is_more = await self._store.dead_letters.group_dead_letters(wanted, limit=limit + 1, scan=GROUP_SCAN_MAX)
             return _answer(DeadGroupPage([with_bare_names(one) for one in found[:limit]], is_more or len(found) > limit, wanted.since))
-        before = min(cursor_of(after), (wanted.until, FIRST_ID)) if after else (wanted.until, FIRST_ID)
         page = await self._store.dead_letters.list_dead_letters(wanted, before, limit=limit, scan=SCAN_MAX)
         return _answer(
             DeadLetterPage(

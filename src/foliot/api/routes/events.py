@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.event_feed import EventFeed, Filter, Place
+from foliot.api.event_feed import EventFeed, Filter, Place, RunEvent
 from foliot.api.event_stream import Following, all_events, counted, run_events
-from foliot.api.openapi import described
+from foliot.api.openapi import EVENT_PLACE, described
 from foliot.api.owned import find_run
 from foliot.api.parameters import cursor_of, instant_of, run_id_of, states_of, text_of
 from foliot.api.run_search import job_named, name_of
@@ -36,8 +36,8 @@ class EventRoutes:
         self._feed = EventFeed(store=store, clock=clock)
         self._streams = streams
         self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
-        every = described(200, str, problems=(422,), headers=(LAST_ID,), media=("text/event-stream",))
-        one = described(200, str, problems=(404, 422), headers=(LAST_ID,), media=("text/event-stream",))
+        every = described(200, problems=(422,), headers=(EVENT_PLACE,), events={"run": RunEvent})
+        one = described(200, problems=(404, 422), headers=(LAST_ID,), events={"run": RunEvent})
         self.router.add_api_route("/v1/events", self.get_events, methods=["GET"], openapi_extra=every)
         self.router.add_api_route("/v1/runs/{reference}/events", self.get_run_events, methods=["GET"], openapi_extra=one)
 

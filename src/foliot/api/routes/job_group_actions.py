@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import ClassVar
 from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter
-from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,19 +20,24 @@ from foliot.api.routes.job_groups import GroupRequest, matched_jobs, refuse_empt
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
+from foliot.model.dedup import IdempotencyKey
+from foliot.model.field_rules import Rule, any_of, field_is, given
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
+# What changes something says how many it is meant for.
+IS_COUNTED = any_of(given("expected"), field_is("dry_run", {"const": True}, required=True))
 
-class GroupActionRequest(GroupRequest, frozen=True, forbid_unknown_fields=True):
+
+class GroupActionRequest(GroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """As for pausing; but `expected` must be given, unless it is a dry run."""
 
-    idempotency_key: Annotated[str, Meta(description="The same answer for a repeated request; or the header Idempotency-Key.")] | None = (
-        None
-    )
+    idempotency_key: IdempotencyKey | None = None
+
+    RULES: ClassVar[tuple[Rule, ...]] = (*GroupRequest.RULES, IS_COUNTED)
 
 
 class GroupTriggered(msgspec.Struct, frozen=True):
@@ -127,8 +131,6 @@ class JobGroupActionRoutes:
 
 def checked(asked: GroupActionRequest) -> GroupActionRequest:
     refuse_empty(asked)
-    if asked.until is not None or asked.reason is not None:
-        raise Invalid("reason: is for pausing", field="reason" if asked.reason is not None else "until")
     if asked.expected is None and not asked.dry_run:
         raise Invalid("expected: ask with dry_run first, and give the count that it says", field="expected")
     return asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -20,6 +20,7 @@ from foliot.api.owned import find_job
 from foliot.errors import Conflict, Invalid
 from foliot.model.access import Permission
 from foliot.model.asked import Name
+from foliot.model.field_rules import Rule, any_given
 from foliot.model.job import resumed
 from foliot.model.job_request import LATEST
 from foliot.model.namespace import Namespace, bare
@@ -28,20 +29,28 @@ from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 
 MOST = 1000
+COUNT_MAX = 9_007_199_254_740_991
 LIKE_WORDS = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
 
 
-class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """At least one of the first four says which jobs. `dry_run` changes nothing and says how many they are; `expected` is that number."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200, description="A pattern: * is anything, ? is one character.")] | None = None
     task: Name | None = None
     queue: Name | None = None
     tag: Tag | None = None
-    reason: Annotated[str, Meta(max_length=1000)] | None = None
-    until: Annotated[datetime, Meta(tz=True)] | None = None
     dry_run: bool = False
-    expected: Annotated[int, Meta(ge=0, description="With another number of jobs than this, nothing is done: 409.")] | None = None
+    expected: (
+        Annotated[int, Meta(ge=0, le=COUNT_MAX, description="With another number of jobs than this, nothing is done: 409.")] | None
+    ) = None
+
+    RULES: ClassVar[tuple[Rule, ...]] = (any_given("name", "task", "queue", "tag"),)
+
+
+class GroupPauseRequest(GroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    reason: Annotated[str, Meta(max_length=1000)] | None = None
+    until: Annotated[datetime, Meta(tz=True, description="In the future.")] | None = None
 
 
 class GroupAnswer(msgspec.Struct, frozen=True):
@@ -50,7 +59,9 @@ class GroupAnswer(msgspec.Struct, frozen=True):
     dry_run: bool
 
 
-decoder = msgspec.json.Decoder(GroupRequest)
+G = TypeVar("G", bound=GroupRequest)
+pause_decoder = msgspec.json.Decoder(GroupPauseRequest)
+resume_decoder = msgspec.json.Decoder(GroupRequest)
 PAUSES = {"how many it would be": {"name": "report-*", "dry_run": True}, "those of a queue": {"queue": "mail", "reason": "maintenance"}}
 RESUMES = {"those of a task": {"task": "send_invoice"}}
 
@@ -61,7 +72,7 @@ class JobGroupRoutes:
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
-        pauses = described(200, GroupAnswer, body=GroupRequest, examples=PAUSES, problems=(409, 422, 503))
+        pauses = described(200, GroupAnswer, body=GroupPauseRequest, examples=PAUSES, problems=(409, 422, 503))
         resumes = described(200, GroupAnswer, body=GroupRequest, examples=RESUMES, problems=(409, 422, 503))
         self.router.add_api_route("/v1/jobs/pause", self.pause_jobs, methods=["POST"], openapi_extra=pauses)
         self.router.add_api_route("/v1/jobs/resume", self.resume_jobs, methods=["POST"], openapi_extra=resumes)
@@ -69,7 +80,7 @@ class JobGroupRoutes:
     @requires(Permission.OPERATE)
     async def pause_jobs(self, request: Request, namespace: Within) -> Response:
         """Pauses the recurring jobs that fit and are not paused."""
-        asked = await self._asked(request)
+        asked = await self._asked(request, pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
         matched = await matched_jobs(self._store, namespace, asked, is_paused=False)
@@ -81,9 +92,7 @@ class JobGroupRoutes:
     @requires(Permission.OPERATE)
     async def resume_jobs(self, request: Request, namespace: Within) -> Response:
         """Lets the paused jobs that fit go on, each with its next tick from now."""
-        asked = await self._asked(request)
-        if asked.until is not None or asked.reason is not None:
-            raise Invalid("reason: is for pausing", field="reason" if asked.reason is not None else "until")
+        asked = await self._asked(request, resume_decoder)
         matched = await matched_jobs(self._store, namespace, asked, is_paused=True)
         if not asked.dry_run:
             for job_id, name in matched:
@@ -94,7 +103,7 @@ class JobGroupRoutes:
             self._store.hints.send([JOBS_TOPIC])
         return _answer(matched, asked)
 
-    async def _asked(self, request: Request) -> GroupRequest:
+    async def _asked(self, request: Request, decoder: msgspec.json.Decoder[G]) -> G:
         asked = await decoded(await read(request, self._body_max_bytes), decoder)
         refuse_empty(asked)
         return asked

@@ -21,7 +21,9 @@ from foliot.api.openapi import described
 from foliot.api.owned import find_job, find_run
 from foliot.api.routes.recurring import calendar_named, job_id_of, version_of
 from foliot.api.schemas import (
+    BATCH_MAX,
     BatchCreated,
+    BatchJobs,
     BatchRequest,
     JobCreated,
     JobShown,
@@ -50,11 +52,10 @@ from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
-BATCH_MAX = 10_000
 PATHS = {"create_job": "/v1/jobs", "create_workflow": "/v1/workflows"}
 """A request is known again by its path as well."""
 job_decoder = msgspec.json.Decoder(JobRequest)
-batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.json.Decoder(BatchRequest | list[JobRequest])
+batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.json.Decoder(BatchRequest | BatchJobs)
 
 
 class CountedBatch(msgspec.Struct, frozen=True):
@@ -114,7 +115,7 @@ class JobRoutes:
         self.router = APIRouter(tags=["jobs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 429, 503)
         creates = described(201, JobCreated, RecurringShown, body=JobRequest, examples=EXAMPLES, problems=problems, repeated=True)
-        bodies = BatchRequest | list[JobRequest]
+        bodies = BatchRequest | BatchJobs
         creates_many = described(201, BatchCreated, body=bodies, examples=BATCHES, problems=problems, repeated=True)
         shows = described(200, JobShown, RecurringShown, problems=(404, 422, 503), tagged=True)
         add = self.creating.add_api_route

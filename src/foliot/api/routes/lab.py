@@ -7,7 +7,7 @@ its metrics'.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import msgspec
@@ -30,6 +30,7 @@ from foliot.api.schemas import JobCreated, metadata_of, run_name
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.access import Permission
 from foliot.model.asked import Retries
+from foliot.model.field_rules import Rule, all_of, any_given, any_of, field_is, given, not_given
 from foliot.model.ids import first_id_of, not_finished_before
 from foliot.model.job import RecurringJob
 from foliot.model.job_request import EARLIEST, LATEST, JobRequest
@@ -37,6 +38,7 @@ from foliot.model.namespace import Namespace, bare, namespace_of
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.run import RunView
 from foliot.model.states import TERMINAL, RunState
+from foliot.model.text_forms import CRON, RECURRING_NAME
 from foliot.store.run_lists import RunFilter, Span
 from foliot.store.store import Store
 
@@ -63,10 +65,23 @@ class LabRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     execution_time_ms: Annotated[float, Meta(ge=0, le=86_400_000)] = 1000
     fail_rate: Annotated[float, Meta(ge=0, le=1)] = 0
     delay_seconds: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
-    cron: Annotated[str, Meta(max_length=500)] | None = None
-    cron_expression: Annotated[str, Meta(max_length=500, description="Another name of `cron`.")] | None = None
+    cron: Annotated[str, Meta(max_length=500, extra_json_schema=CRON)] | None = None
+    cron_expression: Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description="Another name of `cron`.")] | None = None
     max_retries: Retries = 3
     priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)] = 0
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        any_of(
+            all_of(field_is("job_type", {"const": "immediate"}), not_given("delay_seconds", "cron", "cron_expression")),
+            all_of(field_is("job_type", {"const": "delayed"}, required=True), given("delay_seconds"), not_given("cron", "cron_expression")),
+            all_of(
+                field_is("job_type", {"const": "recurring"}, required=True),
+                not_given("delay_seconds"),
+                any_given("cron", "cron_expression"),
+                field_is("name", RECURRING_NAME),
+            ),
+        ),
+    )
 
     def as_job(self) -> JobRequest:
         """The same in Foliot's words. Raises `Invalid` for what does not fit the type of the job."""

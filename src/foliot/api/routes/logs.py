@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.log_stream import LogStream
-from foliot.api.openapi import described
+from foliot.api.log_stream import EVENTS, LogStream
+from foliot.api.openapi import LOG_PLACE, described
 from foliot.api.owned import find_run
 from foliot.api.parameters import run_id_of
 from foliot.api.streams import HEADERS, LOGS, Stream, Streams
@@ -28,7 +28,7 @@ EVENT_ID = re.compile(r"([1-9][0-9]{0,17}):([0-9]{1,18})")
 
 def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams: Streams) -> APIRouter:
     router = APIRouter(tags=["runs"], route_class=GuardedRoute)
-    shows = described(200, str, problems=(404, 422, 429), headers=("Last-Event-ID",), media=("text/plain", "text/event-stream"))
+    shows = described(200, str, problems=(404, 422), headers=(LOG_PLACE,), media=("text/plain",), events=EVENTS)
 
     @router.get("/v1/runs/{reference}/logs", openapi_extra=shows)
     @requires(Permission.VIEW)
@@ -41,8 +41,8 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams:
         asked = [one for one in attempts if attempt is None or one.attempt == attempt]
         if attempt is not None and not asked:
             raise NotFound(f"the run {reference!r} has no attempt {attempt}")
+        position = position_of(request.headers.get("last-event-id", ""))
         if follow:
-            position = position_of(request.headers.get("last-event-id", ""))
             is_known = position is not None and position[0] in [one.token for one in asked]
             return stream(run_id, request, position if is_known else None, asked[-1] if attempt is not None else None)
         output = await output_of(run_id, asked[-1]) if asked else b""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 from fastapi import APIRouter
@@ -19,14 +19,18 @@ from starlette.responses import Response
 
 from foliot.api.access import GuardedRoute, Within, requires
 from foliot.api.bodies import decoded, read
+from foliot.api.forms import INSTANT, PLACE_FORM, UUID_FORM, optional, words
 from foliot.api.keyed import answered
 from foliot.api.openapi import described
-from foliot.api.parameters import cursor_text, instant_of, states_of
+from foliot.api.parameters import cursor_text, instant_of, states_of, words_for
+from foliot.api.routes.job_group_actions import IS_COUNTED
+from foliot.api.routes.job_groups import COUNT_MAX
 from foliot.api.routes.run_lists import RunListed, listed
 from foliot.api.run_search import Asked, find_runs
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsCancelled, RunsSubmitted
 from foliot.model.access import Permission
+from foliot.model.field_rules import Rule, all_of, any_of, field_is
 from foliot.model.ids import new_id
 from foliot.model.job_request import EARLIEST
 from foliot.model.namespace import Namespace
@@ -42,28 +46,45 @@ SAMPLE = 10
 FILTERS = ("state", "queue", "task", "job", "tag", "text", "since")
 
 Text = Annotated[str, Meta(max_length=500)]
+Instant = Annotated[str, Meta(max_length=500, extra_json_schema=INSTANT)]
+# Some runs, by a filter that is not empty; or all of them. And what changes something says how many it is meant for.
+IS_FILTERED = any_of(*(field_is(name, {"minLength": 1}, required=True) for name in FILTERS))
+IS_NOT_FILTERED = all_of(*(field_is(name, {"maxLength": 0}) for name in FILTERS))
 
 
 class RunGroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which runs: the filters of `GET /v1/runs`, of which at least one is needed beside `until`; or `all`."""
 
-    state: Text = ""
+    state: Annotated[Text, Meta(extra_json_schema=words(words_for(TERMINAL)))] = ""
     queue: Text = ""
     task: Text = ""
     job: Text = ""
     tag: Text = ""
     text: Text = ""
-    since: Text = ""
-    until: Text = ""
+    since: Instant = ""
+    until: Instant = ""
     all: bool = False
     dry_run: bool = False
     expected: (
-        Annotated[int, Meta(ge=0, description="As many as were counted, less those done: when more fit, nothing is done: 409.")] | None
+        Annotated[
+            int, Meta(ge=0, le=COUNT_MAX, description="As many as were counted, less those done: when more fit, nothing is done: 409.")
+        ]
+        | None
     ) = None
-    after: Annotated[Text, Meta(description="The `next` of the answer before.")] = ""
+    after: Annotated[
+        Text, Meta(description="The `next` of the answer before.", extra_json_schema=optional(f"{UUID_FORM}|{PLACE_FORM}"))
+    ] = ""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        any_of(
+            all_of(IS_FILTERED, field_is("all", {"const": False})), all_of(IS_NOT_FILTERED, field_is("all", {"const": True}, required=True))
+        ),
+        IS_COUNTED,
+    )
 
 
 class CancelGroupRequest(RunGroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    state: Annotated[Text, Meta(extra_json_schema=words(words_for(LIVE)))] = ""
     reason: Annotated[str, Meta(max_length=1000)] = ""
     force: bool = False
     """Ends them at once and refuses whatever their workers still write, instead of asking these to stop them."""

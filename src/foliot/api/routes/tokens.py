@@ -18,13 +18,17 @@ from foliot.api.bodies import read_json
 from foliot.api.keyed import answered
 from foliot.api.openapi import described
 from foliot.errors import Conflict, Forbidden, NotFound
-from foliot.model.access import DEFAULT_LIFE, EVERYWHERE, Caller, Permission, Role, Token, life_of, new_token_text
+from foliot.model.access import DEFAULT_LIFE, EVERYWHERE, NEVER, Caller, Permission, Role, Token, life_of, new_token_text
 from foliot.model.asked import Name
 from foliot.store.access import NewToken
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
+from foliot.triggers.durations import FORM
 
 NAMESPACE_OR_ALL = r"^(\*|[a-z0-9][a-z0-9_-]*)$(?!\n)"
+
+
+LIFE = {"pattern": f"^(?:{NEVER}|{FORM})$"}
 
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +36,9 @@ class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: Role
     namespace: Annotated[str, Meta(max_length=63, pattern=NAMESPACE_OR_ALL, description="`*`: all of them.")] | None = None
     """That of the request, unless it is given."""
-    expires_in: Annotated[str, Meta(max_length=100, description="A duration such as `90d`, or `never`.")] = DEFAULT_LIFE
+    expires_in: Annotated[str, Meta(max_length=100, extra_json_schema=LIFE, description="A duration such as `90d`, or `never`.")] = (
+        DEFAULT_LIFE
+    )
 
 
 class TokenShown(msgspec.Struct, frozen=True):

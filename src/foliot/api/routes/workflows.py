@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -40,8 +40,9 @@ from foliot.config import Config
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
 from foliot.model.access import Permission
+from foliot.model.field_rules import Rule, not_given
 from foliot.model.ids import new_id
-from foliot.model.job_request import JobRequest
+from foliot.model.job_request import SAYS_WHEN, JobRequest
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
@@ -64,6 +65,8 @@ class WorkflowRequest(JobRequest, frozen=True, forbid_unknown_fields=True, kw_on
 
     steps: Annotated[tuple[Step, ...], Meta(min_length=1)]
     on_failure: OnFailure = "continue"
+
+    RULES: ClassVar[tuple[Rule, ...]] = (not_given(*JOB_FIELDS), SAYS_WHEN)
 
     def definition(self) -> Workflow:
         if misplaced := [name for name in JOB_FIELDS if getattr(self, name) is not None]:
