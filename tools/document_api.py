@@ -34,6 +34,10 @@ Every server shows the same as OpenAPI: as a page at `/docs`, and for generators
   overlooked; of one that is given twice, the last counts.
 - A request has to arrive in time (else 408), its first line and headers have to be small (else 414 or 431), and there has to be room for
   one more connection (else 503). [The limits](security.md#limits-on-asking) are settings. These answers come before a route is looked for.
+- The OpenAPI document describes what is taken, down to the patterns of texts and the fields that exclude each other. Some rules are beyond
+  a schema: a task, a job or a calendar that is named must exist, a cron expression must be one, a time zone must be known, some instants
+  must lie in the future and before 2200, `until` comes after `since`, and steps of a workflow name each other. A request that breaks one of
+  these is refused with 422, and the answer says which. An integer may be written as `5` or `5.0`. No text holds the character NUL.
 - Times are ISO 8601 with an offset. Lists have a `limit` of up to 200 and a `next` to give as `after`.
 - Errors are problem documents (RFC 9457) with a stable [`code`](#errors) and, where there is one, the `field` at fault.
 - `Authorization: Bearer ...` says who you are. On a local `foliot up`, nobody has to.
@@ -103,11 +107,15 @@ def of(answer: dict[str, Any]) -> str:
 
 
 def names(told: dict[str, Any]) -> str:
-    """The components that a body is one of; or its media type."""
-    found = {
-        name: None for content in told["content"].values() for name in re.findall(r"#/components/schemas/(\w+)", str(content["schema"]))
-    }
-    return " or ".join(f"`{name}`" for name in found or told["content"])
+    """The components that a body is one of; or its media type, with the components that are in the events of a stream."""
+    found: dict[str, None] = {}
+    for kind, content in told["content"].items():
+        named = [f"`{name}`" for name in dict.fromkeys(re.findall(r"#/components/schemas/(\w+)", str(content["schema"])))]
+        if kind == "text/event-stream":
+            found[f"`{kind}` of {' or '.join(named)}"] = None
+        else:
+            found |= dict.fromkeys(named or [f"`{kind}`"])
+    return " or ".join(found)
 
 
 def limits(parameter: dict[str, Any]) -> str:

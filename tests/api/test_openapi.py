@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -210,6 +211,45 @@ async def test_every_operation_answers_as_documented_and_every_example_is_accept
                 check_schema(document, operation["requestBody"]["content"]["application/json"]["schema"], body)
     assert failed == []
     assert sent > len(list(operations(document)))
+
+
+async def test_events_are_as_documented(client: httpx.AsyncClient, document: dict[str, Any], world: World) -> None:
+    run_id = await world.made("/v1/jobs", task="send_invoice")
+    await world.ended(run_id, RunState.SUCCEEDED, "mail")
+    for path, kinds in (("/v1/runs/{reference}/events", {"run"}), ("/v1/runs/{reference}/logs", {"end"})):
+        schema = document["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
+        told = {one["properties"]["event"]["const"]: one for one in schema.get("anyOf", [schema])}
+        answer = await client.get(path.replace("{reference}", run_id), params={"follow": "1"})
+        events = [dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":") for block in answer.text.split("\n\n") if block]
+        seen = [event for event in events if event]
+        assert {event["event"] for event in seen} == kinds
+        for event in seen:
+            check_schema(document, schema, event)
+            check_schema(document, told[event["event"]]["properties"]["data"]["contentSchema"], json.loads(event["data"]))
+
+
+def test_rules_between_fields_are_in_the_document(document: dict[str, Any]) -> None:
+    """What the API refuses, a reader of the document can foresee; and what it takes, the document allows."""
+    for name, good, bad in (
+        ("JobRequest", {"task": "a", "delay_seconds": 1}, {"delay_seconds": 1}),
+        ("JobRequest", {"command": "a", "payload": {}}, {"command": "a", "payload": {"b": 1}}),
+        ("JobRequest", {"task": "a", "cron": "0 3 * * *", "timezone": "UTC"}, {"task": "a", "timezone": "UTC"}),
+        ("JobRequest", {"task": "a", "cron": None, "every": "5m"}, {"task": "a", "cron": "0 3 * * *", "every": "5m"}),
+        ("JobRequest", {"task": "a", "schedule": "2099-12-31T23:59:59Z"}, {"task": "a", "cron": "* * * * *", "delay_seconds": 1}),
+        ("JobRequest", {"signal": {}}, {"signal": {}, "delay_seconds": 1}),
+        ("JobRequest", {"task": "a", "priority": 509.0}, {"task": "a", "priority": 509.5}),
+        ("JobRequest", {"task": "a", "payload": {"b": ["c"]}}, {"task": "a", "payload": {"b": ["\0"]}}),
+        ("GroupRequest", {"name": "*"}, {"dry_run": True}),
+        ("ReplayRequest", {"filter": {}}, {"filter": {}, "ids": [str(UUID(int=1))]}),
+        ("CalendarDays", {"weekdays": ["SAT"]}, {"weekdays": []}),
+        ("LabRequest", {"name": "a", "job_type": "delayed", "delay_seconds": 1}, {"name": "a", "delay_seconds": 1}),
+        ("Map", {"items": []}, {"items": [], "result_of": "a"}),
+        ("Backoff", {"kind": "list", "waits": [1]}, {"kind": "fixed", "waits": [1]}),
+    ):  # fmt: skip
+        schema = {"$ref": f"#/components/schemas/{name}"}
+        check_schema(document, schema, good)
+        with pytest.raises(jsonschema.ValidationError):
+            check_schema(document, schema, bad)
 
 
 async def test_problems_are_as_documented(client: httpx.AsyncClient, document: dict[str, Any]) -> None:

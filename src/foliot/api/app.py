@@ -43,6 +43,12 @@ from foliot.config import Config
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.store import Store
 
+DESCRIPTION = """Jobs that run when they should, and say why when they do not.
+
+Some rules are beyond a schema. A task, a job or a calendar that is named must exist, a cron expression must be one, a time zone must be
+known, some instants must lie in the future and before 2200, `until` comes after `since`, and steps of a workflow name each other. A request
+that breaks one of these is refused with 422, and the answer says which."""
+
 
 class Application(FastAPI):
     """The framework's application, with the door in front of all of it."""
@@ -70,7 +76,7 @@ def build_app(
     app = Application(
         title="Foliot",
         version=__version__,
-        description="Jobs that run when they should, and say why when they do not.",
+        description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

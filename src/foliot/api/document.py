@@ -105,8 +105,8 @@ HEADER_NAMES = {"Create-Only": "If-None-Match", "Event-Place": "Last-Event-ID", 
 HEADER_FORMS: dict[str, dict[str, Any]] = {
     "Idempotency-Key": {"minLength": 1, "maxLength": 255, "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
     "Create-Only": {"const": "*"},
-    "Event-Place": {"pattern": f"^{PLACE_FORM}$"},
-    "Log-Place": {"pattern": "^[1-9][0-9]{0,17}:[0-9]{1,18}$"},
+    "Event-Place": optional(PLACE_FORM),
+    "Log-Place": optional("[1-9][0-9]{0,17}:[0-9]{1,18}"),
     "If-Match": {"pattern": TAGS_FORM},
     "Foliot-Namespace": {"pattern": r"^[a-z0-9][a-z0-9_-]{0,62}$"},
 }

@@ -66,7 +66,11 @@ SAYS_WHEN = any_of(
     all_of(AGAIN, given("cron"), not_given("every", "schedule")),
     all_of(AGAIN, given("every"), not_given("cron", "schedule")),
     all_of(AGAIN, given("times"), not_given("cron", "every", "schedule")),
-    all_of(AGAIN, field_is("schedule", {"type": "string", "not": {"pattern": r"^\s*[0-9]{4}-[0-9]{2}"}}, required=True), not_given("cron", "every")),
+    all_of(
+        AGAIN,
+        field_is("schedule", {"type": "string", "not": {"pattern": r"^\s*[0-9]{4}-[0-9]{2}"}}, required=True),
+        not_given("cron", "every"),
+    ),
     given("dependencies"),
 )
 
