@@ -37,9 +37,11 @@ class TrustedProxies:
         peer = scope.get("client")
         if not peer:
             return None
+        if not self._networks:
+            return _written(str(peer[0]))
         address = _parsed(str(peer[0]))
         if address is None or not self._trusts(address):
-            return str(address or peer[0])
+            return _written(str(peer[0]))
         for entry in _from_the_right(scope):
             sender = _entry(entry)
             if sender is None:
@@ -71,6 +73,12 @@ def _from_the_right(scope: Scope) -> Iterator[str]:
 def _entry(text: str) -> Address | None:
     found = ENTRY.fullmatch(text.strip(" \t"))
     return None if found is None else _parsed(found["six"] or found["four"] or found["bare"])
+
+
+@lru_cache(maxsize=1024)
+def _written(text: str) -> str:
+    """An address in the one way in which it is written; anything else as it is."""
+    return str(_parsed(text) or text)
 
 
 @lru_cache(maxsize=1024)
