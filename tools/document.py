@@ -41,8 +41,13 @@ Made by `make docs` from `src/foliot/observability/metrics.py`. Do not edit.
 
 **Counters and histograms** are sums over all processes, kept in the database: every server, scheduler and worker adds what it has counted
 about once a second and when it stops. They outlive restarts of everything. A process that is killed takes the counts of its last second
-with it. Jobs that are submitted inside a transaction of yours (`submit_in`, `foliot.submit`) are not seen when they are created, only when
-they run.
+with it.
+
+`jobs_scheduled_total` counts every run that is stored, once, whoever asked for it: jobs over HTTP, from the command line, from Python and
+from SQL (`submit_in`, `foliot.submit`: with the commit); ticks of recurring jobs, and runs that other jobs, a trigger, a backfill, a rerun,
+a replay or a redrive make; workflows and maps themselves, each of their steps and each of their items; and notices. A repeated request and
+a recurring job itself count nothing. `jobs_completed_total` counts the ends of the same runs.
+
 **Gauges** are read from the database, at most once a second, by statements that look at a bounded number of rows; a ratio of nothing is
 left out. Only the `process_...` metrics are about the one server process that answers.
 

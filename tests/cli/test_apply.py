@@ -178,13 +178,13 @@ def test_a_set_keeps_to_its_own(shell: Shell, tmp_path: Path, prefix: str) -> No
     assert job_of(shell, f"{prefix} by hand")["metadata"] == {"applied_by": "production"}
 
 
-def test_what_the_server_refuses_is_said_and_the_rest_is_done(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_what_the_server_refuses_is_said_before_anything_is_done(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "jobs.yaml"
-    file.write_text(f"- {{name: {prefix} bad, task: nobody-knows-it, every: 1h}}\n- {{name: {prefix} good, task: simulate, every: 1h}}\n")
-    ended = shell.foliot("apply", "--json", str(file))
-    bad, good = json.loads(ended.out)["items"]
-    assert (ended.code, bad["action"], good["action"]) == (1, "refuse", "create")
-    assert "no worker knows a task named 'nobody-knows-it'" in bad["error"]
+    file.write_text(f"- {{name: {prefix} good, task: simulate, every: 1h}}\n- {{name: {prefix} bad, task: nobody-knows-it, every: 1h}}\n")
+    for arguments in ([], ["--dry-run"]):
+        refusal = shell.refusal("apply", *arguments, str(file), code=2)
+        assert refusal == f"foliot: {file}:2: task: no worker knows a task named 'nobody-knows-it'\n"
+    assert f"{prefix} good" not in shell.done("jobs")
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_what_the_server_refuses_is_said_and_the_rest_is_done(shell: Shell, tmp_
         ("a.yaml", "name: x\nkind: jbo\n", ["a.yaml:2: kind: there is no kind 'jbo', did you mean 'job'?"]),
         ("a.yaml", "name: x\ncommand: y\nevery: 1h\nname: z\n", ["a.yaml:4: name: is given twice"]),
         ("a.yaml", "name: x\ncommand: [\n", ["a.yaml:3: not YAML: "]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: t\npayload:\n  a: .nan\n", ["a.yaml:5: payload.a: nan is not a number in JSON"]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: t\npayload:\n  ? [1]\n  : 2\n", ["a.yaml:5: not YAML: found unhashable key"]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: t\nretries: many\n", ["a.yaml:4: retries: Expected `int | null`, got `str`"]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  a: .nan\n", ["a.yaml:5: payload.a: nan is not a number in JSON"]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  ? [1]\n  : 2\n", ["a.yaml:5: not YAML: found unhashable key"]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\nretries: many\n", ["a.yaml:4: retries: Expected `int | null`, got `str`"]),
         ("a.yaml", "name: !!python/object/apply:os.system [id]\n", ["a.yaml:1: not YAML: could not determine a constructor"]),
         ("a.yaml", "just text\n", ["a.yaml:1: a document is an object or a list of objects, not text"]),
         ("a.json", '{"name": "x",\n "command": "y",\n "every": "soon"}', ["a.json:3: every: can't read 'soon'"]),
@@ -268,6 +268,70 @@ def test_a_changed_workflow_is_checked_by_the_server_too(shell: Shell, tmp_path:
     file.write_text(json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "simulate"}]}))
     assert actions(shell.foliot("apply", str(file), "--json")) == {prefix: "create"}
     file.write_text(json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "unheard_of"}]}))
-    refused = shell.foliot("apply", str(file))
-    assert refused.code == 1
-    assert "no worker knows a task named 'unheard_of'" in refused.out
+    assert "steps[0].task: no worker knows a task named 'unheard_of'" in shell.refusal("apply", str(file), code=2)
+
+
+def test_all_that_is_wrong_is_told_at_once_by_dry_runs_too(shell: Shell, tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(f"""\
+name: {prefix} one
+task: simulat
+cron: "61 * * * *"
+retries: -1
+---
+name: {prefix} two
+task: shell
+every: 1h
+payload:
+  command: date
+  sandbox: true
+---
+kind: workflow
+name: {prefix} three
+cron: "@daily"
+steps:
+  - key: a
+    task: nope
+  - key: b
+    task: shell
+    payload: {{sandbox: 7}}
+    after: [a]
+---
+name: {prefix} fine
+task: simulate
+every: 1h
+""")
+    expected = {
+        (4, "retries"), (3, "cron"), (2, "task"),
+        (11, "payload.sandbox"),
+        (18, "steps[0].task"), (21, "steps[1].payload.sandbox"),
+    }  # fmt: skip
+    for arguments in (["--dry-run"], []):
+        refused = shell.foliot("apply", "--json", *arguments, str(file))
+        assert refused.code == 2
+        faults = json.loads(refused.out)["errors"]
+        assert {(fault["line"], fault["field"]) for fault in faults} >= expected
+        assert all(line.startswith(f"foliot: {file}:") for line in refused.err.splitlines())
+        assert f"{prefix} fine" not in shell.done("jobs")
+    assert "did you mean 'simulate'?" in refused.err
+
+
+def test_what_a_file_is_wrong_in_is_told_without_a_server(shell: Shell, tmp_path: Path, closed_port: int, prefix: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(f'{{name: {prefix}, task: simulate, cron: "nonsense", priority: high}}')
+    refused = shell.foliot("apply", str(file), url=f"http://127.0.0.1:{closed_port}")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 2)
+    file.write_text(f'{{name: {prefix}, task: simulate, cron: "@daily"}}')
+    assert "no Foliot answers" in shell.refusal("apply", str(file), code=1, url=f"http://127.0.0.1:{closed_port}")
+
+
+def test_a_job_may_depend_on_one_that_is_declared_beside_it(shell: Shell, tmp_path: Path, prefix: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(f"""\
+- {{name: {prefix} first, task: simulate, cron: "@daily"}}
+- {{name: {prefix} then, task: simulate, cron: "@daily", dependencies: ["{prefix} first"]}}
+""")
+    assert shell.done("apply", "--dry-run", str(file)).count("create ") == 2
+    assert shell.done("apply", str(file)).count("create ") == 2
+    file.write_text(f'{{name: {prefix} last, task: simulate, cron: "@daily", dependencies: [{prefix} nobody]}}')
+    assert "dependencies: " in shell.refusal("apply", "--dry-run", str(file), code=2)

@@ -18,7 +18,7 @@ from foliot.model.workflow import Workflow, check, plan
 from foliot.scheduler.repairer import Repairer
 from foliot.store.store import Store
 from foliot.store.workflows import Child
-from foliot.worker.executors.expanding import with_queues
+from foliot.worker.executors.expanding import with_declared
 from tests.support.runs import find_stuck
 from tests.support.waiting import until
 from tests.support.workers import worker_node
@@ -27,7 +27,8 @@ from tests.support.workers import worker_node
 async def start(store: Store, steps: list[dict[str, Any]], **fields: Any) -> UUID:
     definition = {"steps": steps, **fields}
     workflow = msgspec.convert(definition, Workflow)
-    planned = plan(await with_queues(check(workflow), store, Namespace()))
+    known = await store.workers.list_tasks(Namespace())
+    planned = plan([with_declared(step, known) for step in check(workflow)])
     run = NewRun(new_id(), "workflow", "default", payload=msgspec.json.encode(definition).decode())
     await store.workflows.insert_workflow(run, planned, workflow.on_failure)
     store.hints.send(["default"])

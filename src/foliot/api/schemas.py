@@ -37,6 +37,18 @@ class JobCreated(msgspec.Struct, frozen=True):
     created: bool
 
 
+class JobChecked(msgspec.Struct, frozen=True):
+    """What a job would become, without what it has only once it is stored."""
+
+    name: str | None
+    task: str
+    queue: str
+    priority: int
+    payload: Any
+    tags: list[str]
+    is_recurring: bool
+
+
 BATCH_MAX = 10_000
 # Jobs in a batch are one-off ones, and the key is the batch's.
 BatchJob = Annotated[

@@ -30,6 +30,7 @@ class WorkflowDefinitions:
                 await give_way()
             try:
                 declared = await self._known_tasks.queue_of(namespace, step.task_name())
+                step = self._known_tasks.with_declared(namespace, step)
                 if step.map is not None:
                     await self._known_tasks.refuse_disabled(namespace, MAP_TASK)
                 await self._known_tasks.refuse_disabled_items(namespace, step.task_name(), step.payload)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from foliot.cli.checking import Checker
 from foliot.cli.difference import Policy, as_items, carry_out, find_steps, finish, show
 from foliot.cli.documents import Faulty, read_files
 from foliot.cli.options import json_option
@@ -24,20 +25,21 @@ def command(files: tuple[str, ...], dry_run: bool, prune: bool, set_name: str | 
     """Make the recurring jobs of the server what files say.
 
     FILE is YAML or JSON, a directory of such files, or - for standard input. A document is a job with the fields of the API, and a name; or
-    a list of such. Jobs that are there and the same are left alone. Exit code 0: done; 1: the server refused something; 2: the files are
-    wrong, and nothing was done.
+    a list of such. Jobs that are there and the same are left alone. The server checks every job before anything is done, with --dry-run
+    too, and all errors are shown at once. Exit code 0: done; 1: the server refused something; 2: the files are wrong, and nothing was done.
     """
-    try:
-        declared = read_files(files)
-    except Faulty as error:
-        if as_json:
-            click.echo(msgspec.json.encode({"errors": error.faults}))
-        for fault in error.faults:
-            click.echo(f"foliot: {fault}", err=True)
-        raise click.exceptions.Exit(2) from None
     policy = Policy(set_name or set_of(files), is_pruning=prune, is_adopting=adopt)
     with Client.from_environment() as client:
-        steps = find_steps(client, declared, policy, is_quiet=as_json)
+        checker = Checker(client)
+        try:
+            declared = read_files(files, checker.look)
+        except Faulty as error:
+            if as_json:
+                click.echo(msgspec.json.encode({"errors": error.faults}))
+            for fault in error.faults:
+                click.echo(f"foliot: {fault}", err=True)
+            raise click.exceptions.Exit(2) from None
+        steps = find_steps(client, declared, checker.answers(), policy, is_quiet=as_json)
         if not dry_run:
             steps = carry_out(client, steps, is_quiet=as_json)
     if as_json:

@@ -59,9 +59,12 @@ class Policy:
     """Those that somebody made otherwise."""
 
 
-def find_steps(client: Client, declared: Sequence[Declared], policy: Policy, *, is_quiet: bool) -> list[Step]:
+def find_steps(
+    client: Client, declared: Sequence[Declared], checked: Mapping[str, Mapping[str, Any]], policy: Policy, *, is_quiet: bool
+) -> list[Step]:
+    """`checked` is what the server makes of each job, by its name."""
     looked_at = tracked(declared, "comparing", len(declared), is_quiet=is_quiet)
-    steps = [_step(job, _existing(client, job.name), policy) for job in looked_at]
+    steps = [_step(job, _existing(client, job.name), policy, checked[job.name]) for job in looked_at]
     if policy.is_pruning:
         names = {job.name for job in declared}
         jobs = client.list_jobs().document["items"]
@@ -111,7 +114,7 @@ def _existing(client: Client, name: str) -> Mapping[str, Any] | None:
         return None
 
 
-def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy) -> Step:
+def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy, checked: Mapping[str, Any]) -> Step:
     if job.runs_once:
         return Step(job.name, "run", job, job.fields)
     marked = dict(job.fields) | {"metadata": {**(job.fields.get("metadata") or {}), MARK: policy.set_name}}
@@ -121,20 +124,24 @@ def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy) -> 
     if not policy.is_adopting and mark != policy.set_name and (mark is not None or not policy.takes_unmarked):
         owner = f"is declared in {mark}" if mark else "was made by somebody else"
         return Step(job.name, "refuse", job, why=f"a job of that name {owner}; --adopt takes it over")
-    changes = _changes(job, existing, marked["metadata"])
+    changes = _changes(job, existing, marked["metadata"], checked)
     if "task" in changes:
         return Step(job.name, "replace", job, marked, changes)
-    return Step(job.name, "change" if changes else "unchanged", job, _patch(changes), changes)
+    patch = _patch(changes)
+    if "tags" in patch and job.request.tags is None:
+        # Those that the task declares.
+        patch["tags"] = None
+    return Step(job.name, "change" if changes else "unchanged", job, patch, changes)
 
 
-def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, Any]) -> Changes:
+def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, Any], checked: Mapping[str, Any]) -> Changes:
     made = job.request.new_job(new_id(), namespace=Namespace(), queue=existing["queue"], now=SystemClock().now(), calendar=None)
     wanted = msgspec.json.decode(msgspec.json.encode(recurring(made)))
     if job.request.task == WORKFLOW_TASK == existing["task"]:
-        wanted["payload"] = _with_queues(wanted["payload"], existing["payload"])
+        wanted["payload"] = _with_queues(job.request.payload or {}, checked["payload"], existing["payload"])
     pairs: Changes = {name: (existing[name], wanted[name]) for name in ("task", "priority", "queue", "payload")}
     pairs["metadata"] = (existing["metadata"], metadata)
-    pairs["tags"] = (existing["tags"], wanted["tags"])
+    pairs["tags"] = (existing["tags"], checked["tags"])
     # What is not said is the default; and a default that is said is no change.
     for group, defaults in (("schedule", DEFAULTS), ("options", {})):
         before, after = defaults | (existing[group] or {}), defaults | (wanted[group] or {})
@@ -142,11 +149,15 @@ def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, 
     return {name: (before, after) for name, (before, after) in pairs.items() if before != after}
 
 
-def _with_queues(wanted: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
-    """Steps that name no queue have the one that the server gave them."""
+def _with_queues(said: Mapping[str, Any], checked: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
+    """As the server completes it; steps that name no queue have the one that the server gave them before."""
     known = {step["key"]: step.get("queue") for step in existing["steps"]}
-    steps = [step if known.get(step["key"]) is None else {"queue": known[step["key"]], **step} for step in wanted["steps"]]
-    return {**wanted, "steps": steps}
+    named = {step["key"] for step in said["steps"] if step.get("queue")}
+    steps = [
+        step if step["key"] in named or known.get(step["key"]) is None else {**step, "queue": known[step["key"]]}
+        for step in checked["steps"]
+    ]
+    return {**checked, "steps": steps}
 
 
 def _patch(changes: Changes) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import yaml
 
 from foliot.api.bodies import decode
 from foliot.api.routes.workflows import WorkflowRequest
+from foliot.cli.faults import STEPS, faults_of
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
@@ -32,7 +33,6 @@ SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"
 # Jobs that are no longer as they were declared the moment they have run.
 NOT_DECLARABLE = {"max_runs": "counts down while the job runs; use end_at", "idempotency_key": "a declared job is found by its name"}
-STEPS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 MERGE = "tag:yaml.org,2002:merge"
 job_decoder = msgspec.json.Decoder(JobRequest)
 workflow_decoder = msgspec.json.Decoder(WorkflowRequest)
@@ -71,18 +71,40 @@ class Declared:
     request: JobRequest
     runs_once: bool = False
     """It is no recurring job, but a workflow that is run when it is applied."""
+    said: Mapping[str, Any] | None = None
+    """The fields as the file has them: a workflow becomes a job with other ones."""
 
 
-def read_files(paths: Sequence[str]) -> list[Declared]:
-    """Everything that the files declare. Raises `Faulty` with all that is wrong with them."""
+Look = Callable[[Declared, Collection[str]], None]
+"""Raises `Invalid` for what somebody else has against a job; gets the names of all jobs, too."""
+
+
+def read_files(paths: Sequence[str], look: Look | None = None) -> list[Declared]:
+    """Everything that the files declare. Raises `Faulty` with all that is wrong with them, also in the eyes of `look`."""
     faults: list[Fault] = []
-    found: list[Declared] = []
-    for path in _files(paths, faults):
-        found.extend(_read(path, faults))
+    read = [_read(path) for path in _files(paths, faults)]
+    names = {str(value["name"]) for documents, _ in read for _, value, _ in documents if isinstance(value, dict) and "name" in value}
+    found = []
+    for documents, unreadable in read:
+        faults.extend(unreadable)
+        for path, value, node in documents:
+            if not isinstance(value, dict):
+                wrong = [Invalid(f"a document is an object or a list of objects, not {_kind_name(value)}")]
+            else:
+                wrong = faults_of(value, partial(_look_at, path=path, node=node, look=look, names=names))
+            faults.extend(Fault(path, _line_of(node, error.field), error.field, error.detail) for error in wrong)
+            if not wrong:
+                found.append(_declared(value, path, node))
     faults.extend(_twice(found))
     if faults:
         raise Faulty(faults)
     return found
+
+
+def _look_at(value: Mapping[Any, Any], *, path: str, node: yaml.Node | None, look: Look | None, names: Collection[str]) -> None:
+    job = _declared(value, path, node)
+    if look is not None:
+        look(job, names)
 
 
 def declared_job(fields: Mapping[str, Any], file: str, line: int) -> Declared:
@@ -126,37 +148,26 @@ def _files(paths: Sequence[str], faults: list[Fault]) -> Iterator[str]:
         yield from inside
 
 
-def _read(path: str, faults: list[Fault]) -> list[Declared]:
-    found = []
+def _read(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[Fault]]:
+    """The documents of a file, or why it can't be read."""
     try:
         text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode("utf-8-sig")
-        documents = list(_documents(path, text))
+        return [(path, value, node) for value, node in _documents(path, text)], []
     except OSError as error:
-        faults.append(Fault(path, 1, "", str(error.strerror)))
-        return []
+        return [], [Fault(path, 1, "", str(error.strerror))]
     except UnicodeDecodeError as error:
-        faults.append(Fault(path, 1, "", f"not UTF-8 at byte {error.start}"))
-        return []
+        return [], [Fault(path, 1, "", f"not UTF-8 at byte {error.start}")]
     except Faulty as error:
-        faults.extend(error.faults)
-        return []
-    for value, node in documents:
-        try:
-            found.append(_declared(value, path, node))
-        except Invalid as error:
-            faults.append(Fault(path, _line_of(node, error.field), error.field, error.detail))
-    return found
+        return [], error.faults
 
 
-def _declared(value: Any, path: str, node: yaml.Node | None) -> Declared:
-    if not isinstance(value, dict):
-        raise Invalid(f"a document is an object or a list of objects, not {_kind_name(value)}")
+def _declared(value: Mapping[Any, Any], path: str, node: yaml.Node | None) -> Declared:
     fields = {str(name): inner for name, inner in value.items()}
     kind = fields.pop("kind", DEFAULT_KIND)
     if kind not in KINDS:
         raise Invalid(f"kind: there is no kind {kind!r}{did_you_mean(str(kind), KINDS)}; known: {', '.join(KINDS)}", field="kind")
     _refuse_unwritable(fields, "")
-    return KINDS[kind](fields, path, _line_of(node, ""))
+    return replace(KINDS[kind](fields, path, _line_of(node, "")), said=fields)
 
 
 def _documents(path: str, text: str) -> Iterator[tuple[Any, yaml.Node | None]]:

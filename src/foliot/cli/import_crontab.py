@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from foliot.cli.checking import Checker
 from foliot.cli.crontab import Crontab, Note, parse_crontab
 from foliot.cli.difference import Policy, as_items, carry_out, find_steps, finish, show
 from foliot.cli.documents import Declared, declared_job
@@ -45,10 +46,11 @@ def command(
     zone_named(zone)
     text, source = _content(file)
     crontab = parse_crontab(text, zone=zone, has_users=has_users)
-    declared = _declared(crontab, source, {"queue": queue} if queue else {})
     with Client.from_environment() as client:
+        checker = Checker(client)
+        declared = _declared(crontab, source, {"queue": queue} if queue else {}, checker)
         policy = Policy(f"crontab {source}", is_adopting=adopt, takes_unmarked=False)
-        steps = find_steps(client, declared, policy, is_quiet=as_json)
+        steps = find_steps(client, declared, checker.answers(), policy, is_quiet=as_json)
         if is_applying:
             steps = carry_out(client, steps, is_quiet=as_json)
     if as_json:
@@ -102,12 +104,14 @@ def _own() -> str:
     return listed.stdout.decode()
 
 
-def _declared(crontab: Crontab, source: str, more: dict[str, str]) -> list[Declared]:
+def _declared(crontab: Crontab, source: str, more: dict[str, str], checker: Checker) -> list[Declared]:
     """What the server would refuse is left out here already."""
     found = []
     for entry in crontab.entries:
         try:
-            found.append(declared_job({**entry.fields, **more}, source, entry.line))
+            job = declared_job({**entry.fields, **more}, source, entry.line)
+            checker.look(job, ())
+            found.append(job)
         except Invalid as error:
             crontab.left_out.append(Note(entry.line, error.detail))
     return found

@@ -50,8 +50,8 @@ class Described:
 
 
 METRICS = (
-    Described("jobs_scheduled_total", "counter", "Jobs created: submitted, fired by a schedule, triggered or run again."),
-    Described("jobs_completed_total", "counter", "Jobs that have ended.", ("status",)),
+    Described("jobs_scheduled_total", "counter", "Runs created, in any way: see above."),
+    Described("jobs_completed_total", "counter", "Runs that have ended, workflows and maps among them.", ("status",)),
     Described("jobs_failed_total", "counter", "Jobs that failed for good."),
     Described("job_retries_total", "counter", "Attempts that failed and were followed by another."),
     Described("job_duration_seconds", "histogram", "How long an attempt took."),

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from foliot.errors import Invalid
+from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id, new_id_texts
 from foliot.model.job_request import CHECKED, JobRequest
 from foliot.model.namespace import Namespace
@@ -59,6 +60,7 @@ class Asking:
             await self._store.check_schema()
             self._look_at = self._clock.monotonic() + LOOK_SECONDS
         queue = await self._known_tasks.queue_of(self._namespace, job.task_name())
+        job = self._known_tasks.with_declared(self._namespace, job)
         await self._known_tasks.refuse_disabled_items(self._namespace, job.task_name(), job.payload)
         if job.task_name() == WORKFLOW_TASK:
             check_payload(WORKFLOW_TASK, job.payload)
@@ -73,17 +75,18 @@ class Asking:
             return [(str(run.id), run.is_new) for run in await self.store_all(runs)]
         ids = new_id_texts(len(jobs))
         stored = await self._store.runs.insert_alike(one, ids, encode_payloads(jobs.payloads))
-        self._tell([(one.queue, stored.state)])
+        self._tell([(one.queue, stored.state)], len(ids))
         return list(zip(ids, repeat(True)))
 
     async def store_all(self, runs: Sequence[NewRun]) -> list[SubmittedRun]:
         """All of them or none. Raises `Conflict` for a unique key that is taken, when its run says to reject that."""
         found = await self._store.submissions.submit(runs)
-        self._tell([(run.queue, run.state) for run in found])
+        self._tell([(run.queue, run.state) for run in found], sum(run.is_new for run in found))
         return found
 
-    def _tell(self, stored: Sequence[tuple[str, RunState]]) -> None:
+    def _tell(self, stored: Sequence[tuple[str, RunState]], new: int) -> None:
         """Those whom it concerns. Nothing here can fail: the jobs are stored."""
         self._store.hints.send({queue for queue, state in stored if state is RunState.READY})
         if any(state is RunState.HELD for _, state in stored):
             self._store.hints.send([GATES_TOPIC])
+        self._store.events.emit(RunsSubmitted(new))

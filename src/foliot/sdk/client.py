@@ -74,6 +74,10 @@ class Client:
         """Creates a job of the API's own fields, one-off or recurring. With an idempotency key, a lost answer is asked for again."""
         return self._repeated("/v1/jobs", job)
 
+    def check_job(self, job: Mapping[str, Any]) -> Answer:
+        """What a job would become, or what is wrong with it. Nothing is stored."""
+        return self._answer("POST", "/v1/jobs/check", job)
+
     def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
         """Creates up to 10,000 one-off jobs, all of them or none."""
         return self._repeated("/v1/jobs/batch", batch_of(jobs, idempotency_key))
@@ -138,6 +142,10 @@ class Client:
     def create_workflow(self, workflow: Mapping[str, Any]) -> Answer:
         """Creates a workflow of the API's own fields. With an idempotency key, a lost answer is asked for again."""
         return self._repeated("/v1/workflows", workflow)
+
+    def check_workflow(self, workflow: Mapping[str, Any]) -> Answer:
+        """What a workflow would become, or what is wrong with it. Nothing is stored."""
+        return self._answer("POST", "/v1/workflows/check", workflow)
 
     def get_workflow(self, workflow_id: str) -> Answer:
         return self._answer("GET", path_of(workflow_id, kind="workflow"))

@@ -24,6 +24,7 @@ from foliot.events import EventBus
 from foliot.model.namespace import DEFAULT, bare, bare_key
 from foliot.model.run import RunView
 from foliot.model.states import status_of
+from foliot.observability.tallies import counting
 from foliot.sdk.asking import NEEDS_A_SERVER, Asking, asked
 from foliot.sdk.client import Patience
 from foliot.sdk.gathering import Gathering
@@ -193,9 +194,10 @@ class StoreKeeper:
                 self.asking = Asking(store=store, namespace=self._namespace)
                 self.gathering = Gathering(asking=self.asking, clock=store.database.clock, events=store.events)
                 await self.gathering.start()
-                self._opened.set_result(None)
-                await self._stop.wait()
-                await self.gathering.stop()
+                async with counting(store=store, clock=store.database.clock, events=store.events):
+                    self._opened.set_result(None)
+                    await self._stop.wait()
+                    await self.gathering.stop()
         except FoliotError as error:
             self._failed(error)
         except Exception as error:

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from foliot.clock import Clock
 from foliot.config import did_you_mean
 from foliot.errors import TaskDisabled, UnknownTask
+from foliot.model.asked import AskedRun
 from foliot.model.namespace import Namespace
 from foliot.model.workflow import MAP_TASK
 from foliot.store.store import Store
+from foliot.store.workers import DeclaredTask
 
 FRESH_SECONDS = 5.0
+A = TypeVar("A", bound=AskedRun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +29,7 @@ class Tasks:
     """Those of one namespace."""
 
     read_at: float = float("-inf")
-    queues: Mapping[str, str] = field(default_factory=dict)
-    """The queue that each declares."""
+    declared: Mapping[str, DeclaredTask] = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
 
 
@@ -38,14 +42,26 @@ class KnownTasks:
     async def queue_of(self, namespace: Namespace, task: str) -> str:
         """Raises `TaskDisabled`, or `UnknownTask` for a name that no worker of the namespace ever announced: such a job could never run."""
         known = self._known.get(namespace.name, Tasks())
-        if task not in known.queues or self._clock.monotonic() - known.read_at > FRESH_SECONDS:
+        if task not in known.declared or self._clock.monotonic() - known.read_at > FRESH_SECONDS:
             known = await self._read(namespace, known)
         if task in known.disabled:
             raise disabled(namespace, task)
         try:
-            return known.queues[task]
+            return known.declared[task].queue
         except KeyError:
-            raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, known.queues)}", field="task") from None
+            raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, known.declared)}", field="task") from None
+
+    async def tags_of(self, namespace: Namespace, task: str) -> tuple[str, ...] | None:
+        """Those that the task gives to jobs which say nothing about tags. Raises as `queue_of` does."""
+        await self.queue_of(namespace, task)
+        return self._known[namespace.name].declared[task].tags
+
+    def with_declared(self, namespace: Namespace, asked: A) -> A:
+        """The job or step with what its task declares, where it is silent itself. `queue_of` has found the task a moment ago."""
+        if asked.tags is not None:
+            return asked
+        tags = self._known[namespace.name].declared[asked.task_name()].tags
+        return asked if tags is None else msgspec.structs.replace(asked, tags=tags)
 
     async def refuse_disabled(self, namespace: Namespace, task: str) -> None:
         """Raises `TaskDisabled`, for what is stored without a look at its queue."""
@@ -69,7 +85,7 @@ class KnownTasks:
     async def _read(self, namespace: Namespace, known: Tasks) -> Tasks:
         now = self._clock.monotonic()
         # One asks anew; the others, of whom there may be many at that moment, go by what was known.
-        self._known[namespace.name] = Tasks(now, known.queues, known.disabled)
+        self._known[namespace.name] = Tasks(now, known.declared, known.disabled)
         disabled = await self._store.disabled_tasks.list_disabled_tasks(namespace.name)
         found = Tasks(now, await self._store.workers.list_tasks(namespace), frozenset(one.task for one in disabled))
         self._known[namespace.name] = found

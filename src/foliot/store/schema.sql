@@ -57,6 +57,7 @@ begin
             job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
         );
         update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
+        perform foliot.note_count('submitted', 1);
     end loop;
 end
 $$;
@@ -123,6 +124,29 @@ CREATE FUNCTION foliot.new_id(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
     RETURN (encode(set_bit(set_bit(OVERLAY(uuid_send(gen_random_uuid()) PLACING SUBSTRING(int8send((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint) FROM 3) FROM 1 FOR 6), (52)::bigint, 1), (53)::bigint, 1), 'hex'::text))::uuid;
 
+CREATE UNLOGGED TABLE foliot.counted (
+    name text NOT NULL,
+    value double precision NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000');
+
+CREATE FUNCTION foliot.note_count(counted_as text, number bigint) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    BEGIN ATOMIC
+ INSERT INTO foliot.counted (name, value)  SELECT note_count.counted_as AS counted_as,
+             note_count.number AS number
+           WHERE (note_count.number > 0);
+END;
+
+CREATE FUNCTION foliot.note_endings(ended foliot.ending[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO foliot.counted (name, value)  SELECT e.state,
+             count(*) AS count
+            FROM unnest(note_endings.ended) e(id, state, parent_id, blame, has_dependents)
+           GROUP BY e.state;
+END;
+
 CREATE FUNCTION foliot.notification_id(run_id uuid, place bigint, at timestamp with time zone) RETURNS uuid
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -138,6 +162,8 @@ $$;
 CREATE FUNCTION foliot.notify_endings() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+declare
+    number bigint;
 begin
     insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, name, payload, options)
     select foliot.notification_id(g.id, n.place, g.finished_at), g.finished_at, g.finished_at,
@@ -166,6 +192,8 @@ begin
     cross join lateral jsonb_array_elements(g.notices) with ordinality as n (notice, place)
     where n.notice -> 'on' ? g.status or n.notice -> 'on' ? g.reason
     on conflict (id) do nothing;
+    get diagnostics number = row_count;
+    perform foliot.note_count('submitted', number);
     return null;
 end
 $$;
@@ -234,6 +262,37 @@ CREATE FUNCTION foliot.parent_result(p foliot.parents) RETURNS json
     LANGUAGE sql STABLE
     RETURN (SELECT CASE WHEN (r.results IS NULL) THEN json_build_object('succeeded', (parent_result.p).succeeded, 'failed', (parent_result.p).failed, 'cancelled', (parent_result.p).cancelled, 'skipped', (parent_result.p).skipped) ELSE json_build_object('succeeded', (parent_result.p).succeeded, 'failed', (parent_result.p).failed, 'cancelled', (parent_result.p).cancelled, 'skipped', (parent_result.p).skipped, 'results', r.results) END AS json_build_object FROM (SELECT CASE WHEN (COALESCE(sum(octet_length((h.result)::text)), (0)::bigint) <= 1000000) THEN json_agg(COALESCE(h.result, 'null'::json) ORDER BY (h.step)::bigint) ELSE NULL::json END AS results FROM foliot.history h WHERE (((parent_result.p).kind = 'map'::text) AND ((parent_result.p).total <= 1000) AND (((parent_result.p).failed + (parent_result.p).cancelled) = 0) AND (h.parent_id = (parent_result.p).id) AND (h.state = 'succeeded'::text) AND (h.finished_at >= ((parent_result.p).created_at - '1 day'::interval)))) r);
 
+CREATE FUNCTION foliot.payload_fault(task text, payload jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+declare
+    fields text[] := case task
+        when 'shell' then array[
+            'command', 'argv', 'cwd', 'environment', 'stdin', 'sandbox', 'memory_mb', 'cpu_seconds', 'file_size_mb', 'processes', 'network'
+        ]
+        when 'http' then array['url', 'method', 'headers', 'body', 'expected_status', 'timeout_seconds', 'redirects']
+        when 'wait' then array[]::text[]
+    end;
+    strange text;
+begin
+    if fields is null then
+        return null;
+    end if;
+    payload := coalesce(payload, '{}');
+    select min(field) into strange from jsonb_object_keys(payload) as field where field <> all (fields);
+    return case
+        when strange is not null then 'payload.' || strange || ': there is no such field'
+        when task = 'shell' and (payload ->> 'command' is null) = (payload ->> 'argv' is null)
+            then 'payload: either `command` or `argv` is needed, and not both'
+        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'command'), 'null') not in ('string', 'null') then 'payload.command: must be text'
+        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'argv'), 'null') not in ('array', 'null') then 'payload.argv: must be a list'
+        when task = 'shell' and coalesce(payload -> 'sandbox', 'null') not in ('"none"', '"process"', '"bubblewrap"', 'null')
+            then 'payload.sandbox: must be none, process or bubblewrap'
+        when task = 'http' and payload ->> 'url' !~* '^https?://[^\s/]' is not false then 'payload.url: must begin with http:// or https://'
+    end;
+end
+$$;
+
 CREATE FUNCTION foliot.qualified(namespace text, name text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (namespace = 'default'::text) THEN name ELSE ((namespace || '/'::text) || name) END;
@@ -297,6 +356,7 @@ begin
         t.queue, t.task, t.name, coalesce(t.payload, '{}') || jsonb_build_object(t.item_name, n.value), t.options, map.id, n.place::text
     from next n, template t;
     update foliot.parents set next_index = next_index + number, unfinished = unfinished + number where id = map.id;
+    perform foliot.note_count('submitted', number);
 end
 $$;
 
@@ -456,8 +516,14 @@ begin
         while exists (select from unnest(ended) as e where e.has_dependents) loop
             ended := foliot.settle_dependents(ended, at);
             counted := counted || ended;
+            if ended is not null then
+                perform foliot.note_endings(ended);
+            end if;
         end loop;
         ended := foliot.settle_parents(counted, at);
+        if ended is not null then
+            perform foliot.note_endings(ended);
+        end if;
     end loop;
     perform set_config('foliot.is_settling', '', true);
 end
@@ -605,6 +671,8 @@ declare
     ), 52, 1), 53, 1), 'hex')::uuid;
     asked record;
     declared_queue text;
+    declared_tags jsonb;
+    fault text;
     due timestamptz;
     given_options jsonb;
     notices jsonb;
@@ -630,7 +698,7 @@ begin
         raise exception 'namespace: lower-case letters, digits, - and _ are allowed, up to 63' using errcode = 'invalid_parameter_value';
     end if;
     key_prefix := case when space = 'default' then '' else space || chr(31) end;
-    select queue into declared_queue from foliot.tasks where tasks.name = foliot.qualified(space, asked.task);
+    select queue, tags into declared_queue, declared_tags from foliot.tasks where tasks.name = foliot.qualified(space, asked.task);
     if declared_queue is null then
         raise exception 'task: no worker knows a task named %', coalesce(quote_literal(asked.task), 'null')
             using errcode = 'invalid_parameter_value';
@@ -682,6 +750,12 @@ begin
             select jsonb_agg('{"on": ["failed"]}' || jsonb_strip_nulls(notice)) from jsonb_array_elements(notices) as n (notice)
         ));
     end if;
+    if asked.task in ('shell', 'http', 'wait') then
+        fault := foliot.payload_fault(asked.task, asked.payload);
+        if fault is not null then
+            raise exception '%', fault using errcode = 'invalid_parameter_value';
+        end if;
+    end if;
     asked.task := foliot.qualified(space, asked.task);
     if foliot.is_disabled(asked.task) then
         raise exception 'task: % is disabled in the namespace %', quote_literal(foliot.bare(asked.task)), quote_literal(space)
@@ -691,6 +765,9 @@ begin
     unique_key_given := key_prefix || unique_key_given;
     due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
     given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null' and value <> '[]');
+    if declared_tags is not null and job ->> 'tags' is null then
+        given_options := coalesce(given_options, '{}') || jsonb_build_object('tags', declared_tags);
+    end if;
     if key_prefix <> '' then
         if given_options ? 'concurrency' then
             given_options := jsonb_set(given_options, '{concurrency,key}', to_jsonb(key_prefix || (given_options #>> '{concurrency,key}')));
@@ -717,6 +794,7 @@ begin
         )
         on conflict (unique_key) where unique_key is not null do nothing;
         if found then
+            perform foliot.note_count('submitted', 1);
             return run_id;
         end if;
         if on_conflict = 'replace' then
@@ -1045,7 +1123,8 @@ CREATE TABLE foliot.tasks (
     name text NOT NULL,
     queue text NOT NULL,
     seen_at timestamp with time zone NOT NULL,
-    guarantee text
+    guarantee text,
+    tags jsonb
 );
 
 CREATE TABLE foliot.ticks (

@@ -15,6 +15,7 @@ from foliot.store import queries
 from foliot.store.postgres import Database, columns
 
 decode_json = msgspec.json.Decoder().decode
+decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 decode_cancel = msgspec.json.Decoder(Cancel).decode
 
 
@@ -46,6 +47,13 @@ class WorkerView:
     ttl_seconds: float
 
 
+class DeclaredTask(msgspec.Struct, frozen=True):
+    """What a task says of its jobs in code, for those that say nothing of it themselves. The worker knows the rest."""
+
+    queue: str
+    tags: tuple[str, ...] | None = None
+
+
 class Workers:
     def __init__(self, database: Database, *, ttl_seconds: float) -> None:
         self._database = database
@@ -59,15 +67,21 @@ class Workers:
         now = self._database.clock.sql_now()
         await self._database.execute(self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now, said)
 
-    async def announce_tasks(self, queue_of_task: Mapping[str, str], guarantees: Mapping[str, str | None] | None = None) -> None:
+    async def announce_tasks(
+        self,
+        queue_of_task: Mapping[str, str],
+        guarantees: Mapping[str, str | None] | None = None,
+        tags: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         promised = [(guarantees or {}).get(task) for task in queue_of_task]
-        arguments = (list(queue_of_task), list(queue_of_task.values()), promised, self._database.clock.sql_now())
+        tagged = [msgspec.json.encode(found).decode() if (found := (tags or {}).get(task)) else None for task in queue_of_task]
+        arguments = (list(queue_of_task), list(queue_of_task.values()), promised, tagged, self._database.clock.sql_now())
         await self._database.execute(self._queries["announce_tasks"], *arguments)
 
-    async def list_tasks(self, namespace: Namespace) -> dict[str, str]:
-        """The queue that each task known in a namespace declares, all by their bare names."""
+    async def list_tasks(self, namespace: Namespace) -> dict[str, DeclaredTask]:
+        """What each task known in a namespace declares, all by their bare names."""
         rows = await self._database.fetch(self._queries["list_tasks"])
-        return {bare(row[0]): bare(row[1]) for row in rows if namespace.owns(row[0])}
+        return {bare(row[0]): DeclaredTask(bare(row[1]), decode_tags(row[2]) if row[2] else None) for row in rows if namespace.owns(row[0])}
 
     async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]], left_running: int = 0) -> Beat:
         """`held`: run and token of each attempt whose end is not known to be stored.

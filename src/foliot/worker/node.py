@@ -85,6 +85,7 @@ class WorkerNode:
         declared = dict.fromkeys(built_in, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
         self._queue_of_task = {namespace.qualified(task): namespace.qualified(queue) for task, queue in declared.items()}
         self._guarantees = {namespace.qualified(name): task.options.guarantee for name, task in app.tasks.items()}
+        self._tags = {namespace.qualified(name): task.options.tags for name, task in app.tasks.items() if task.options.tags}
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
@@ -141,7 +142,7 @@ class WorkerNode:
         means, why_weak, limits = self._containment.means, self._containment.why_weak, self._containment.tree_limits
         self._events.emit(ContainmentIsWeak(means, limits, why_weak) if why_weak else ContainmentChosen(means, limits))
         await self._guard.start()
-        await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees)
+        await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees, self._tags)
         await declare_jobs(self._app, store=self._store, events=self._events, namespace=self._namespace)
         await self._register()
         await self._heartbeater.start()

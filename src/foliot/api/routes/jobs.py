@@ -25,6 +25,7 @@ from foliot.api.schemas import (
     BatchCreated,
     BatchJobs,
     BatchRequest,
+    JobChecked,
     JobCreated,
     JobShown,
     RecurringShown,
@@ -121,6 +122,8 @@ class JobRoutes:
         add = self.creating.add_api_route
         add("/v1/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/v1/jobs/batch", self.create_batch, methods=["POST"], status_code=201, openapi_extra=creates_many)
+        checks = described(200, JobChecked, body=JobRequest, examples=EXAMPLES, problems=(400, 413, 415, 422, 503))
+        add("/v1/jobs/check", self.check_job, methods=["POST"], openapi_extra=checks)
         self.router.add_api_route("/v1/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=shows)
 
     @requires(Permission.SUBMIT)
@@ -158,6 +161,7 @@ class JobRoutes:
             work = await self._prepare_dependent(namespace, asked)
         else:
             queue = await self._known_tasks.queue_of(namespace, asked.task_name())
+            asked = self._known_tasks.with_declared(namespace, asked)
             if asked.is_recurring:
                 work = partial(self._insert_recurring, await self._new_recurring(namespace, asked, queue))
             else:
@@ -204,6 +208,32 @@ class JobRoutes:
         self._announce(namespace, made)
         return answered(made, 201)
 
+    @requires(Permission.SUBMIT, reading=True)
+    async def check_job(self, request: Request, namespace: Within) -> Response:
+        """Says what a job would become, or what is wrong with it, as creating it would. Nothing is stored."""
+        asked = await decoded(await read(request, self._config.body_max_bytes), job_decoder)
+        return answered(await self.check(namespace, asked))
+
+    async def check(self, namespace: Namespace, asked: JobRequest) -> JobChecked:
+        """Raises what `create` would raise, but for what depends on other jobs that are there by then: names and keys that are taken."""
+        try:
+            asked = await self._complete(namespace, asked)
+            queue = await self._known_tasks.queue_of(namespace, asked.task_name())
+            asked = self._known_tasks.with_declared(namespace, asked)
+            is_recurring = asked.is_recurring
+            if asked.dependencies is not None:
+                found = await find_dependencies(self._store, namespace, asked.dependencies)
+                is_recurring = is_recurring or bool(found.jobs)
+                await self._prepare_dependent(namespace, asked)
+            elif is_recurring:
+                await self._new_recurring(namespace, asked, queue)
+            else:
+                asked.new_run(new_id(), namespace=namespace, queue=queue)
+            payload, tags = asked.payload_tree() or {}, list(asked.tags or ())
+        except RecursionError:
+            raise Malformed("the body is nested too deeply", field=BODY) from None
+        return JobChecked(asked.name, asked.task_name(), asked.queue or queue, asked.priority, payload, tags, is_recurring)
+
     @requires(Permission.VIEW)
     async def get_job(self, reference: str, request: Request, namespace: Within) -> Response:
         """Shows a job by id, or a recurring one by name too: where it stands, and how it ended. A recurring one has an ETag."""
@@ -232,6 +262,7 @@ class JobRoutes:
         if asked.dependencies is not None:
             return await self._prepare_dependent(namespace, asked)
         queue = await self._known_tasks.queue_of(namespace, asked.task_name())
+        asked = self._known_tasks.with_declared(namespace, asked)
         if asked.is_recurring:
             job = await self._new_recurring(namespace, asked, queue)
             return partial(self._insert_recurring, job)
@@ -245,6 +276,7 @@ class JobRoutes:
         """A job that depends on others: recurring if those are; else a single run."""
         found = await find_dependencies(self._store, namespace, asked.dependencies or ())
         queue = await self._known_tasks.queue_of(namespace, asked.task_name())
+        asked = self._known_tasks.with_declared(namespace, asked)
         if found.jobs or asked.is_recurring:
             if found.run_ids:
                 raise Invalid(f"dependencies: {str(found.run_ids[0])!r} is no recurring job", field="dependencies")
@@ -303,6 +335,7 @@ class JobRoutes:
     async def _batch_item(self, namespace: Namespace, job: JobRequest) -> NewRun:
         job = await self._complete(namespace, job)
         queue = await self._known_tasks.queue_of(namespace, job.task_name())
+        job = self._known_tasks.with_declared(namespace, job)
         if job.is_recurring:
             raise Invalid("cron: a batch has one-off jobs only", field="cron")
         if job.dependencies is not None:

@@ -155,6 +155,8 @@ class RecurringRoutes:
                 asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(namespace, asked.payload))
             elif "payload" in given:
                 check_payload(bare(job.task), asked.payload, unknown=pointing(asked.payload) if job.schedule.after else ())
+            if "tags" in given and asked.tags is None:
+                asked = msgspec.structs.replace(asked, tags=await self._known_tasks.tags_of(namespace, bare(job.task)))
             now = await self._jobs.database_now()
             unchanged, first_missed, last_missed = resumed(job, now)
             calendar = await calendar_named(self._store, namespace, asked.calendar) if "calendar" in given else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, ClassVar
 from uuid import UUID
@@ -22,7 +24,7 @@ from foliot.api.parameters import id_of, text_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import CANCELS, CancelRequest, cancel_decoder
-from foliot.api.schemas import JobCreated, RecurringShown, run_name
+from foliot.api.schemas import JobChecked, JobCreated, RecurringShown, run_name
 from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.api.workflow_views import (
     WorkflowCreated,
@@ -117,6 +119,17 @@ def _refuse_too_many(body: bytes) -> None:
     refuse_many_steps(len(counted.steps))
 
 
+@contextmanager
+def steps_at_the_top() -> Iterator[None]:
+    """The steps are the payload of the job that a workflow becomes. The request has them at its top, and a problem names them there."""
+    try:
+        yield
+    except Invalid as error:
+        if not error.field.startswith("payload."):
+            raise
+        raise type(error)(error.detail.removeprefix("payload."), field=error.field.removeprefix("payload.")) from None
+
+
 class WorkflowRoutes:
     def __init__(self, *, store: Store, jobs: JobRoutes, known_tasks: KnownTasks, definitions: WorkflowDefinitions, config: Config) -> None:
         self._store = store
@@ -136,6 +149,8 @@ class WorkflowRoutes:
         redrives = described(201, WorkflowShown, problems=(404, 409, 503))
         add = self.router.add_api_route
         add("/v1/workflows", self.create_workflow, methods=["POST"], status_code=201, openapi_extra=creates)
+        checks = described(200, JobChecked, body=WorkflowRequest, examples=EXAMPLES, problems=(400, 413, 415, 422, 503))
+        add("/v1/workflows/check", self.check_workflow, methods=["POST"], openapi_extra=checks)
         add("/v1/workflows", self.list_workflows, methods=["GET"], openapi_extra=lists)
         add("/v1/workflows/{reference}", self.get_workflow, methods=["GET"], openapi_extra=shows)
         add("/v1/workflows/{reference}/cancel", self.cancel_workflow, methods=["POST"], openapi_extra=cancels)
@@ -155,13 +170,8 @@ class WorkflowRoutes:
         asked = await decoded(body, request_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
-            try:
+            with steps_at_the_top():
                 return await self._jobs.answer(request, "create_workflow", namespace, asked.as_job(asked.definition()), key, body)
-            except Invalid as error:
-                if not error.field.startswith("payload."):
-                    raise
-                # The steps are the payload of that job, but the request has them at its top.
-                raise type(error)(error.detail.removeprefix("payload."), field=error.field.removeprefix("payload.")) from None
         note = NoteWithin(request, "create_workflow", store=self._store)
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)
@@ -171,6 +181,13 @@ class WorkflowRoutes:
         note.committed()
         self._announce(made)
         return answered(made, 201, where="/v1/workflows")
+
+    @requires(Permission.SUBMIT, reading=True)
+    async def check_workflow(self, request: Request, namespace: Within) -> Response:
+        """Says what a workflow would become, or what is wrong with it, as creating it would. Nothing is stored."""
+        asked = await decoded(await read(request, self._config.batch_max_bytes), request_decoder, look_first=_refuse_too_many)
+        with steps_at_the_top():
+            return answered(await self._jobs.check(namespace, asked.as_job(asked.definition())))
 
     @requires(Permission.VIEW)
     async def list_workflows(self, namespace: Within, state: str = "", name: str = "", after: str = "", limit: int = 50) -> Response:
@@ -235,6 +252,7 @@ class WorkflowRoutes:
         made = await self._store.database.in_transaction("redrive", note.around(work))
         note.committed()
         self._store.hints.send([ALL_QUEUES_TOPIC, GATES_TOPIC])
+        self._store.events.emit(RunsSubmitted(len(steps) + 1))
         return answered(made, 201, where="/v1/workflows")
 
     async def _prepare(self, namespace: Namespace, asked: WorkflowRequest) -> Work:
@@ -257,7 +275,8 @@ class WorkflowRoutes:
     def _announce(self, made: msgspec.Struct) -> None:
         if isinstance(made, WorkflowCreated):
             self._store.hints.send([ALL_QUEUES_TOPIC, GATES_TOPIC])
-            self._store.events.emit(RunsSubmitted(len(made.steps)))
+            # The workflow's own run, too.
+            self._store.events.emit(RunsSubmitted(len(made.steps) + 1))
 
     async def _find(self, namespace: Namespace, reference: str, within: Transaction | None = None) -> tuple[Parent, RunView]:
         """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""

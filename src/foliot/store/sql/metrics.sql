@@ -1,14 +1,29 @@
 -- What /metrics shows. Each statement looks at a bounded number of rows, however much has run.
 
 -- name: add_tallies
--- Ordered, so that processes that share a slot can't deadlock.
+-- Takes along what was counted inside transactions of others. Ordered, so that processes that share a slot can't deadlock.
+with noted as (
+    delete from foliot.counted
+    where ctid = any (array(select ctid from foliot.counted limit 10000 for update skip locked))
+    returning name, value
+)
 insert into foliot.tallies as t (slot, name, value)
-select $1::bigint, name, value from unnest($2::text[], $3::float8[]) as d (name, value) order by name
+select $1::bigint, name, sum(value) from (
+    select name, value from unnest($2::text[], $3::float8[]) as d (name, value)
+    union all
+    select name, value from noted
+) as added
+group by name order by name
 on conflict (slot, name) do update set value = t.value + excluded.value
 
 -- name: sum_tallies
--- All slots together; there are a few dozen names.
-select name, sum(value)::float8 from foliot.tallies group by name
+-- All slots together, and what nobody has added to them yet; there are a few dozen names.
+select name, sum(value)::float8 from (
+    select name, value from foliot.tallies
+    union all
+    select name, value from foliot.counted
+) as all_of_them
+group by name
 
 -- name: count_pending
 -- What waits, by what it waits for: a worker, or its time; and by whether a recurring job made it. Each state is counted along its own index.

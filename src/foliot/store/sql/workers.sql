@@ -9,14 +9,15 @@ on conflict (id) do nothing
 
 -- name: announce_tasks
 -- What a job may name from now on. Ordered, so that workers that start together can't deadlock.
-insert into foliot.tasks (name, queue, guarantee, seen_at)
-select name, queue, guarantee, coalesce($4::timestamptz, clock_timestamp())
-from unnest($1::text[], $2::text[], $3::text[]) as t (name, queue, guarantee) order by name
-on conflict (name) do update set queue = excluded.queue, guarantee = excluded.guarantee, seen_at = excluded.seen_at
+insert into foliot.tasks (name, queue, guarantee, tags, seen_at)
+select name, queue, guarantee, tags, coalesce($5::timestamptz, clock_timestamp())
+from unnest($1::text[], $2::text[], $3::text[], $4::jsonb[]) as t (name, queue, guarantee, tags) order by name
+on conflict (name) do update
+set queue = excluded.queue, guarantee = excluded.guarantee, tags = excluded.tags, seen_at = excluded.seen_at
 
 -- name: list_tasks
--- The known tasks and the queue each declares.
-select name, queue from foliot.tasks
+-- The known tasks, and what each declares for its jobs.
+select name, queue, tags from foliot.tasks
 
 -- name: beat
 -- Renews the lease, and answers which attempts are to end: those of runs that were asked to, and those of runs that are no longer ours;

@@ -112,7 +112,8 @@ where r.id = $2::uuid and p.run_id = r.rerun_of and p.kind = 'map' and p.finishe
 returning p.unfinished
 
 -- name: repeat_items
--- A new run for each item that did not succeed, with what it had.
+-- A new run for each item that did not succeed, with what it had. They are counted here, as those are that refill makes.
+with made as (
 insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, rerun_of, parent_id, step)
 select foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - h.priority * $2::bigint + row_number() over (), h.priority,
     case when h.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
@@ -124,6 +125,9 @@ from (
     order by h.step, h.finished_at desc, h.id desc
 ) as h, (select coalesce($3::timestamptz, clock_timestamp()) as at) as clock
 where h.state <> 'succeeded'
+returning id
+)
+insert into foliot.counted (name, value) select 'submitted', count(*) from made having count(*) > 0
 
 -- name: mark_followed
 -- Those of the given runs that live: from here on their end is told to whoever waits for them. Whoever ends one just now has to wait for us.

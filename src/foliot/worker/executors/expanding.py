@@ -8,23 +8,27 @@ are for those that a schedule fires, for workflows that are steps of others, and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, UnknownTask
+from foliot.events import RunsSubmitted
+from foliot.model.asked import AskedRun
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import WaitPayload, payload_of
 from foliot.model.priority import aging_microseconds
-from foliot.model.workflow import CAPACITY, ITEMS_MAX, MapPayload, Step, Workflow, check, plan
+from foliot.model.workflow import CAPACITY, ITEMS_MAX, MapPayload, Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
+from foliot.store.workers import DeclaredTask
 from foliot.store.workflows import Family
 from foliot.worker.executors.base import Executor, refused
 
+A = TypeVar("A", bound=AskedRun)
 # It was asked to end meanwhile; or is not ours any more, and then this is refused like everything else that we say of it.
 NOT_EXPANDED = Attempted(Ending.CANCELLED, reason="cancelled", error=error_of("Cancelled", "asked to end before it was made of others"))
 NO_ITEMS = '{"succeeded":0,"failed":0,"cancelled":0,"skipped":0,"results":[]}'
@@ -34,12 +38,14 @@ def workflow(store: Store, namespace: Namespace, worker_id: Callable[[], UUID]) 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
             asked = payload_of(payload, Workflow)
-            steps = await with_queues(check(asked), store, namespace)
+            known = await store.workers.list_tasks(namespace)
+            steps = [with_declared(step, known) for step in check(asked)]
         except Invalid as error:
             return refused(error)
         queues = await store.workflows.expand_workflow(context.run_id, context.token, worker_id(), plan(steps), asked.on_failure, namespace)
         if queues is None:
             return NOT_EXPANDED
+        store.events.emit(RunsSubmitted(len(steps)))
         store.hints.send(queues)
         return Attempted(Ending.EXPANDED)
 
@@ -52,7 +58,8 @@ def map_items(store: Store, namespace: Namespace, worker_id: Callable[[], UUID],
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
             asked = payload_of(payload, MapPayload)
-            queue = asked.queue or known_queue(asked.task_name(), await store.workers.list_tasks(namespace))
+            asked = with_declared(asked, await store.workers.list_tasks(namespace))
+            queue = asked.queue or ""
             family = family_of(asked, queue, context, aging, namespace)
         except Invalid as error:
             return refused(error)
@@ -110,15 +117,16 @@ def result_list(key: str, context: Context) -> list[Any]:
     return found
 
 
-async def with_queues(steps: tuple[Step, ...], store: Store, namespace: Namespace) -> tuple[Step, ...]:
-    known = await store.workers.list_tasks(namespace)
-    return tuple(msgspec.structs.replace(step, queue=step.queue or known_queue(step.task_name(), known)) for step in steps)
-
-
-def known_queue(task: str, known: Mapping[str, str]) -> str:
+def with_declared(asked: A, known: Mapping[str, DeclaredTask]) -> A:
+    """The step, or the items of a map, with what their task declares, where they are silent themselves."""
+    task = asked.task_name()
+    if task not in known and asked.queue is not None:
+        # It may become known before it is its turn; the queue says where it waits for that.
+        return asked
     if task not in known:
         raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, known)}", field="task")
-    return known[task]
+    declared = known[task]
+    return msgspec.structs.replace(asked, queue=asked.queue or declared.queue, tags=declared.tags if asked.tags is None else asked.tags)
 
 
 async def wait(payload: dict[str, Any], context: Context) -> Attempted:
