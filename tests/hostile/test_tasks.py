@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from typing import Any
 from uuid import UUID
 
@@ -154,3 +155,28 @@ async def test_a_blocked_loop_is_told_of_with_the_place_and_costs_neither_the_le
         await until(lambda: all_ended(sql, runs))
         assert tuple(await sql.fetchrow("select state, attempt, lost from foliot.history")) == ("succeeded", 1, 0)
         await stops(worker)
+
+
+async def test_a_task_that_takes_its_worker_along_is_lost_and_its_output_is_kept(database_url: str, store: Store, sql: Any) -> None:
+    environment = around(
+        database_url,
+        FOLIOT_WORKER_TTL_SECONDS="3",
+        FOLIOT_WORKER_BEAT_SECONDS="1",
+        FOLIOT_REAPER_SECONDS="0.5",
+        FOLIOT_LOST_ATTEMPTS_MAX="2",
+    )
+    async with FoliotProcess("scheduler", environment=environment):
+        (run,) = await submit(store, ("vanish_with_the_worker", {}))
+        for _ in range(2):
+            async with FoliotProcess("worker", APP, environment=environment) as worker:
+                assert await worker.wait(seconds=60) == 1
+                began = time.monotonic()
+                await until(lambda: sql.fetchval("select count(*) = 0 from foliot.runs where state = 'running'"))
+                assert time.monotonic() - began < 60
+        await until(lambda: all_ended(sql, [run]))
+    row = await sql.fetchrow("select state, reason, lost, output from foliot.history where id = $1", run)
+    assert tuple(row)[:3] == ("failed", "lost", 2)
+    assert b"about to go" in row["output"]
+    earlier = await sql.fetch("select outcome, output from foliot.attempts where run_id = $1", run)
+    assert [row["outcome"] for row in earlier] == ["lost"]
+    assert b"about to go" in earlier[0]["output"]

@@ -10,6 +10,15 @@ import re
 _MARK = re.compile(rb"\n\[\.\.\. (\d{1,18}) bytes dropped \.\.\.\]\n")
 
 
+def capped(shown: bytes, limit: int) -> bytes:
+    """What is kept of an output: its head and its tail, with a mark between them where something was dropped."""
+    dropped = len(shown) - limit
+    if dropped <= 0:
+        return shown
+    head = limit // 2
+    return shown[:head] + b"\n[... %d bytes dropped ...]\n" % dropped + shown[head + dropped :]
+
+
 def pieces_from(kept: bytes, position: int) -> list[tuple[int, bytes]]:
     """What to show after `position`, each with the position that is reached by it."""
     head, dropped, tail = _parted(kept)

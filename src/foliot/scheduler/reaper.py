@@ -10,13 +10,17 @@ leases of the living as well: their runs start again elsewhere, and tokens refus
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import ClockSetBack, EventBus, RunsLost
+from foliot.model.log_text import capped
 from foliot.service import Service
 from foliot.store.store import Store
 
 BATCH = 1000
+OUTPUTS = 20
 
 
 class Reaper(Service):
@@ -24,9 +28,11 @@ class Reaper(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
         self._config = config
+        self._silenced: list[tuple[UUID, int]] = []
+        """Attempts that were lost, and whose output may be among what they had shown. Should this process die, it stays there."""
 
     async def run_once(self) -> float:
-        return await self.each(self._shorten_leases, self._strike_off, self._give_back)
+        return await self.each(self._shorten_leases, self._strike_off, self._give_back, self._keep_outputs)
 
     async def _shorten_leases(self) -> float:
         if (seconds := await self._store.workers.shorten_leases()) is not None:
@@ -42,4 +48,18 @@ class Reaper(Service):
         if lost.requeued or lost.buried:
             self._store.hints.send(lost.queues)
             self.events.emit(RunsLost(lost.requeued, lost.buried))
+        self._silenced += lost.attempts
         return 0 if lost.requeued + lost.buried == BATCH else self._config.reaper_seconds
+
+    async def _keep_outputs(self) -> float:
+        """What lost attempts had shown of their output is all there will ever be of it. A few at a time: runs come first."""
+        attempts = self._silenced[:OUTPUTS]
+        if not attempts:
+            return self._config.reaper_seconds
+        shown = await self._store.logs.read_parts(attempts)
+        if shown:
+            kept = {attempt: capped(output, self._config.output_max_bytes) for attempt, output in shown.items()}
+            await self._store.logs.keep_lost_outputs(kept)
+            await self._store.logs.delete_logs(list(shown))
+        del self._silenced[: len(attempts)]
+        return 0 if self._silenced else self._config.reaper_seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -67,6 +67,21 @@ class Logs:
             found += chunk[at - part :]
         return bytes(found)
 
+    async def read_parts(self, attempts: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bytes]:
+        """All that these attempts have shown, of each as far as there is no gap. Those that have shown nothing are left out."""
+        found: dict[tuple[UUID, int], bytearray] = {}
+        for run_id, token, part, chunk in await self._database.fetch(
+            self._queries["read_parts"], *columns(attempts, 2), _earliest(attempts)
+        ):
+            shown = found.setdefault((run_id, token), bytearray())
+            if part <= len(shown):
+                shown += chunk[len(shown) - part :]
+        return {attempt: bytes(shown) for attempt, shown in found.items()}
+
+    async def keep_lost_outputs(self, outputs: Mapping[tuple[UUID, int], bytes]) -> None:
+        given = columns([(run_id, token, output) for (run_id, token), output in outputs.items()], 3)
+        await self._database.execute(self._queries["keep_lost_outputs"], *given, _earliest(list(outputs)))
+
     async def get_output(self, run_id: UUID, token: int) -> bytes | None:
         output: bytes | None = await self._database.fetch_value(self._queries["get_output"], run_id, token, not_finished_before(run_id))
         return output
@@ -76,5 +91,8 @@ class Logs:
         return Followed(RunState(row[0]), row[1], row[2], row[3], decode_json(row[4]) if row[4] else None) if row else None
 
     async def delete_logs(self, attempts: Sequence[tuple[UUID, int]]) -> int:
-        earliest: datetime = not_finished_before(min((run_id for run_id, _ in attempts), key=made_at))
-        return await self._database.execute(self._queries["delete_logs"], *columns(attempts, 2), earliest)
+        return await self._database.execute(self._queries["delete_logs"], *columns(attempts, 2), _earliest(attempts))
+
+
+def _earliest(attempts: Sequence[tuple[UUID, int]]) -> datetime:
+    return not_finished_before(min((run_id for run_id, _ in attempts), key=made_at))

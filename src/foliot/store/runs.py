@@ -38,6 +38,8 @@ class Lost:
     requeued: int
     buried: int
     queues: tuple[str, ...]
+    attempts: tuple[tuple[UUID, int], ...] = ()
+    """Run and token of each."""
 
 
 class Runs:
@@ -261,7 +263,7 @@ class Runs:
     async def lose_runs(self, limit: int, lost_attempts_max: int) -> Lost:
         arguments = (limit, lost_attempts_max, self._database.clock.sql_now(), WORKER_LOST_PATTERN)
         row = await self._database.fetch_row(self._queries["lose_runs"], *arguments)
-        return Lost(row[0], row[1], tuple(row[2])) if row else Lost(0, 0, ())
+        return Lost(row[0], row[1], tuple(row[2]), tuple(zip(row[3], row[4], strict=True))) if row else Lost(0, 0, ())
 
     async def get_run(self, run_id: UUID, *, within: Transaction | None = None) -> RunView | None:
         row = await (within or self._database).fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))

@@ -20,6 +20,24 @@ where run_id = $1::uuid and token = $2::bigint and written_at >= $3::timestamptz
     and part + octet_length(chunk) > $4::bigint
 order by part limit $5::bigint
 
+-- name: read_parts
+-- All that attempts have shown, in order. Each part once.
+select distinct on (l.run_id, l.token, l.part) l.run_id, l.token, l.part, l.chunk
+from unnest($1::uuid[], $2::bigint[]) as e (run_id, token)
+join foliot.logs l on l.run_id = e.run_id and l.token = e.token and l.written_at >= $3::timestamptz
+order by l.run_id, l.token, l.part
+
+-- name: keep_lost_outputs
+-- What a lost attempt had shown is its output. Nobody else writes one for it.
+with given as (
+    select run_id, token, output from unnest($1::uuid[], $2::bigint[], $3::bytea[]) as g (run_id, token, output)
+), kept as (
+    update foliot.attempts a set output = g.output from given g
+    where a.run_id = g.run_id and a.token = g.token and a.finished_at >= $4::timestamptz and a.outcome = 'lost' and a.output is null
+)
+update foliot.history h set output = g.output from given g
+where h.id = g.run_id and h.token = g.token and h.finished_at >= $4::timestamptz and h.reason = 'lost' and h.output is null
+
 -- name: get_output
 -- What is kept of an attempt that has ended. No row: it has not ended, or not in a way that left anything.
 select output from foliot.history where id = $1::uuid and token = $2::bigint and finished_at >= $3::timestamptz and output is not null

@@ -466,7 +466,8 @@ with recursive claiming as (
     from spent
     returning id
 )
-select (select count(*) from requeued), (select count(*) from buried), array(select distinct queue from requeued)
+select (select count(*) from requeued), (select count(*) from buried), array(select distinct queue from requeued),
+    array(select id from taken order by id), array(select token from taken order by id)
 
 -- name: get_run
 -- One run, wherever it is. A single statement sees it in exactly one of the two places. One that is made of others says how far they are.
