@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
+import sys
 import time
 from typing import Any
 from uuid import UUID
@@ -155,6 +157,34 @@ async def test_a_blocked_loop_is_told_of_with_the_place_and_costs_neither_the_le
         await until(lambda: all_ended(sql, runs))
         assert tuple(await sql.fetchrow("select state, attempt, lost from foliot.history")) == ("succeeded", 1, 0)
         await stops(worker)
+
+
+BROKEN = """
+import asyncio, itertools
+from foliot.events import EventBus
+from foliot.worker import loop_watch
+
+async def main():
+    loop_watch.LOOK_SECONDS = 0.01
+    numbers = {numbers}
+    loop_watch.LoopWatch(events=EventBus(), unwritten=lambda: next(numbers)).start()
+    await asyncio.sleep({seconds})
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "seconds", "status"),
+    [("itertools.repeat(7)", 60, 70), ("itertools.count()", 3, 0), ("itertools.repeat(None)", 3, 0)],
+    ids=["nothing is written", "something is", "nothing waits"],
+)
+async def test_a_worker_that_can_write_no_outcome_any_more_ends_rather_than_hold_its_runs(numbers: str, seconds: int, status: int) -> None:
+    program = BROKEN.format(numbers=numbers, seconds=seconds)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stderr=asyncio.subprocess.PIPE)
+    _, said = await process.communicate()
+    assert process.returncode == status
+    assert (b"this worker is broken" in said) is (status == 70)
 
 
 async def test_a_task_that_takes_its_worker_along_is_lost_and_its_output_is_kept(database_url: str, store: Store, sql: Any) -> None:

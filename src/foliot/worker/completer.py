@@ -56,8 +56,13 @@ class Completer(Service):
         self._lets_go = False
         self.on_others_let_go: Callable[[], None] = lambda: None
         """Called when something was written that others waited for: it need not wait for a hint."""
+        self.batches_written = 0
         self._flushed = asyncio.Event()
         self._flushed.set()
+
+    @property
+    def is_behind(self) -> bool:
+        return not self._flushed.is_set()
 
     @property
     def backlog(self) -> int:
@@ -105,6 +110,7 @@ class Completer(Service):
         except BaseException:
             self._pending[:0] = batch
             raise
+        self.batches_written += 1
         return 0
 
     def watch(self, circuits: Mapping[str, Circuit]) -> None:

@@ -76,6 +76,10 @@ class Heartbeater(Service):
             return RETRY_SECONDS
         return self._config.worker_beat_seconds
 
+    @property
+    def has_lease(self) -> bool:
+        return self.clock.monotonic() < self._trusted_until
+
     def _trust_from(self, asked_at: float) -> None:
         margin = min(MARGIN_SECONDS, self._config.worker_ttl_seconds / 5)
         self._trusted_until = asked_at + self._config.worker_ttl_seconds - margin
@@ -115,6 +119,11 @@ class HeartbeatThread:
         self._lease = (worker_id, asked_at)
         if self._heartbeater is not None:
             self._heartbeater.took_lease(worker_id, asked_at)
+
+    @property
+    def has_lease(self) -> bool:
+        heartbeater = self._heartbeater
+        return heartbeater is not None and heartbeater.has_lease
 
     def wake(self) -> None:
         if self._heartbeater is not None:

@@ -131,7 +131,7 @@ class WorkerNode:
             clock=clock,
             events=events,
         )
-        self._loop_watch = LoopWatch(events=events)
+        self._loop_watch = LoopWatch(events=events, unwritten=self._unwritten)
         self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
@@ -258,6 +258,10 @@ class WorkerNode:
     def _ended(self, outcome: Outcome, claim: Claim) -> None:
         self.completer.add(outcome, claim)
         self.claimer.slot_freed()
+
+    def _unwritten(self) -> int | None:
+        """While there are outcomes to be written, and a lease to write them under: how many batches have been."""
+        return self.completer.batches_written if self.completer.is_behind and self._heartbeater.has_lease else None
 
     def _committed(self, claim: Claim, ending: Ending) -> None:
         if ending is Ending.COMMITTED:

@@ -20,7 +20,7 @@ from foliot.sdk.app import Function
 from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.contained import CHUNK, END_SECONDS, Command, Contained, Verdict
+from foliot.worker.executors.contained import CHUNK, END_SECONDS, PIPE_CHUNKS, Command, Contained, Verdict
 from foliot.worker.executors.environment import without_settings
 from foliot.worker.executors.launchers import Launchers
 from foliot.worker.executors.messages import Begin, Call, Ended, Ready, Stop, decode_answer, encode
@@ -31,6 +31,8 @@ ASK_SECONDS = 2.0
 """What a function that can ask whether it should stop gets for it, before its process is told to end."""
 IDLE_SECONDS = 10.0
 """How long more processes than there are cores may have nothing to do."""
+ANSWER_MAX_BYTES = 1_048_576
+"""Of an answer, beside the result: errors and progress are cut before they are sent."""
 LIVES = 1000
 """Attempts that a process runs before a fresh one takes its place: leaks of tasks stay small."""
 
@@ -160,6 +162,7 @@ class PythonProcess:
         self._contained: Contained
         self._commands = self._answers = -1
         self._said = bytearray()
+        self._answer_max_bytes = ANSWER_MAX_BYTES
         self._ended: asyncio.Future[Ended] | None = None
         self._watching: asyncio.Future[Verdict]
         self._has_heard = True
@@ -202,6 +205,8 @@ class PythonProcess:
     async def call(self, call: Call, context: Context) -> Attempted:
         self._lives -= 1
         self._context = context
+        # As text within JSON, each of its bytes may take six.
+        self._answer_max_bytes = ANSWER_MAX_BYTES + 6 * call.result_max_bytes
         self._ended = ended = asyncio.get_running_loop().create_future()
         either: list[asyncio.Future[Any]] = [ended, self._watching]
         self._has_heard = False
@@ -249,22 +254,31 @@ class PythonProcess:
             self._context.write(chunk)
 
     def _read_answers(self) -> None:
+        # As much as a pipe holds: a task that goes on writing there must not keep the loop to itself.
         with suppress(BlockingIOError):
-            while chunk := os.read(self._answers, CHUNK):
-                self._said += chunk
-            asyncio.get_running_loop().remove_reader(self._answers)
-        *lines, rest = self._said.split(b"\n")
-        if lines:
-            self._said = rest
-        for line in lines:
-            self._take(bytes(line))
+            for _ in range(PIPE_CHUNKS):
+                chunk = os.read(self._answers, CHUNK)
+                if not chunk:
+                    asyncio.get_running_loop().remove_reader(self._answers)
+                    return
+                self._hear(chunk)
+
+    def _hear(self, chunk: bytes) -> None:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line, self._said = bytes(self._said + end), bytearray()
+            self._take(line)
+        self._said += rest
+        if len(self._said) > self._answer_max_bytes:
+            self._said = bytearray()
+            self._misunderstood("it is longer than any answer can be")
 
     def _take(self, line: bytes) -> None:
         try:
             answer = decode_answer(line)
-        except msgspec.DecodeError as error:
-            # The task wrote into our pipe.
-            answer = Ended(Ending.FAILED, error=error_of("AnswerNotUnderstood", str(error)))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._misunderstood(str(error))
+            return
         if isinstance(answer, Ready):
             if not self._ready.done():
                 self._ready.set_result(None)
@@ -273,6 +287,12 @@ class PythonProcess:
                 self._context.progress(answer.share, answer.message)
         elif self._ended is not None and not self._ended.done():
             self._ended.set_result(answer)
+
+    def _misunderstood(self, why: str) -> None:
+        """The task wrote into our pipe. Whatever else is in there would be taken for the answer of the next one."""
+        self._lives = 0
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(Ended(Ending.FAILED, error=error_of("AnswerNotUnderstood", f"what its process answered: {why}")))
 
     async def _send(self, what: Begin | Call | Stop) -> None:
         """A payload may be larger than a pipe holds."""
