@@ -118,6 +118,14 @@ async def test_an_error_is_told_and_the_process_goes_on(pool: Pool, kind: str, n
     assert (await pool.run("later", n=1)).result == "2"
 
 
+@pytest.mark.parametrize(("times", "end"), [(1, ""), (1, "\n"), (100, ""), (20, "\n")])
+async def test_what_a_task_writes_into_the_pipe_of_answers_is_bounded_and_fails_nobody_else(pool: Pool, times: int, end: str) -> None:
+    attempted = await pool.run("write_everywhere", times=times, end=end)
+    assert attempted.error is not None
+    assert (attempted.ending, attempted.error.kind) == (Ending.FAILED, "AnswerNotUnderstood")
+    assert (await pool.run("later", n=1)).result == "2"
+
+
 async def test_a_task_may_say_what_is_to_become_of_it(pool: Pool) -> None:
     attempted = await pool.run("put_off")
     assert (attempted.ending, attempted.is_retryable, attempted.delay_seconds) == (Ending.FAILED, True, 30)
