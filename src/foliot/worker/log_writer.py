@@ -1,7 +1,8 @@
 """Shows what attempts write, and how far they say they are, while they run: new output and progress twice a second, in one statement.
 
-An attempt that is silent, or that has ended before this service has seen it twice, costs nothing. Parts are only for looking at a run under
-way: what counts is the output kept at its end, and once that is stored the parts are deleted. Losing some harms nobody.
+An attempt that is silent, or that has ended before this service has seen it twice, costs nothing. Parts are for looking at a run under way:
+what counts is the output kept at its end, and once that is stored the parts are deleted. Of an attempt whose worker dies they are all there
+is, and the scheduler's reaper makes its output of them.
 """
 
 from __future__ import annotations
