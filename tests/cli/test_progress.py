@@ -13,7 +13,7 @@ from foliot.cli import progress
 from foliot.cli.tables import width
 from tests.support.cluster import Cluster
 from tests.support.terminal import Screen, Shell
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.process
 
@@ -87,15 +87,16 @@ def test_what_a_batch_can_not_have_is_refused(shell: Shell) -> None:
 
 
 def test_long_work_shows_how_far_it_is_on_a_terminal_only(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
-    jobs = [{"name": f"bar {number}", "task": "simulate", "cron": "0 0 1 1 *"} for number in range(150)]
+    # So many that even a fast machine takes longer than the half second for which no bar is shown.
+    jobs = [{"name": f"bar {number}", "task": "simulate", "cron": "0 0 1 1 *"} for number in range(500)]
     file = tmp_path / "jobs.json"
     file.write_text(json.dumps(jobs))
     with Screen(cluster.url, "apply", str(file), columns=50) as screen:
-        assert screen.end(seconds=50) == 0
+        assert screen.end(seconds=PATIENCE_SECONDS) == 0
     assert "comparing [" in screen.shown or "applying [" in screen.shown
     assert "\r\x1b[K" in screen.shown
     quiet = shell.foliot("apply", str(file))
     assert (quiet.code, quiet.err) == (0, "")
     with Screen(cluster.url, "apply", str(file), "--prune", "--json", columns=50) as screen:
-        assert screen.end(seconds=50) == 0
+        assert screen.end(seconds=PATIENCE_SECONDS) == 0
     assert "comparing" not in screen.shown
