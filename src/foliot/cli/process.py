@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -18,7 +19,8 @@ from foliot.config import forget_secrets
 from foliot.service import hidden, loop_factory
 
 LAST_WORDS_SECONDS = 2.0
-LISTEN_SECONDS = 1.0
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LOOK_SECONDS = 2.0
 CLOSE_SECONDS = 5.0
 """What the interpreter gets to end in, once all is done that was to be done."""
 LAST_RESORT_SECONDS = 20.0
@@ -71,25 +73,36 @@ def listen(loop: asyncio.AbstractEventLoop, stop: Stop, last_resort: LastResort 
             last_resort.asked()
 
     def install() -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            if signal.getsignal(number) is not hear:
-                loop.add_signal_handler(number, stop.ask)
-                signal.signal(number, hear)
-        loop.call_later(LISTEN_SECONDS, install)
+        for number in SIGNALS:
+            loop.add_signal_handler(number, stop.ask)
+            signal.signal(number, hear)
+
+    def is_deaf() -> bool:
+        return any(signal.getsignal(number) is not hear for number in SIGNALS)
 
     install()
+    if last_resort is not None:
+        last_resort.look_after(is_deaf, lambda: loop.call_soon_threadsafe(install))
 
 
 class LastResort:
     """Ends the process from a thread of its own when its time is over: threads that jobs have left running, tasks that
-    swallow their cancellation and a blocked event loop can keep it for ever."""
+    swallow their cancellation and a blocked event loop can keep it for ever.
+
+    The thread also notices when a job has taken over the signals. The loop itself need not wake up for that.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._clock = SystemClock()
         self._seconds = seconds
         self._end: tuple[float, int] | None = None
+        self._is_deaf: Callable[[], bool] = lambda: False
+        self._on_deaf: Callable[[], object] = lambda: None
         # Started now: whoever handles a signal can't know what it may do.
         threading.Thread(target=self._run, name="last resort", daemon=True).start()
+
+    def look_after(self, is_deaf: Callable[[], bool], on_deaf: Callable[[], object]) -> None:
+        self._is_deaf, self._on_deaf = is_deaf, on_deaf
 
     def asked(self) -> None:
         """The first time it has all its time, the second time none."""
@@ -100,7 +113,11 @@ class LastResort:
 
     def _run(self) -> None:
         while True:
-            block(LISTEN_SECONDS / 2)
+            block(LOOK_SECONDS)
+            # Whatever a job has broken, the next look may be the one that matters. Once the loop is closed, nobody has to hear.
+            with suppress(Exception):
+                if self._is_deaf():
+                    self._on_deaf()
             if self._end is not None and self._clock.monotonic() >= self._end[0]:
                 os._exit(self._end[1])
 

@@ -1,7 +1,7 @@
 """Tells that this process is at work, and notices when the schema becomes one that it can't work with.
 
-`foliot migrate` refuses to leave a process behind that tells of itself here. If it is forced, the process finds out within a few seconds:
-it says so, takes no more work, and ends with an error that names the cause.
+`foliot migrate` refuses to leave a process behind that tells of itself here. If it is forced, the process finds out within
+`INTERVAL_SECONDS`: it says so, takes no more work, and ends with an error that names the cause.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from foliot.store import queries
 from foliot.store.migrate import check_schema, known_migrations, refuse_newer
 from foliot.store.postgres import Database, Transaction
 
-INTERVAL_SECONDS = 5.0
+# A write for every process: often enough for somebody who waits at a terminal, seldom enough for ten thousand idle workers.
+INTERVAL_SECONDS = 15.0
 TTL_SECONDS = 3 * INTERVAL_SECONDS
 
 

@@ -20,6 +20,7 @@ from types import FrameType
 from foliot.events import EventBus, LoopBlocked
 
 LOOK_SECONDS = 1.0
+IDLE_LOOK_SECONDS = 5.0
 BLOCKED_LOOKS = 5
 """After so many looks without an answer it is told, and again after as many more. A process that was stopped as a whole looks only once."""
 BROKEN_LOOKS = 60
@@ -32,9 +33,12 @@ FRAMES_SHOWN = 6
 
 
 class LoopWatch:
-    def __init__(self, *, events: EventBus, unwritten: Callable[[], int | None] = lambda: None) -> None:
-        """`unwritten`: None, or how much has been written while more waits."""
+    def __init__(
+        self, *, events: EventBus, is_idle: Callable[[], bool] = lambda: False, unwritten: Callable[[], int | None] = lambda: None
+    ) -> None:
+        """`is_idle`: no job's code is in the process. `unwritten`: None, or how much has been written while more waits."""
         self._events = events
+        self._is_idle = is_idle
         self._unwritten = unwritten
         self._is_over = threading.Event()
         self._has_answered = True
@@ -52,7 +56,7 @@ class LoopWatch:
         self._is_over.set()
 
     def _run(self) -> None:
-        while not self._is_over.wait(LOOK_SECONDS):
+        while not self._is_over.wait(self._pause_seconds()):
             if sys.getrecursionlimit() < self._recursion_limit:
                 # A job set it, for all threads.
                 sys.setrecursionlimit(self._recursion_limit)
@@ -60,12 +64,21 @@ class LoopWatch:
             with suppress(Exception):
                 self._look()
 
+    def _pause_seconds(self) -> float:
+        with suppress(Exception):
+            if self._has_answered and self._is_idle():
+                return IDLE_LOOK_SECONDS
+        return LOOK_SECONDS
+
     def _look(self) -> None:
         if not self._has_answered:
             self._silent_looks += 1
             if self._silent_looks % BLOCKED_LOOKS == 0:
                 frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001
                 self._events.emit(LoopBlocked(self._silent_looks * LOOK_SECONDS, where(frame)))
+            return
+        if self._is_idle():
+            # An idle worker sleeps: waking its loop every second would cost as much as everything else that it does.
             return
         self._silent_looks, self._has_answered = 0, False
         self._loop.call_soon_threadsafe(self._answer)

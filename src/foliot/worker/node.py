@@ -131,7 +131,7 @@ class WorkerNode:
             clock=clock,
             events=events,
         )
-        self._loop_watch = LoopWatch(events=events, unwritten=self._unwritten)
+        self._loop_watch = LoopWatch(events=events, is_idle=self._is_idle, unwritten=self._unwritten)
         self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
@@ -258,6 +258,9 @@ class WorkerNode:
     def _ended(self, outcome: Outcome, claim: Claim) -> None:
         self.completer.add(outcome, claim)
         self.claimer.slot_freed()
+
+    def _is_idle(self) -> bool:
+        return not self._holdings and not self._attempts.left_running
 
     def _unwritten(self) -> int | None:
         """While there are outcomes to be written, and a lease to write them under: how many batches have been."""
