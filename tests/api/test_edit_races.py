@@ -54,7 +54,7 @@ def just_before(monkeypatch: pytest.MonkeyPatch, store: Store, method: str, happ
 async def fire(store: Store, keeper: ShardKeeper) -> int:
     """Fires what is due, and ends its runs."""
     await keeper.run_once()
-    due = await store.jobs.due_jobs(list(keeper.epochs), 10, 0.0)
+    due, _ = await store.jobs.due_jobs(list(keeper.epochs), 10, 0.0)
     planner = Planner(to_instant(await store.jobs.database_now()))
     fired = await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])
     claims = await claim_runs(store, keeper.scheduler_id, {"default": 10}, ["t"])

@@ -166,7 +166,7 @@ async def assert_refused(store: Store, sql: Any, owner: FoliotProcess, *, stale:
     jobs = await sql.fetchval("select count(*) from foliot.jobs where shard = any ($1::bigint[])", shards)
 
     async def write() -> bool:
-        due = await store.jobs.due_jobs(shards, JOBS, 0.0)
+        due, _ = await store.jobs.due_jobs(shards, JOBS, 0.0)
         planner = Planner(to_instant(await store.jobs.database_now()))
         firings = [planner.firing_of(job) for job in due]
         for scheduler_id, epochs in (stale, (stale[0], current[1]), (current[0], stale[1])):

@@ -38,7 +38,7 @@ async def test_a_tick_fires_at_its_instant_and_not_before(store: Store, fake_clo
 async def test_a_stale_epoch_fires_nothing(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, sql: Any) -> None:
     job = await make_job(store, every="10s")
     await fake_clock.advance(10)
-    (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
+    ((due,), _) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     firing = Planner(to_instant(fake_clock.now())).firing_of(due)
     stale = {job.shard: keeper._epochs[job.shard] - 1}
     await keeper.run_once()
@@ -62,7 +62,7 @@ async def test_a_node_whose_lease_is_over_fires_nothing(
 async def test_an_edit_affects_only_ticks_after_it(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
     await fake_clock.advance(10)
-    (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
+    ((due,), _) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     changed = replace(job, schedule=Schedule(every="60s", overlap="allow_all", start_at=fake_clock.now()))
     assert await store.jobs.change_job(job, scheduled_from(changed, fake_clock.now()), job.next_at, job.next_at, None) == 2
     # What was read before the edit can't fire any more.
@@ -127,7 +127,7 @@ async def test_a_plan_of_what_is_soon_due_is_not_carried_out_before_its_instant(
     job = await make_job(store, every="10s")
     await fake_clock.advance(9)
     await keeper.run_once()
-    (soon,) = await store.jobs.due_jobs([job.shard], 10, 2.0)
+    ((soon,), _) = await store.jobs.due_jobs([job.shard], 10, 2.0)
     firing = Planner(to_instant(fake_clock.now())).firing_of(soon)
     assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).moved == frozenset()
     await fake_clock.advance(1)

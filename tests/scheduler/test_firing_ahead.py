@@ -34,7 +34,7 @@ async def soon_due(store: Store, **schedule: Any) -> tuple[RecurringJob, Firing]
     """A job that is due in two or three seconds, and its firing: a busy machine has got as far by then, and it does not take long."""
     now = await store.jobs.database_now()
     job = await make_job(store, times=(now.replace(microsecond=0) + timedelta(seconds=3), now + timedelta(hours=1)), **schedule)
-    (due,) = await store.jobs.due_jobs([job.shard], 10, 10.0)
+    ((due,), _) = await store.jobs.due_jobs([job.shard], 10, 10.0)
     return job, Planner(to_instant(now)).firing_of(due)
 
 

@@ -78,12 +78,12 @@ async def test_notes_of_a_stale_plan_are_not_written_with_the_firing_of_a_curren
     job = await make_job(store, every="10s", overlap="allow_all", catchup="none", grace_seconds=1)
     await fake_clock.advance(35)
     await keeper.run_once()
-    (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
+    ((due,), _) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     stale = Planner(to_instant(await store.jobs.database_now())).firing_of(due)
     assert len(stale.notes) == 1
     assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [stale])).moved != frozenset()
     await fake_clock.advance(5)
-    (due,) = await store.jobs.due_jobs([job.shard], 10, 0.0)
+    ((due,), _) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     fresh = Planner(to_instant(await store.jobs.database_now())).firing_of(due)
     assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [stale, fresh])).fired == 1
     await assert_sound(sql)

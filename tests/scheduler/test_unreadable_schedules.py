@@ -25,6 +25,7 @@ UNREADABLE_CRON = '{"cron": "fortnightly 0 9 * * *"}'
 UNREADABLE = {
     "an expression of a version to come": UNREADABLE_CRON,
     "a zone that this machine does not know": '{"cron": "* * * * *", "timezone": "Europe/Atlantis"}',
+    "a field of a version to come": '{"every": "10s", "skips_full_moons": true}',
     "a period of a version to come": '{"every": "3 fortnights"}',
 }
 

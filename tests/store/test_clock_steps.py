@@ -168,7 +168,7 @@ class TestSetBack:
         async def fire() -> int:
             await keeper.run_once()
             now = await store.jobs.database_now()
-            due = await store.jobs.due_jobs(list(range(100)), 10, 0.0)
+            due, _ = await store.jobs.due_jobs(list(range(100)), 10, 0.0)
             planner = Planner(to_instant(now))
             return (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])).fired
 
@@ -212,7 +212,7 @@ class TestSetForward:
         await second.run_once()
         assert len(second.epochs) == 100
         await make_job(store, every="1m", now=fake_clock.now() - timedelta(minutes=5))
-        due = await store.jobs.due_jobs(list(range(100)), 10, 0.0)
+        due, _ = await store.jobs.due_jobs(list(range(100)), 10, 0.0)
         firings = [Planner(to_instant(await store.jobs.database_now())).firing_of(job) for job in due]
         assert len(firings) == 1
         assert (await store.jobs.fire_ticks(first.scheduler_id, believed, firings)).moved == frozenset()

@@ -56,10 +56,13 @@ class Loader(Service):
         if self.wheel is None:
             self.wheel = TimingWheel(self.database_now() - 1)
         self._moved.clear()
-        fresh = await self._store.jobs.due_jobs(list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS, self._loaded)
+        fresh, unreadable = await self._store.jobs.due_jobs(list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS, self._loaded)
+        for job in unreadable:
+            self._loaded[job.job_id] = (job.version, job.tick)
+            self.events.emit(ScheduleUnreadable(job.job_id, job.why))
         # Those that were fired meanwhile may have been read as they were before.
         self._plan([job for job in fresh if job.id not in self._moved])
-        return 0 if len(fresh) >= BATCH_OF_A_SHARD else INTERVAL_SECONDS
+        return 0 if len(fresh) + len(unreadable) >= BATCH_OF_A_SHARD else INTERVAL_SECONDS
 
     def hinted(self, topic: str) -> None:
         """A job was made or changed: it may be due before our next look."""

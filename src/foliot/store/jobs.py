@@ -46,6 +46,16 @@ def decode_schedule(text: str) -> Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A job whose schedule has a field or a value that this version does not know: a newer one stored it."""
+
+    job_id: UUID
+    version: int
+    tick: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class WaitsInUse:
     """What there is to look after beside what is due."""
 
@@ -223,15 +233,22 @@ class Jobs:
 
     async def due_jobs(
         self, shards: Sequence[int], limit: int, ahead_seconds: float, known: Mapping[UUID, tuple[int, int]] = NOTHING_KNOWN
-    ) -> list[DueJob]:
+    ) -> tuple[list[DueJob], list[Unreadable]]:
         """Up to `limit` jobs of each shard that are due by now, or so much later, but for those whose version and next tick are known."""
         arguments = (shards, limit, ahead_seconds, self._database.clock.sql_now())
         rows = await self._database.fetch(self._queries["due_jobs"], *arguments)
-        return [
-            DueJob(row[0], row[1], row[2], row[3], decode_schedule(row[4]), row[5], row[6], row[7], decode_days(row[8]) if row[8] else None)
-            for row in rows
-            if known.get(row[0]) != (row[1], row[2])
-        ]
+        due, unreadable = [], []
+        for row in rows:
+            job_id, version, tick = row[0], row[1], row[2]
+            if known.get(job_id) == (version, tick):
+                continue
+            try:
+                schedule, days = decode_schedule(row[4]), decode_days(row[8]) if row[8] else None
+            except msgspec.ValidationError as error:
+                unreadable.append(Unreadable(job_id, version, tick, str(error)))
+            else:
+                due.append(DueJob(job_id, version, tick, row[3], schedule, row[5], row[6], row[7], days))
+        return due, unreadable
 
     async def stale_jobs(self, limit: int) -> list[UUID]:
         return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit)]
