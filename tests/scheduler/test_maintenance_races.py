@@ -239,6 +239,8 @@ SAFE = {
     "link_runs": "a function that locks each link before it looks at it",
     "fire_ticks": "compares version and cursor with those of the row that it moves; see test_firer.py",
     "beat_scheduler": "renews what is its own, by the condition on the row itself",
+    "delete_logs": "an output that history or an attempt has kept is never taken away again",
+    "keep_lost_outputs": "an attempt that was lost stays lost, and `output is null` is a condition on the row itself",
     "leave": "frees what is its own, by the condition on the row itself",
 }
 

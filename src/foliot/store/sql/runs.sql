@@ -129,8 +129,8 @@ select id, state, due_at, created_at from foliot.history where id = any($1::uuid
 -- name: claim_runs
 -- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over, and so is
 -- what has expired, or came back from a worker after it was asked to end, and was not swept up yet. Not from what is paused, nor of a task
--- whose circuit is open, but for its probe, unless the task is paused as well. Nothing for a worker whose lease is over: it would be given
--- back before it has begun. A queue with a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
+-- whose circuit is open, but for its probe, unless the task is paused as well. A worker whose lease is over gets
+-- nothing, because its runs would be given back before they begin. Neither does a worker that was asked to drain. A queue with a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
 -- A run whose task is turned off in its namespace is claimed, too, and marked: its worker refuses it, so that it ends and says why.
 -- By ctid, which saves looking each of them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
 with clock as (
@@ -143,7 +143,7 @@ with clock as (
     )) as slots
     from unnest($1::text[], $2::bigint[]) as w (queue, slots) left join foliot.queues q on q.name = w.queue
     where (q.max_running is null or $6::boolean)
-        and exists (select from foliot.workers, clock where id = $4::uuid and expires_at > clock.at)
+        and exists (select from foliot.workers, clock where id = $4::uuid and expires_at > clock.at and draining_at is null)
         and not exists (select from paused p where p.kind = 'everything' or (p.kind = 'queue' and p.name = w.queue))
 ), closed as materialized (
     select task, false as is_paused from foliot.circuits where open_until is not null
