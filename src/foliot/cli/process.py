@@ -20,7 +20,7 @@ from foliot.service import hidden, loop_factory
 
 LAST_WORDS_SECONDS = 2.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 5.0
 CLOSE_SECONDS = 5.0
 """What the interpreter gets to end in, once all is done that was to be done."""
 LAST_RESORT_SECONDS = 20.0

@@ -6,6 +6,7 @@ last second with it, and so does an answer that got lost: too little is counted 
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -40,22 +41,29 @@ class Tallies(Service):
         self._store = store
         self._slot = random.randrange(SLOTS)  # noqa: S311
         self._counted: defaultdict[str, float] = defaultdict(float)
+        self._home: asyncio.AbstractEventLoop
+        self._is_asleep = False
         events.subscribe(self._count)
 
-    async def run_once(self) -> float:
-        await self.flush()
-        return FLUSH_SECONDS
+    async def on_start(self) -> None:
+        self._home = asyncio.get_running_loop()
+
+    async def run_once(self) -> float | None:
+        self._is_asleep = not await self.flush()
+        return None if self._is_asleep else FLUSH_SECONDS
 
     async def on_stop(self) -> None:
+        self._is_asleep = False
         with suppress(StoreUnavailable):
             await self.flush()
 
-    async def flush(self) -> None:
+    async def flush(self) -> bool:
+        """Whether there was anything to write."""
         counted, self._counted = self._counted, defaultdict(float)
         # A name that nothing was added to needs no write.
         deltas = {name: value for name, value in counted.items() if value}
         if not deltas:
-            return
+            return False
         try:
             await self._store.metrics.add_tallies(self._slot, deltas)
         except StoreUnavailable as error:
@@ -63,8 +71,13 @@ class Tallies(Service):
                 for name, value in deltas.items():
                     self._counted[name] += value
             raise
+        return True
 
     def _count(self, event: Event) -> None:
+        if self._is_asleep:
+            self._is_asleep = False
+            # Some events come from other threads.
+            self._home.call_soon_threadsafe(self._home.call_later, FLUSH_SECONDS, self.wake)
         counted = self._counted
         match event:
             case events.RunsSubmitted(count):

@@ -21,6 +21,8 @@ from foliot.store.store import Store
 
 BATCH = 1000
 OUTPUTS = 20
+CLOCK_LOOK_SECONDS = 10.0
+"""Clocks are seldom set, so looking for it may be seldom too."""
 
 
 class Reaper(Service):
@@ -28,6 +30,7 @@ class Reaper(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
         self._config = config
+        self._clock_look_at = 0.0
         self._silenced: list[tuple[UUID, int]] = []
         """Attempts that were lost, and whose output may be among what they had shown. Should this process die, it stays there."""
 
@@ -35,6 +38,9 @@ class Reaper(Service):
         return await self.each(self._shorten_leases, self._strike_off, self._give_back, self._keep_outputs)
 
     async def _shorten_leases(self) -> float:
+        if self.clock.monotonic() < self._clock_look_at:
+            return self._config.reaper_seconds
+        self._clock_look_at = self.clock.monotonic() + CLOCK_LOOK_SECONDS
         if (seconds := await self._store.workers.shorten_leases()) is not None:
             self.events.emit(ClockSetBack(round(seconds, 3)))
         return self._config.reaper_seconds

@@ -21,8 +21,8 @@ from foliot.store.migrate import check_schema, known_migrations, refuse_newer
 from foliot.store.postgres import Database, Transaction
 
 # A write for every process: often enough for somebody who waits at a terminal, seldom enough for ten thousand idle workers.
-INTERVAL_SECONDS = 15.0
-TTL_SECONDS = 3 * INTERVAL_SECONDS
+INTERVAL_SECONDS = 30.0
+TTL_SECONDS = 2.5 * INTERVAL_SECONDS
 
 
 class SchemaWatcher(Service):

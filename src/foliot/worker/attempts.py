@@ -131,6 +131,8 @@ class Attempts:
         self._on_lasted = on_lasted
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
         self._running: dict[tuple[UUID, int], Running] = {}
+        self.on_busy: Callable[[], None] = lambda: None
+        """Called when the first attempt of an idle worker starts to run."""
         self._given_up: dict[tuple[UUID, int], Running] = {}
         """Async functions that go on although their attempts have ended."""
         self._number = 0
@@ -175,6 +177,8 @@ class Attempts:
         running = Running(claim, options, self._output_max_bytes)
         running.started_at = self._clock.monotonic()
         running.timer = asyncio.get_running_loop().call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
+        if not self._running:
+            self.on_busy()
         self._running[claim.run_id, claim.token] = running
         return running
 

@@ -7,6 +7,7 @@ is, and the scheduler's reaper makes its output of them.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from uuid import UUID
 
@@ -42,8 +43,10 @@ class LogWriter(Service):
         self._notes: list[ProgressNote] = []
         self._written: dict[Key, int] = {}
         """Attempts with parts in the store, and for how many turns they have been over."""
+        self._is_asleep = False
+        attempts.on_busy = self._wake_soon
 
-    async def run_once(self) -> float:
+    async def run_once(self) -> float | None:
         under_way = self._attempts.under_way
         # What could not be written goes first, as it was; until then nothing is added to it.
         if not self._parts and not self._notes:
@@ -54,7 +57,15 @@ class LogWriter(Service):
             self._parts, self._notes = [], []
         if self._written:
             await self._tidy(under_way)
-        return INTERVAL_SECONDS
+        # An idle worker has nothing to show. Two wake-ups a second would be most of its cost.
+        self._is_asleep = not under_way and not self._written
+        return None if self._is_asleep else INTERVAL_SECONDS
+
+    def _wake_soon(self) -> None:
+        """Not at once, because most attempts end before they would be seen twice."""
+        if self._is_asleep:
+            self._is_asleep = False
+            asyncio.get_running_loop().call_later(INTERVAL_SECONDS / 2, self.wake)
 
     async def on_stop(self) -> None:
         if self._written:
