@@ -1,4 +1,5 @@
-"""`make bench`: each scenario prints one JSON line and a table. What needs hours elsewhere takes minutes here; `--full` takes its time."""
+"""`make bench`: each scenario prints one JSON line and a table. What needs hours elsewhere takes minutes here; `--full`
+takes its time."""
 
 from __future__ import annotations
 
@@ -90,8 +91,16 @@ if __name__ == "__main__":
     parser.add_argument("--list", action="store_true", help="name the scenarios and stop")
     parser.add_argument("--full", action="store_true", help="everything, in full size: hours on a slow machine")
     parser.add_argument("--tiny", action="store_true", help="as small as it still works: does every scenario run?")
-    parser.add_argument("--again", type=int, default=0, metavar="N", help="where a goal is missed, measure up to N times more; all is told")
-    parser.add_argument("--rivals", action="store_true", help="also `rivals` and `rivals_waits`: others, installed below .rivals/")
+    parser.add_argument(
+        "--again",
+        type=int,
+        default=0,
+        metavar="N",
+        help="where a goal is missed, measure up to N times more; all is told",
+    )
+    parser.add_argument(
+        "--rivals", action="store_true", help="also `rivals` and `rivals_waits`: others, installed below .rivals/"
+    )
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one; its schema foliot is emptied")
     parser.add_argument(
         "--json",
@@ -100,7 +109,9 @@ if __name__ == "__main__":
         metavar="FILE",
         help="where results go, in place of those of the same scenarios",
     )
-    parser.add_argument("--document", action="store_true", help="measure nothing: write the results of FILE into docs/performance.md")
+    parser.add_argument(
+        "--document", action="store_true", help="measure nothing: write the results of FILE into docs/performance.md"
+    )
     options = parser.parse_args()
     chosen = choose(options.only, has_rivals=options.rivals)
     if options.list:

@@ -1,6 +1,7 @@
 """What every scenario is given: a PostgreSQL with fixed settings, a session to it, and how large to be.
 
-The server is an embedded one with a gigabyte of shared buffers, and every commit is on disk before it is answered. `--url` names another.
+The server is an embedded one with a gigabyte of shared buffers, and every commit is on disk before it is answered.
+`--url` names another.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ async def opened(url: str | None, *, is_full: bool, is_tiny: bool = False) -> As
 
 @asynccontextmanager
 async def twin(bench: Bench) -> AsyncIterator[Bench]:
-    """Another database of the same server, with Foliot's tables and nothing in them: to measure the same thing in turns with the first."""
+    """Another database of the same server, with Foliot's tables and nothing in them: to measure the same thing in turns
+    with the first."""
     parts = urlsplit(bench.url)
     name = f"{parts.path.removeprefix('/') or 'postgres'}_twin"
     await bench.session.execute(f'drop database if exists "{name}" with (force)')
@@ -100,8 +102,8 @@ async def twin(bench: Bench) -> AsyncIterator[Bench]:
 
 
 def in_turns(one: Bench, other: Bench, times: int) -> list[Bench]:
-    """Each of them so often, and neither always after the other: minutes apart, the same measurement of the same thing differs by a
-    quarter on a machine that others use too."""
+    """Each of them so often, and neither always after the other: minutes apart, the same measurement of the same thing
+    differs by a quarter on a machine that others use too."""
     return [bench for turn in range(times) for bench in ((other, one) if turn % 2 == 0 else (one, other))]
 
 

@@ -1,6 +1,8 @@
-"""From what a job was measured to cost, what a large installation takes: 100 million jobs a day, 10,000 a second at its peak.
+"""From what a job was measured to cost, what a large installation takes: 100 million jobs a day, 10,000 a second at its
+peak.
 
-CPU time adds up, so parts and cores are computed from it; wall time of one small machine says nothing about a large one.
+CPU time adds up, so parts and cores are computed from it; wall time of one small machine says nothing about a large
+one.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ def _row(found: Found, scenario: str, words: str) -> Mapping[str, Any]:
 
 def plan(cost: Costs) -> list[tuple[str, str, str]]:
     """What, how it is computed, and how much of it."""
-    running, over_http, in_bulk = (PEAK * us / 1e6 for us in (cost.run_postgres, cost.submit_postgres, cost.bulk_postgres))
+    running, over_http, in_bulk = (
+        PEAK * us / 1e6 for us in (cost.run_postgres, cost.submit_postgres, cost.bulk_postgres)
+    )
     ticks, alone = PEAK * cost.tick_postgres / 1e6, PEAK * cost.alone_postgres / 1e6
     beats = WORKERS * cost.idle_cores
     postgres = running + over_http + beats

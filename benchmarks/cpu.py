@@ -1,4 +1,5 @@
-"""CPU time of trees of processes, with those in them that have ended: wall time is noisy on a machine that others use as well."""
+"""CPU time of trees of processes, with those in them that have ended: wall time is noisy on a machine that others use
+as well."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import psutil
 
 
 def tree_seconds(pid: int) -> float:
-    """What this process and all below it have used, living and ended. Of the ended, the parent knows when it has waited for them."""
+    """What this process and all below it have used, living and ended. Of the ended, the parent knows when it has waited
+    for them."""
     while True:
         try:
             process = psutil.Process(pid)
@@ -26,7 +28,9 @@ def tree_seconds(pid: int) -> float:
 def machine_seconds() -> float:
     """What all cores together were busy for, or were taken from this machine by others on its host."""
     used = psutil.cpu_times()
-    return float(used.user + used.system + used.nice + sum(getattr(used, name, 0.0) for name in ("irq", "softirq", "steal")))
+    return float(
+        used.user + used.system + used.nice + sum(getattr(used, name, 0.0) for name in ("irq", "softirq", "steal"))
+    )
 
 
 def stolen_seconds() -> float:
@@ -63,7 +67,8 @@ class Meter:
 
 
 class Others:
-    """How many cores everything else on the machine kept busy, or on its host took away from it: what disturbs a measurement."""
+    """How many cores everything else on the machine kept busy, or on its host took away from it: what disturbs a
+    measurement."""
 
     def __init__(self, postmaster: int | None) -> None:
         self._postmaster = postmaster
@@ -75,6 +80,8 @@ class Others:
 
     def _read(self) -> float:
         ours = tree_seconds(os.getpid())
-        if self._postmaster is not None and os.getpid() not in (parent.pid for parent in psutil.Process(self._postmaster).parents()):
+        if self._postmaster is not None and os.getpid() not in (
+            parent.pid for parent in psutil.Process(self._postmaster).parents()
+        ):
             ours += tree_seconds(self._postmaster)
         return machine_seconds() - ours

@@ -1,4 +1,5 @@
-"""How quick the disk is. Gigabytes at once keep it busy for longer than PostgreSQL waits for it, and every commit with it."""
+"""How quick the disk is. Gigabytes at once keep it busy for longer than PostgreSQL waits for it, and every commit with
+it."""
 
 from __future__ import annotations
 

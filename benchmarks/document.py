@@ -78,7 +78,9 @@ def _scenario(found: Mapping[str, Any]) -> str:
         f"{found['size']} size, {found['measured_at'][:10]}; others on the machine kept {shown(found['cores_of_others'])} cores busy",
     ]
     table = _table(["", *map(heading, columns)], rows)
-    return f"### {found['scenario']}\n\n{found['title'][0].upper()}{found['title'][1:]}.\n\n{table}\n{'; '.join(said)}.\n"
+    return (
+        f"### {found['scenario']}\n\n{found['title'][0].upper()}{found['title'][1:]}.\n\n{table}\n{'; '.join(said)}.\n"
+    )
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

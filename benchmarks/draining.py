@@ -1,6 +1,7 @@
 """Jobs are queued first; then warm workers are let at them and work until none is left.
 
-The queue is paused while workers start, so that neither the start of Python nor that one worker comes up before the other is measured.
+The queue is paused while workers start, so that neither the start of Python nor that one worker comes up before the
+other is measured.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from foliot.store.hints import CHANNEL
 
 BATCH = 1000
 SLOTS = 1000
-PAUSE = "insert into foliot.pauses (kind, name, paused_at) values ('queue', $1, clock_timestamp()) on conflict do nothing"
+PAUSE = (
+    "insert into foliot.pauses (kind, name, paused_at) values ('queue', $1, clock_timestamp()) on conflict do nothing"
+)
 RESUME = "delete from foliot.pauses where kind = 'queue' and name = $1"
 IN_TURNS = (
     "`empty`: the same with empty tables, measured in turns; ratio: the mean of the pairs in the middle;"
@@ -55,7 +58,9 @@ class Drained:
         return sum(self.cpu.values())
 
 
-async def submit(bench: Bench, jobs: int, *, task: str, queue: str = "default", payload: Callable[[int], str] = lambda _: PAYLOAD) -> UUID:
+async def submit(
+    bench: Bench, jobs: int, *, task: str, queue: str = "default", payload: Callable[[int], str] = lambda _: PAYLOAD
+) -> UUID:
     """The id of the last in line."""
     runs = [NewRun(id=new_id(), task=task, queue=queue, payload=payload(number)) for number in range(jobs)]
     for start in range(0, jobs, BATCH):
@@ -102,9 +107,11 @@ async def drain_in_turns(
     task: str = "noop",
     payload: Callable[[int], str] = lambda _: PAYLOAD,
 ) -> list[tuple[Drained, Drained]]:
-    """The same jobs beside something else and beside nothing, right after each other, in two databases of one server, by `warm_workers`."""
+    """The same jobs beside something else and beside nothing, right after each other, in two databases of one server,
+    by `warm_workers`."""
     found: dict[str, list[Drained]] = {full.url: [], empty.url: []}
-    # One more than is asked for: the first of each finds pages that nobody has touched since the last checkpoint, and is left out.
+    # One more than is asked for: the first of each finds pages that nobody has touched since the last checkpoint, and
+    # is left out.
     for bench in in_turns(full, empty, times + 1):
         queued = await _queued(bench, jobs, task, payload)
         found[bench.url].append(await _worked_off(bench, queued, pids[bench.url]))
@@ -114,8 +121,9 @@ async def drain_in_turns(
 
 
 def compared(pairs: Sequence[tuple[Drained, Drained]]) -> dict[str, float]:
-    """By the pairs in the middle: while a pair is measured the machine is about the same for both, and few are disturbed much. On one that
-    others use too, the same thing measured twice in a row differs by a tenth; so it takes many.
+    """By the pairs in the middle: while a pair is measured the machine is about the same for both, and few are
+    disturbed much. On one that others use too, the same thing measured twice in a row differs by a tenth; so it takes
+    many.
 
     `cpu_ratio`: of the CPU time of a job, PostgreSQL's and the worker's.
     """
@@ -150,7 +158,8 @@ async def _worked_off(bench: Bench, queued: Queued, pids: Sequence[int]) -> Drai
     meter = Meter({"postgres": [bench.postmaster], "worker": pids})
     meter.start()
     await resume(bench, "default")
-    # The last in line is looked for by its key, which costs next to nothing; only when it is gone is the whole table looked at.
+    # The last in line is looked for by its key, which costs next to nothing; only when it is gone is the whole table
+    # looked at.
     await _gone(bench, "id = $1", queued.last)
     meter.stop()
     await _gone(bench, "task = $1", queued.task)

@@ -1,7 +1,9 @@
-"""What jobs did, counted by the jobs themselves: a file in shared memory with a place for each, so that what is lost or done twice shows.
+"""What jobs did, counted by the jobs themselves: a file in shared memory with a place for each, so that what is lost or
+done twice shows.
 
-Each worker process has a region of its own, so that no two write to the same place. A place holds when the job started, in nanoseconds of
-the clock that all processes of a machine share (CLOCK_MONOTONIC), and how often. Only the standard library: rivals import it, too.
+Each worker process has a region of its own, so that no two write to the same place. A place holds when the job started,
+in nanoseconds of the clock that all processes of a machine share (CLOCK_MONOTONIC), and how often. Only the standard
+library: rivals import it, too.
 """
 
 from __future__ import annotations

@@ -14,7 +14,16 @@ import psutil
 
 from benchmarks.bench import Bench
 
-SHOWN = ("server_version", "fsync", "synchronous_commit", "shared_buffers", "max_wal_size", "wal_level", "jit", "max_connections")
+SHOWN = (
+    "server_version",
+    "fsync",
+    "synchronous_commit",
+    "shared_buffers",
+    "max_wal_size",
+    "wal_level",
+    "jit",
+    "max_connections",
+)
 
 
 async def describe(bench: Bench) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The client of `over_http.py`, a process of its own. Run as `python -m benchmarks.http_client KIND ADDRESS NUMBER SECONDS`.
+"""The client of `over_http.py`, a process of its own. Run as `python -m benchmarks.http_client KIND ADDRESS NUMBER
+SECONDS`.
 
-It is lean, so that what is measured is the server: one prepared request, a protocol that looks for the end of an answer and for its
-status, and connections that are kept. Prints one JSON object.
+It is lean, so that what is measured is the server: one prepared request, a protocol that looks for the end of an answer
+and for its status, and connections that are kept. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received = self._received + data if self._received else data
         end = received.find(b"\r\n\r\n")
-        # As our servers write it: other cases are not looked for, since that is time which is taken from what is measured.
+        # As our servers write it: other cases are not looked for, since that is time which is taken from what is
+        # measured.
         length = received.find(LENGTH)
         if end < 0 or len(received) - end - 4 < int(received[length + len(LENGTH) : received.index(b"\r", length)]):
             self._received = received
@@ -145,7 +147,8 @@ class Client:
 
 
 async def open_loop(address: str, rate: int, seconds: float) -> dict[str, float]:
-    """A request is started when it is due, whatever became of those before it, and its latency counts from when it was due."""
+    """A request is started when it is due, whatever became of those before it, and its latency counts from when it was
+    due."""
     client = Client(address)
     await client.connect(64)
     for _ in range(200):

@@ -1,6 +1,8 @@
-"""Single jobs over HTTP: at a rate that does not wait for answers, and as many as a fixed number of connections can get stored.
+"""Single jobs over HTTP: at a rate that does not wait for answers, and as many as a fixed number of connections can get
+stored.
 
-The server is `foliot up` without workers, the client a process of its own (`http_client.py`); both share the machine with PostgreSQL.
+The server is `foliot up` without workers, the client a process of its own (`http_client.py`); both share the machine
+with PostgreSQL.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ CLOSED_SECONDS = 8.0
 
 
 async def measure(url: str, *, rate: int, seconds: float) -> dict[str, dict[str, float]]:
-    """What each kind of load found. The yardstick is measured before and after, since the machine may change its pace between the two."""
+    """What each kind of load found. The yardstick is measured before and after, since the machine may change its pace
+    between the two."""
     async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
         await store.workers.announce_tasks({"noop": "default"})
     session = await asyncpg.connect(url)
@@ -47,7 +50,11 @@ async def measure(url: str, *, rate: int, seconds: float) -> dict[str, dict[str,
             raise RuntimeError(f"{failed:g} of {answered:g} jobs were not created")
         if stored != answered:
             raise RuntimeError(f"{stored} jobs are stored, and {answered:g} were answered for")
-        return {"paced": paced, "closed": closed, "raw_sql": {name: (before[name] + after[name]) / 2 for name in before}}
+        return {
+            "paced": paced,
+            "closed": closed,
+            "raw_sql": {name: (before[name] + after[name]) / 2 for name in before},
+        }
     finally:
         await session.execute("drop schema if exists yardstick cascade")
         await session.execute("truncate foliot.runs")
@@ -92,7 +99,8 @@ async def server(url: str) -> AsyncIterator[tuple[str, psutil.Process]]:
 async def weighed(
     server: psutil.Process, postgres: psutil.Process | None, kind: str, address: str, number: int, seconds: float
 ) -> dict[str, float]:
-    """What the load found, and the microseconds of CPU that a job cost the server and PostgreSQL; the client says its own."""
+    """What the load found, and the microseconds of CPU that a job cost the server and PostgreSQL; the client says its
+    own."""
     server_cpu, postgres_cpu = _cpu(server), _cpu_of_all(postgres)
     found = await load(kind, address, number, seconds)
     found["server_cpu_us"] = (_cpu(server) - server_cpu) / found["answered"] * 1e6
@@ -103,7 +111,15 @@ async def weighed(
 
 async def load(kind: str, address: str, number: int, seconds: float) -> dict[str, float]:
     client = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.http_client", kind, address, str(number), str(seconds), stdin=DEVNULL, stdout=PIPE
+        sys.executable,
+        "-m",
+        "benchmarks.http_client",
+        kind,
+        address,
+        str(number),
+        str(seconds),
+        stdin=DEVNULL,
+        stdout=PIPE,
     )
     output, _ = await client.communicate()
     if client.returncode != 0:

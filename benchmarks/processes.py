@@ -27,7 +27,8 @@ def no_variables(_: int) -> Mapping[str, str]:
 async def workers(
     bench: Bench, number: int, *queues: str, variables: Variables = no_variables, **settings: str
 ) -> AsyncIterator[Sequence[int]]:
-    """So many worker processes on queues like `default=1000`, idle and announced. `variables`: what the n-th has in its environment."""
+    """So many worker processes on queues like `default=1000`, idle and announced. `variables`: what the n-th has in its
+    environment."""
     others = await bench.session.fetchval(WORKERS)
     arguments = [part for queue in queues for part in ("--queue", queue)]
     environments = [_environment(bench, settings) | dict(variables(which)) for which in range(number)]
@@ -84,7 +85,9 @@ async def _started(arguments: Sequence[str], environments: Sequence[Mapping[str,
         yield [process.pid for process in started]
         for process in started:
             if process.returncode is not None:
-                raise RuntimeError(f"foliot {arguments[0]} ended while it was measured, with exit code {process.returncode}")
+                raise RuntimeError(
+                    f"foliot {arguments[0]} ended while it was measured, with exit code {process.returncode}"
+                )
     finally:
         for process in started:
             if process.returncode is None:

@@ -1,7 +1,8 @@
 """The yardstick: the same life of a job in plain SQL, with no scheduler around it.
 
-A lean live table and a history fed by delete and insert, batches, claiming and completing overlapped on two connections, one asyncio task
-a job. What Foliot reaches divided by what this reaches is its efficiency, however noisy the machine is.
+A lean live table and a history fed by delete and insert, batches, claiming and completing overlapped on two
+connections, one asyncio task a job. What Foliot reaches divided by what this reaches is its efficiency, however noisy
+the machine is.
 
 It runs in a process of its own, so that nothing of who measures slows it down: `python -m benchmarks.raw_sql URL JOBS`.
 """
@@ -71,7 +72,8 @@ async def noop(**_: object) -> None:
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """Jobs a second that were inserted, that went from ready to history, and that did both; and the CPU time of the second."""
+    """Jobs a second that were inserted, that went from ready to history, and that did both; and the CPU time of the
+    second."""
 
     insert_per_second: float
     drain_per_second: float

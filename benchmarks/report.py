@@ -12,7 +12,8 @@ NAME_WIDTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that was measured. The figures' names are those of the columns; None is what could not be measured here."""
+    """One thing that was measured. The figures' names are those of the columns; None is what could not be measured
+    here."""
 
     name: str
     figures: Mapping[str, Figure]
@@ -65,9 +66,12 @@ def document(name: str, title: str, result: Result, **more: object) -> dict[str,
         "scenario": name,
         "title": title,
         "settings": dict(result.settings),
-        "rows": [{"name": row.name, **{key: rounded(value) for key, value in row.figures.items()}} for row in result.rows],
+        "rows": [
+            {"name": row.name, **{key: rounded(value) for key, value in row.figures.items()}} for row in result.rows
+        ],
         "goals": [
-            {"what": goal.what, "value": rounded(goal.value), "wanted": goal.wanted, "verdict": goal.verdict} for goal in result.goals
+            {"what": goal.what, "value": rounded(goal.value), "wanted": goal.wanted, "verdict": goal.verdict}
+            for goal in result.goals
         ],
         "notes": list(result.notes),
         **more,
@@ -80,9 +84,11 @@ def missed(found: Mapping[str, Any]) -> list[str]:
 
 
 def best(tries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of several measurements of the same, the first of those that missed fewest goals. What the others found stays with each goal.
+    """Of several measurements of the same, the first of those that missed fewest goals. What the others found stays
+    with each goal.
 
-    Whoever else uses the machine makes everything slower and nothing faster, so one good measurement says more than a bad one does.
+    Whoever else uses the machine makes everything slower and nothing faster, so one good measurement says more than a
+    bad one does.
     """
     measured = [one for one in tries if "goals" in one]
     if not measured:
@@ -107,7 +113,10 @@ def table(found: Mapping[str, Any]) -> str:
         figures = "".join(f"{shown(row[name]) if name in row else '':>{width}}" for name, width in widths.items())
         lines.append(f"{row['name']:<{NAME_WIDTH}}{figures}".rstrip())
     lines.append("")
-    lines += [f"  {goal['verdict']:<8} {goal['what']}: {shown(goal['value'])}, wanted {goal['wanted']}" for goal in found["goals"]]
+    lines += [
+        f"  {goal['verdict']:<8} {goal['what']}: {shown(goal['value'])}, wanted {goal['wanted']}"
+        for goal in found["goals"]
+    ]
     lines += [f"  {note}" for note in found["notes"]]
     return "\n".join(lines) + "\n"
 
@@ -138,4 +147,6 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def spread_ms(seconds: Sequence[float]) -> dict[str, float]:
-    return {f"p{share * 100:g}_ms": percentile(seconds, share) * 1e3 for share in (0.5, 0.95, 0.99)} | {"max_ms": max(seconds) * 1e3}
+    return {f"p{share * 100:g}_ms": percentile(seconds, share) * 1e3 for share in (0.5, 0.95, 0.99)} | {
+        "max_ms": max(seconds) * 1e3
+    }

@@ -1,6 +1,7 @@
 """Recurring and delayed jobs, straight into the tables, and when their runs became ready.
 
-A run counts as ready when the transaction that made it has committed, which the server is asked to remember (`track_commit_timestamp`).
+A run counts as ready when the transaction that made it has committed, which the server is asked to remember
+(`track_commit_timestamp`).
 """
 
 from __future__ import annotations

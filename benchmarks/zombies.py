@@ -1,10 +1,12 @@
-"""Who lets a zombie write? A worker is stopped in the middle of a job until the job has been given to another one, and then goes on.
+"""Who lets a zombie write? A worker is stopped in the middle of a job until the job has been given to another one, and
+then goes on.
 
     python -m benchmarks.zombies
 
-Rivals are installed below .rivals/ first, each in an environment of its own; who can't be is left out, with a line that says so. The job
-makes a file when it starts, and ends when it finds another. While the second worker is still at it, the first one wakes, finds its file and
-says that it is done. Whoever believes it has let a zombie write: the second attempt is under way, and its job is closed.
+Rivals are installed below .rivals/ first, each in an environment of its own; who can't be is left out, with a line that
+says so. The job makes a file when it starts, and ends when it finds another. While the second worker is still at it,
+the first one wakes, finds its file and says that it is done. Whoever believes it has let a zombie write: the second
+attempt is under way, and its job is closed.
 """
 
 # ruff: noqa: ASYNC110 (it waits for other processes, by their files)
@@ -141,7 +143,11 @@ class System:
 
 
 FOLIOT = System("foliot", "running", FOLIOT_STATE)
-SETTINGS = {"FOLIOT_WORKER_TTL_SECONDS": str(RESCUE_SECONDS), "FOLIOT_WORKER_BEAT_SECONDS": "1", "FOLIOT_LOG_LEVEL": "error"}
+SETTINGS = {
+    "FOLIOT_WORKER_TTL_SECONDS": str(RESCUE_SECONDS),
+    "FOLIOT_WORKER_BEAT_SECONDS": "1",
+    "FOLIOT_LOG_LEVEL": "error",
+}
 OTHERS = (
     System("procrastinate", "doing", PROCRASTINATE_STATE, PROCRASTINATE),
     System("pgqueuer", "picked", PGQUEUER_STATE, PGQUEUER),
@@ -155,7 +161,11 @@ class Trial:
         self._python = python
         self._url = url
         self._directory = directory
-        self._environment = os.environ | SETTINGS | {DIRECTORY: str(directory), "FOLIOT_DATABASE_URL": url, "PYTHONPATH": str(Path.cwd())}
+        self._environment = (
+            os.environ
+            | SETTINGS
+            | {DIRECTORY: str(directory), "FOLIOT_DATABASE_URL": url, "PYTHONPATH": str(Path.cwd())}
+        )
         self._started: list[asyncio.subprocess.Process] = []
 
     async def run(self) -> str:
@@ -194,7 +204,9 @@ class Trial:
             await store.migrate()
         await self._spawn([sys.executable, "-m", "foliot", "scheduler"])
         # A job names a task that is known.
-        await self._ask("insert into foliot.tasks (name, queue, seen_at) values ('wait_for_file', 'default', now()) on conflict do nothing")
+        await self._ask(
+            "insert into foliot.tasks (name, queue, seen_at) values ('wait_for_file', 'default', now()) on conflict do nothing"
+        )
         await self._ask("""select foliot.submit('{"task": "wait_for_file"}')""")
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -205,7 +217,9 @@ class Trial:
         return [self._python, "-c", self._system.program, self._url, verb]
 
     async def _spawn(self, command: list[str]) -> asyncio.subprocess.Process:
-        process = await asyncio.create_subprocess_exec(*command, env=self._environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+        process = await asyncio.create_subprocess_exec(
+            *command, env=self._environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+        )
         self._started.append(process)
         return process
 
@@ -213,7 +227,9 @@ class Trial:
         """What it printed."""
         if self._system is FOLIOT:
             return ""
-        process = await asyncio.create_subprocess_exec(*self._program(verb), env=self._environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+        process = await asyncio.create_subprocess_exec(
+            *self._program(verb), env=self._environment, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
         printed, said = await process.communicate()
         if process.returncode:
             raise RuntimeError(said.decode(errors="replace"))
@@ -269,7 +285,9 @@ async def new_database(url: str, name: str) -> str:
 
 
 def main() -> None:
-    argparse.ArgumentParser(prog="python -m benchmarks.zombies", description=(__doc__ or "").partition("\n")[0]).parse_args()
+    argparse.ArgumentParser(
+        prog="python -m benchmarks.zombies", description=(__doc__ or "").partition("\n")[0]
+    ).parse_args()
     with tempfile.TemporaryDirectory(prefix="foliot-zombies-") as directory:
         asyncio.run(compare(Path(directory)))
 

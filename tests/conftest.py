@@ -1,4 +1,5 @@
-"""The test bench: one real PostgreSQL a run, a database of its own for each test, and a look for what was left behind."""
+"""The test bench: one real PostgreSQL a run, a database of its own for each test, and a look for what was left
+behind."""
 
 from __future__ import annotations
 
@@ -130,7 +131,8 @@ def _tasks() -> set[asyncio.Task[Any]]:
 
 
 def _children() -> set[int]:
-    """Asks the kernel for them. psutil would look at every process of the machine, before and after each of thousands of tests."""
+    """Asks the kernel for them. psutil would look at every process of the machine, before and after each of thousands
+    of tests."""
     return set(descendants_of(os.getpid()))
 
 
@@ -158,7 +160,8 @@ def _came_from(process: psutil.Process, others: set[int]) -> bool:
 
 
 def _is_of_the_test_server(process: psutil.Process) -> bool:
-    """The server of the test run starts with the first test that needs it, and starts and ends processes when it likes."""
+    """The server of the test run starts with the first test that needs it, and starts and ends processes when it
+    likes."""
     try:
         return any(server.pid in (process.pid, process.ppid()) for server in test_servers)
     except psutil.NoSuchProcess:

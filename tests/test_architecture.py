@@ -1,4 +1,5 @@
-"""The shape of the code that imports alone do not show: what `import foliot` costs, where SQL lives, and that none of it is dead."""
+"""The shape of the code that imports alone do not show: what `import foliot` costs, where SQL lives, and that none of
+it is dead."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from foliot.store import queries
 SOURCE = Path(foliot.__file__).parent
 STORE = SOURCE / "store"
 SERVER_LIBRARIES = {"fastapi", "starlette", "uvicorn", "asyncpg", "pydantic"}
-# Read inside the transaction that migrates, and on its own by the check at the start of every process; fired on its own, and inside the
-# transaction that is held until its instant has come; claimed on its own, and under the lock of a queue with a limit.
+# Read inside the transaction that migrates, and on its own by the check at the start of every process; fired on its
+# own, and inside the transaction that is held until its instant has come; claimed on its own, and under the lock of a
+# queue with a limit.
 USED_TWICE = {"fire_ticks", "claim_runs"}
 # A whole statement, not words of it: it begins the string, and a table's name is followed by what may follow it.
 TABLE = r"[\w.{}]+"
@@ -45,7 +47,10 @@ def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
     not_code = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            yield node.lineno, "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield (
+                node.lineno,
+                "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values),
+            )
             not_code.update(id(part) for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in not_code:
             yield node.lineno, node.value
@@ -135,6 +140,8 @@ def test_routes_find_runs_and_jobs_only_for_those_whose_they_are() -> None:
 
 def test_import_foliot_loads_no_server_library_and_no_http_client() -> None:
     code = "import sys, foliot; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    ).stdout.split()
     assert "foliot" in loaded
     assert (SERVER_LIBRARIES | {"httpx"}) & set(loaded) == set()

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.config import Config, _read_descriptor, from_environment, hidden_paths, load, setting_names, without_password
+from foliot.config import (
+    Config,
+    _read_descriptor,
+    from_environment,
+    hidden_paths,
+    load,
+    setting_names,
+    without_password,
+)
 from foliot.errors import ConfigurationError
 
 
@@ -33,7 +41,9 @@ def test_nothing_has_to_be_configured() -> None:
     assert config.warnings() == []
 
 
-def test_a_file_wins_over_the_default_the_environment_over_the_file_and_the_command_line_over_all(directory: Path) -> None:
+def test_a_file_wins_over_the_default_the_environment_over_the_file_and_the_command_line_over_all(
+    directory: Path,
+) -> None:
     assert load(environment={}).port == 8000
     (directory / "foliot.toml").write_text("port = 8001\nretries = 7\n")
     assert load(environment={}).port == 8001
@@ -56,7 +66,9 @@ def test_the_file_can_be_anywhere(tmp_path: Path) -> None:
     ("contents", "complaint"),
     [(None, "No such file or directory"), (b"port = ", "Invalid value"), (b"host = '\xff'", "can't decode byte 0xff")],
 )
-def test_a_file_that_was_named_must_be_there_and_be_toml(tmp_path: Path, contents: bytes | None, complaint: str) -> None:
+def test_a_file_that_was_named_must_be_there_and_be_toml(
+    tmp_path: Path, contents: bytes | None, complaint: str
+) -> None:
     path = tmp_path / "named.toml"
     if contents is not None:
         path.write_bytes(contents)
@@ -81,7 +93,10 @@ def test_no_suggestion_is_made_for_what_is_near_to_nothing(directory: Path) -> N
 
 
 def test_variables_of_other_programs_and_of_the_client_are_left_alone() -> None:
-    assert load(environment={"PORT": "x", "FOLIOTX": "x", "FOLIOT_URL": "http://localhost", "FOLIOT_TOKEN": "t"}) == Config()
+    assert (
+        load(environment={"PORT": "x", "FOLIOTX": "x", "FOLIOT_URL": "http://localhost", "FOLIOT_TOKEN": "t"})
+        == Config()
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +121,9 @@ def test_a_value_of_the_wrong_type_or_range_is_refused_by_the_name_of_its_settin
 
 
 @pytest.mark.parametrize("contents", ["port = [1]", "port = true", "host = 1"])
-def test_a_value_of_the_wrong_type_in_the_file_is_refused_by_the_name_of_its_setting(directory: Path, contents: str) -> None:
+def test_a_value_of_the_wrong_type_in_the_file_is_refused_by_the_name_of_its_setting(
+    directory: Path, contents: str
+) -> None:
     (directory / "foliot.toml").write_text(contents)
     assert f"`{contents.split()[0]}`" in refusal()
 
@@ -248,7 +265,9 @@ def test_a_secret_can_lie_in_a_file(tmp_path: Path) -> None:
     assert file.absolute() in hidden_paths(config)
 
 
-def test_a_source_that_names_the_secret_or_its_file_wins_over_a_lower_one_that_names_the_other(directory: Path, tmp_path: Path) -> None:
+def test_a_source_that_names_the_secret_or_its_file_wins_over_a_lower_one_that_names_the_other(
+    directory: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "url"
     file.write_text(URL)
     (directory / "foliot.toml").write_text('database_url = "postgresql://other/foliot"')
@@ -274,7 +293,9 @@ def test_a_secret_and_its_file_in_the_same_source_are_refused(tmp_path: Path) ->
         (b"hunter2", "must look like postgresql://"),
     ],
 )
-def test_a_file_without_a_secret_in_it_is_refused_without_quoting_it(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+def test_a_file_without_a_secret_in_it_is_refused_without_quoting_it(
+    tmp_path: Path, content: bytes | None, complaint: str
+) -> None:
     file = tmp_path / "url"
     if content is not None:
         file.write_bytes(content)
@@ -293,12 +314,16 @@ def test_a_secret_can_come_through_a_descriptor_which_is_then_closed(tmp_path: P
         os.fstat(reading)
     # It was read, and is remembered.
     assert load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"}).database_url == URL
-    assert all("fd:" not in str(path) for path in hidden_paths(load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"})))
+    assert all(
+        "fd:" not in str(path) for path in hidden_paths(load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"}))
+    )
     _read_descriptor.cache_clear()
 
 
 def test_a_descriptor_that_is_not_open_is_refused() -> None:
-    assert "database_url_file: fd:987 can't be read: Bad file descriptor" in refusal(environment={"FOLIOT_DATABASE_URL_FILE": "fd:987"})
+    assert "database_url_file: fd:987 can't be read: Bad file descriptor" in refusal(
+        environment={"FOLIOT_DATABASE_URL_FILE": "fd:987"}
+    )
 
 
 def test_a_secret_that_everybody_can_read_is_warned_of(tmp_path: Path) -> None:

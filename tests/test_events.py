@@ -11,7 +11,9 @@ import pytest
 from foliot import events as module
 from foliot.events import ChildStarted, Event, EventBus, RunsClaimed, RunsSubmitted, WorkerRegistered, describe
 
-KINDS = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event]
+KINDS = [
+    kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
+]
 
 
 def test_every_subscriber_sees_every_event_in_order_and_at_once(events: EventBus) -> None:

@@ -1,4 +1,5 @@
-"""Services start, stop, wake and back off, in any order and from any number of callers; a supervisor keeps their order."""
+"""Services start, stop, wake and back off, in any order and from any number of callers; a supervisor keeps their
+order."""
 
 from __future__ import annotations
 
@@ -266,7 +267,9 @@ async def test_a_stop_does_not_wait_for_the_back_off(probe: Probe, fake_clock: F
     assert (probe.turns, fake_clock.monotonic()) == (1, 0)
 
 
-async def test_a_turn_that_meets_a_cancellation_of_something_else_fails_like_any_other(probe: Probe, seen: list[Event]) -> None:
+async def test_a_turn_that_meets_a_cancellation_of_something_else_fails_like_any_other(
+    probe: Probe, seen: list[Event]
+) -> None:
     """A future that somebody else cancelled raises CancelledError here too; it must not end the loop unnoticed."""
     probe.turn_errors = [asyncio.CancelledError()]
     await probe.start()
@@ -359,7 +362,9 @@ class Busy(Service):
         return 5.0
 
 
-async def test_a_chore_that_fails_backs_off_by_itself(fake_clock: FakeClock, events: EventBus, seen: list[Event]) -> None:
+async def test_a_chore_that_fails_backs_off_by_itself(
+    fake_clock: FakeClock, events: EventBus, seen: list[Event]
+) -> None:
     busy = Busy(clock=fake_clock, events=events)
     delays = []
     for _ in range(3):
@@ -377,7 +382,9 @@ async def test_a_chore_that_fails_backs_off_by_itself(fake_clock: FakeClock, eve
     assert busy.done[-2:] == ["tried", "solid"]
 
 
-async def test_one_of_many_that_fails_is_told_and_the_next_has_its_turn(fake_clock: FakeClock, events: EventBus, seen: list[Event]) -> None:
+async def test_one_of_many_that_fails_is_told_and_the_next_has_its_turn(
+    fake_clock: FakeClock, events: EventBus, seen: list[Event]
+) -> None:
     async def halved(number: int) -> int:
         if number % 2:
             raise ValueError("odd")

@@ -1,4 +1,5 @@
-"""docs/command-line.md, made from the commands themselves: every one with its arguments, its options and its examples."""
+"""docs/command-line.md, made from the commands themselves: every one with its arguments, its options and its
+examples."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def page() -> str:
     context = click.Context(cli, info_name="foliot")
     parts = [
         HEADER,
-        "## Commands\n\n" + "\n".join(f"- [`foliot {name}`](#foliot-{name}): {does}" for name, does in COMMANDS.items()) + "\n",
+        "## Commands\n\n"
+        + "\n".join(f"- [`foliot {name}`](#foliot-{name}): {does}" for name, does in COMMANDS.items())
+        + "\n",
     ]
     for name in COMMANDS:
         command = cli.get_command(context, name)
@@ -74,7 +77,9 @@ def described(command: click.Command, parent: click.Context, name: str) -> Itera
 
 def prose(text: str) -> str:
     """Each paragraph in one line; Markdown needs no more."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text.replace("\b", "").strip()))
+    return "\n\n".join(
+        " ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text.replace("\b", "").strip())
+    )
 
 
 def cell(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Writes the reference pages that are made from code: docs/configuration.md, metrics.md, http-api.md and command-line.md."""
+"""Writes the reference pages that are made from code: docs/configuration.md, metrics.md, http-api.md and
+command-line.md."""
 
 from __future__ import annotations
 

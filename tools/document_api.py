@@ -70,7 +70,9 @@ OTHERS = {
 
 def document() -> dict[str, Any]:
     """Of the real application. Its routes hold a store and a submitter; nobody calls them."""
-    return build_app(store=Mock(), submitter=Mock(), audit=None, config=Config(), clock=SystemClock(), is_open=True).openapi()
+    return build_app(
+        store=Mock(), submitter=Mock(), audit=None, config=Config(), clock=SystemClock(), is_open=True
+    ).openapi()
 
 
 def api_page() -> str:
@@ -79,8 +81,12 @@ def api_page() -> str:
     for tag in shown["tags"]:
         parts.append(f"\n## {tag['name'].capitalize()}\n\n{tag['description']}\n")
         for path, methods in shown["paths"].items():
-            parts.extend(route(shown, method, path, found) for method, found in methods.items() if tag["name"] in found["tags"])
-    parts.append(ERRORS_HEADER + "".join(f"| `{code}` | {status} | {meaning} |\n" for code, status, meaning in sorted(errors())))
+            parts.extend(
+                route(shown, method, path, found) for method, found in methods.items() if tag["name"] in found["tags"]
+            )
+    parts.append(
+        ERRORS_HEADER + "".join(f"| `{code}` | {status} | {meaning} |\n" for code, status, meaning in sorted(errors()))
+    )
     return "".join(parts)
 
 
@@ -90,7 +96,9 @@ def route(shown: dict[str, Any], method: str, path: str, operation: dict[str, An
     named = shown["components"]["parameters"]
     given = [named[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in operation["parameters"]]
     lines += [f"- `{one['name']}`{limits(one)}: {one['description']}" for one in given if one["in"] != "header"]
-    if headers := [f"`{one['name']}`" for one in given if one["in"] == "header" and one["name"] not in EVERYWHERE_HEADERS]:
+    if headers := [
+        f"`{one['name']}`" for one in given if one["in"] == "header" and one["name"] not in EVERYWHERE_HEADERS
+    ]:
         lines.append(f"- Headers: {', '.join(headers)}")
     if "requestBody" in operation:
         optional = "" if operation["requestBody"]["required"] else ", may be left out"
@@ -107,10 +115,13 @@ def of(answer: dict[str, Any]) -> str:
 
 
 def names(told: dict[str, Any]) -> str:
-    """The components that a body is one of; or its media type, with the components that are in the events of a stream."""
+    """The components that a body is one of; or its media type, with the components that are in the events of a
+    stream."""
     found: dict[str, None] = {}
     for kind, content in told["content"].items():
-        named = [f"`{name}`" for name in dict.fromkeys(re.findall(r"#/components/schemas/(\w+)", str(content["schema"])))]
+        named = [
+            f"`{name}`" for name in dict.fromkeys(re.findall(r"#/components/schemas/(\w+)", str(content["schema"])))
+        ]
         if kind == "text/event-stream":
             found[f"`{kind}` of {' or '.join(named)}"] = None
         else:
@@ -132,7 +143,13 @@ def example(method: str, path: str, operation: dict[str, Any]) -> list[str]:
     body = next(iter(operation["requestBody"]["content"]["application/json"]["examples"].values()))["value"]
     url = f"localhost:8000{path.replace('{reference}', 'nightly-report').replace('{name}', 'mail')}"
     verb = "" if method == "post" else f"-X {method.upper()} "
-    return ["", "```sh", f"curl {verb}{url} -H 'Content-Type: application/json' \\", f"  -d '{json.dumps(body)}'", "```"]
+    return [
+        "",
+        "```sh",
+        f"curl {verb}{url} -H 'Content-Type: application/json' \\",
+        f"  -d '{json.dumps(body)}'",
+        "```",
+    ]
 
 
 def errors() -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,5 @@
-"""Writes the schema that the migrations make into src/foliot/store/schema.sql, for people to read and review. Never edited by hand."""
+"""Writes the schema that the migrations make into src/foliot/store/schema.sql, for people to read and review. Never
+edited by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Pins every dependency, with hashes and without naming a host, into requirements/*.txt. Needs `uv` on the PATH or in .venv."""
+"""Pins every dependency, with hashes and without naming a host, into requirements/*.txt. Needs `uv` on the PATH or in
+.venv."""
 
 import shutil
 import subprocess
@@ -8,7 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Made by `make lock` from pyproject.toml. Do not edit.\n"
 # The build backend is pinned with the runtime, so that `make up` builds without fetching anything unpinned.
-LOCKS = {"runtime.txt": ["--extra", "embedded", "requirements/build.in"], "dev.txt": ["--extra", "embedded", "--group", "dev"]}
+LOCKS = {
+    "runtime.txt": ["--extra", "embedded", "requirements/build.in"],
+    "dev.txt": ["--extra", "embedded", "--group", "dev"],
+}
 
 
 def main() -> None:

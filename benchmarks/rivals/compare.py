@@ -1,7 +1,8 @@
-"""Foliot and its rivals drain the same no-op jobs, one after the other on the same machine, with one and with two worker processes.
+"""Foliot and its rivals drain the same no-op jobs, one after the other on the same machine, with one and with two
+worker processes.
 
-Nobody is believed: each job writes into shared memory that it has started, so what is lost or done twice shows. Jobs are queued first;
-jobs a second are counted from the first start to the last, with the processes of all started cold.
+Nobody is believed: each job writes into shared memory that it has started, so what is lost or done twice shows. Jobs
+are queued first; jobs a second are counted from the first start to the last, with the processes of all started cold.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ async def measure(bench: Bench) -> Result:
 
 def _goals(rows: Sequence[Row]) -> list[Goal]:
     found = {row.name: row.figures["per_second"] for row in rows}
-    return [at_least(f"Foliot by {name} processes", _ratio(found["foliot, 2"], found.get(name)), bound) for name, bound in WANTED]
+    return [
+        at_least(f"Foliot by {name} processes", _ratio(found["foliot, 2"], found.get(name)), bound)
+        for name, bound in WANTED
+    ]
 
 
 def _ratio(ours: Figure, theirs: Figure) -> Figure:

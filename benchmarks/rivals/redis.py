@@ -1,4 +1,5 @@
-"""A Redis of our own, for the rivals that need one: every write is on disk before it is answered, as PostgreSQL's are."""
+"""A Redis of our own, for the rivals that need one: every write is on disk before it is answered, as PostgreSQL's
+are."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ async def started(directory: Path) -> AsyncIterator[tuple[str, int]]:
     home = directory / "redis"
     home.mkdir()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(home), "--save", "", "--appendonly", "yes"]
-    redis = await asyncio.create_subprocess_exec(program, *options, "--appendfsync", "always", stdin=DEVNULL, stdout=DEVNULL)
+    redis = await asyncio.create_subprocess_exec(
+        program, *options, "--appendfsync", "always", stdin=DEVNULL, stdout=DEVNULL
+    )
     try:
         await _answers(port)
         yield f"redis://127.0.0.1:{port}/0", redis.pid

@@ -1,6 +1,7 @@
 """A rival on its stage: installed, with a store of its own, and its program at hand.
 
-Every program knows the same words: `prepare`, `enqueue JOBS PAYLOAD`, `delayed JOBS PAYLOAD INSTANT`, `pace JOBS PAYLOAD` and `work`.
+Every program knows the same words: `prepare`, `enqueue JOBS PAYLOAD`, `delayed JOBS PAYLOAD INSTANT`, `pace JOBS
+PAYLOAD` and `work`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Stage:
 
     async def say(self, *words: str) -> str:
         """Runs its program to the end; what it printed."""
-        program = await asyncio.create_subprocess_exec(*self.command, *words, env=self.environment, stdin=DEVNULL, stdout=PIPE)
+        program = await asyncio.create_subprocess_exec(
+            *self.command, *words, env=self.environment, stdin=DEVNULL, stdout=PIPE
+        )
         try:
             printed, _ = await program.communicate()
         finally:
@@ -69,7 +72,9 @@ class Stage:
         try:
             for region in range(processes):
                 environment = {**self.environment, **effects.variables(region)}
-                program = await asyncio.create_subprocess_exec(*self.command, *words, env=environment, stdin=DEVNULL, stdout=DEVNULL)
+                program = await asyncio.create_subprocess_exec(
+                    *self.command, *words, env=environment, stdin=DEVNULL, stdout=DEVNULL
+                )
                 started.append(program)
             yield [program.pid for program in started]
         finally:

@@ -1,4 +1,5 @@
-"""How soon jobs start, with Foliot and with its rivals: one at a time on an idle system, and thousands due at one instant."""
+"""How soon jobs start, with Foliot and with its rivals: one at a time on an idle system, and thousands due at one
+instant."""
 
 from __future__ import annotations
 
@@ -26,14 +27,28 @@ async def measure(bench: Bench) -> Result:
     async with scheduler(bench):
         ours: dict[str, Figure] = dict(spread_ms(seconds_of((await starts(bench, single))[0])))
     at_once = (await due_at_once.once(bench, due)).figures
-    rows, notes = [Row("foliot", {**ours, **{name: at_once[name] for name in ("first_seconds", "p50_seconds", "all_started_seconds")}})], []
+    rows, notes = (
+        [
+            Row(
+                "foliot",
+                {**ours, **{name: at_once[name] for name in ("first_seconds", "p50_seconds", "all_started_seconds")}},
+            )
+        ],
+        [],
+    )
     for rival in RIVALS:
         try:
-            rows.append(Row(rival.name, {**await _one_at_a_time(bench, rival, single), **await _due_at_once(bench, rival, due)}))
+            rows.append(
+                Row(rival.name, {**await _one_at_a_time(bench, rival, single), **await _due_at_once(bench, rival, due)})
+            )
         except Unavailable as error:
             notes.append(f"{rival.name} was left out: {error}")
-    notes.append("milliseconds: from the return of the call that submits to the start; seconds: from the instant at which all are due")
-    return Result(rows, settings={"one_at_a_time": single, "every_ms": 1e3 * EVERY_SECONDS, "due_at_once": due}, notes=notes)
+    notes.append(
+        "milliseconds: from the return of the call that submits to the start; seconds: from the instant at which all are due"
+    )
+    return Result(
+        rows, settings={"one_at_a_time": single, "every_ms": 1e3 * EVERY_SECONDS, "due_at_once": due}, notes=notes
+    )
 
 
 async def _one_at_a_time(bench: Bench, rival: Rival, jobs: int) -> dict[str, Figure]:
@@ -58,5 +73,9 @@ async def _due_at_once(bench: Bench, rival: Rival, jobs: int) -> dict[str, Figur
         await until_more_than(effects, jobs - 1)
     found = effects.count()
     waits = [at - due for at in found.started.values()]
-    shown: dict[str, Figure] = {"first_seconds": min(waits), "p50_seconds": percentile(waits, 0.5), "all_started_seconds": max(waits)}
+    shown: dict[str, Figure] = {
+        "first_seconds": min(waits),
+        "p50_seconds": percentile(waits, 0.5),
+        "all_started_seconds": max(waits),
+    }
     return shown | {"lost": found.lost, "doubled": found.doubled}

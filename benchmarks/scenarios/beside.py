@@ -64,7 +64,9 @@ async def _drained(bench: Bench, empty: Bench) -> list[tuple[Drained, Drained]]:
     jobs, times = _jobs(bench), bench.size(4, full=6, tiny=1)
     for _ in range(bench.size(4, full=6, tiny=1)):
         async with warm_workers(bench, empty) as pids:
-            found += await drain_in_turns(bench, empty, pids, times=times, jobs=jobs, task="one", payload=lambda _: '{"item": 1}')
+            found += await drain_in_turns(
+                bench, empty, pids, times=times, jobs=jobs, task="one", payload=lambda _: '{"item": 1}'
+            )
     return found
 
 
@@ -75,6 +77,8 @@ def _jobs(bench: Bench) -> int:
 async def _set_aside(bench: Bench) -> None:
     """The gatekeeper needs a moment, once. Should it leave them where they are, that is measured."""
     for _ in range(int(SETTLE_SECONDS / 0.2)):
-        if not await bench.session.fetchval("select exists (select from foliot.runs where task = 'nobody' and state = 'ready')"):
+        if not await bench.session.fetchval(
+            "select exists (select from foliot.runs where task = 'nobody' and state = 'ready')"
+        ):
             return
         await asyncio.sleep(0.2)

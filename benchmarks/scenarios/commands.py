@@ -1,4 +1,5 @@
-"""Shell commands: in a sandbox and in a process group of their own, beside the bare fork, exec and wait of the same command."""
+"""Shell commands: in a sandbox and in a process group of their own, beside the bare fork, exec and wait of the same
+command."""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ async def measure(bench: Bench) -> Result:
         if found is not None
     ]
     return Result(
-        [*rows, Row(f"bare fork and exec, {SLOTS} at once", {"per_second": raw, "worker_us": (before[1] + after[1]) / 2})],
+        [
+            *rows,
+            Row(f"bare fork and exec, {SLOTS} at once", {"per_second": raw, "worker_us": (before[1] + after[1]) / 2}),
+        ],
         [
             at_least("commands a second in a process group", group.per_second, 400),
             at_least("sandboxed commands a second", sandboxed.per_second if sandboxed else None, 100),
@@ -47,12 +51,15 @@ async def measure(bench: Bench) -> Result:
 
 
 async def bare(commands: int) -> tuple[float, float]:
-    """Commands a second that nothing but asyncio starts, as many at once; and their CPU time with ours, in microseconds."""
+    """Commands a second that nothing but asyncio starts, as many at once; and their CPU time with ours, in
+    microseconds."""
     left = iter(range(commands))
 
     async def one_after_another() -> None:
         for _ in left:
-            process = await asyncio.create_subprocess_exec("/bin/sh", "-c", "true", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", "true", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+            )
             await process.communicate()
 
     began, before = perf_counter(), os.times()

@@ -30,7 +30,9 @@ async def measure(bench: Bench) -> Result:
 
     def row(name: str, found: Drained, limit: raw_sql.Limit) -> Row:
         ratio = found.per_second / limit.drain_per_second
-        return Row(name, {"per_second": found.per_second, "raw_sql": limit.drain_per_second, "ratio": ratio, **found.cpu})
+        return Row(
+            name, {"per_second": found.per_second, "raw_sql": limit.drain_per_second, "ratio": ratio, **found.cpu}
+        )
 
     return Result(
         [
@@ -39,7 +41,10 @@ async def measure(bench: Bench) -> Result:
             row("plain (threads), 1 process", plain, later),
             row("plain (threads), 2 processes", plain_two, later),
             row(f"in processes, {PROCESS_SLOTS} slots, 1 worker", process, later),
-            Row("raw SQL", {"per_second": raw.drain_per_second, "postgres_us": raw.postgres_us, "worker_us": raw.client_us}),
+            Row(
+                "raw SQL",
+                {"per_second": raw.drain_per_second, "postgres_us": raw.postgres_us, "worker_us": raw.client_us},
+            ),
         ],
         [
             at_least("async, 1 process: share of raw SQL", one.per_second / raw.drain_per_second, 0.7),

@@ -52,7 +52,9 @@ async def once(bench: Bench, jobs: int, name: str = "") -> Row:
         for start in range(0, jobs, BATCH):
             await bench.store.runs.insert_runs(runs[start : start + BATCH])
         if monotonic() > due:
-            raise RuntimeError(f"{jobs} jobs were not stored before they were due: the machine is too busy to measure this")
+            raise RuntimeError(
+                f"{jobs} jobs were not stored before they were due: the machine is too busy to measure this"
+            )
         await asyncio.sleep(due - monotonic())
         await effects.until_started(jobs)
         meter.stop()

@@ -32,13 +32,22 @@ async def measure(bench: Bench) -> Result:
         meter = Meter({"postgres": [bench.postmaster], "scheduler": [node]})
         meter.start()
         # A second more, for the last fires to commit.
-        await bench.session.fetchval("select pg_sleep(extract(epoch from $1::timestamptz - clock_timestamp()) + 1)", end)
+        await bench.session.fetchval(
+            "select pg_sleep(extract(epoch from $1::timestamptz - clock_timestamp()) + 1)", end
+        )
         meter.stop()
         count, distinct, (p50, p99, p999, worst), within = await bench.session.fetchrow(LAG, begin, end)
     if count != distinct:
         raise RuntimeError(f"{count - distinct} ticks fired twice")
     share = count / (jobs * seconds)
-    figures = {"fired_share": share, "within_100_ms": within, "p50_ms": p50, "p99_ms": p99, "p999_ms": p999, "max_ms": worst}
+    figures = {
+        "fired_share": share,
+        "within_100_ms": within,
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "p999_ms": p999,
+        "max_ms": worst,
+    }
     return Result(
         [Row(f"{jobs:,} jobs every second", {**figures, **meter.microseconds(jobs * (seconds + 1))})],
         [at_least("share of ticks that fired", share, 1.0), at_most("lag p99, ms", p99, 50)],

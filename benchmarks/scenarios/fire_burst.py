@@ -1,4 +1,5 @@
-"""Many recurring, and many delayed, jobs due in one second beside others that are not: when the last of them is ready."""
+"""Many recurring, and many delayed, jobs due in one second beside others that are not: when the last of them is
+ready."""
 
 from __future__ import annotations
 
@@ -27,8 +28,13 @@ async def measure(bench: Bench) -> Result:
         delayed_seconds = await last_ready(bench, delayed)
     return Result(
         [
-            Row(f"{recurring:,} recurring", {"last_ready_seconds": recurring_seconds, "per_second": recurring / recurring_seconds}),
-            Row(f"{delayed:,} delayed", {"last_ready_seconds": delayed_seconds, "per_second": delayed / delayed_seconds}),
+            Row(
+                f"{recurring:,} recurring",
+                {"last_ready_seconds": recurring_seconds, "per_second": recurring / recurring_seconds},
+            ),
+            Row(
+                f"{delayed:,} delayed", {"last_ready_seconds": delayed_seconds, "per_second": delayed / delayed_seconds}
+            ),
         ],
         settings={"stored_beside": stored},
     )

@@ -1,4 +1,5 @@
-"""Does anything slow down as tables grow? Throughput and latency beside queued and future jobs, history and schedules, by empty tables.
+"""Does anything slow down as tables grow? Throughput and latency beside queued and future jobs, history and schedules,
+by empty tables.
 
 Full and empty tables are those of two databases of one server, measured in turns.
 """
@@ -65,7 +66,8 @@ async def measure(bench: Bench) -> Result:
 async def _compared(full: Bench, empty: Bench) -> dict[str, float]:
     waits: dict[str, list[float]] = {full.url: [], empty.url: []}
     wanted = full.size(80, full=400, tiny=5) // LOOKS or 1
-    # The workers are there from the start: a line that no worker knows would be put aside, and brought back while it is measured.
+    # The workers are there from the start: a line that no worker knows would be put aside, and brought back while it is
+    # measured.
     async with warm_workers(full, empty) as pids, scheduler(full), scheduler(empty):
         # Nobody works on the queue that is full while another one is looked at for latency.
         for bench in in_turns(full, empty, LOOKS):
@@ -95,11 +97,14 @@ async def _queued(bench: Bench, size: int) -> None:
 
 
 async def _history(bench: Bench, size: int) -> None:
-    """All in today's part of it, the one that is written to. Filled apart, and indexed as a whole: one index after the other is quicker."""
+    """All in today's part of it, the one that is written to. Filled apart, and indexed as a whole: one index after the
+    other is quicker."""
     today = await bench.session.fetchval("select (now() at time zone 'UTC')::date")
     name = partition_name("history", today)
     await bench.session.execute(f"drop table foliot.{name}")
-    await bench.session.execute(f"create table foliot.{name} (like foliot.history including defaults including constraints)")
+    await bench.session.execute(
+        f"create table foliot.{name} (like foliot.history including defaults including constraints)"
+    )
     await bench.session.execute(HISTORY.format(name=name), size)
     await bench.session.execute("set maintenance_work_mem = '512MB'")
     await bench.session.execute(

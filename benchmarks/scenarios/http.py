@@ -1,4 +1,5 @@
-"""Single jobs by `POST /v1/jobs`: at a rate that does not wait for answers, and as many as 64 connections get stored."""
+"""Single jobs by `POST /v1/jobs`: at a rate that does not wait for answers, and as many as 64 connections get
+stored."""
 
 from __future__ import annotations
 

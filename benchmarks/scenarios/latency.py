@@ -1,7 +1,9 @@
-"""How soon a job starts on an idle system: from the return of the call that submits it to the first line of its function.
+"""How soon a job starts on an idle system: from the return of the call that submits it to the first line of its
+function.
 
-Milliseconds can't be measured on cores that are not there: where this machine is one of several on a host, which gives its cores to another
-for ten milliseconds and more at a time, the jobs that met that are told apart, and so are those of raw SQL.
+Milliseconds can't be measured on cores that are not there: where this machine is one of several on a host, which gives
+its cores to another for ten milliseconds and more at a time, the jobs that met that are told apart, and so are those of
+raw SQL.
 """
 
 from __future__ import annotations
@@ -102,7 +104,9 @@ async def starts(bench: Bench, jobs: int, *, queue: str = "default") -> tuple[li
     found = effects.count()
     if found.doubled:
         raise RuntimeError(f"{found.doubled} jobs started twice")
-    return told_apart([max(0.0, found.started[number] - returned[number]) for number in range(jobs)], stolen), meter.microseconds(jobs)
+    return told_apart(
+        [max(0.0, found.started[number] - returned[number]) for number in range(jobs)], stolen
+    ), meter.microseconds(jobs)
 
 
 def told_apart(seconds: Sequence[float], stolen: Sequence[float]) -> list[Wait]:

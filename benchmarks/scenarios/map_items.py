@@ -1,4 +1,5 @@
-"""A map over many items, run to its end once, and once more with a cancel on the way; the memory of its processes meanwhile."""
+"""A map over many items, run to its end once, and once more with a cancel on the way; the memory of its processes
+meanwhile."""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ from benchmarks.report import Result, Row
 NAME = "memory"
 TITLE = "memory of a process, with what it shares with others (rss) and without (uss); a job on disk"
 SETTLE_SECONDS = 3.0
-HISTORY_SIZE = "select sum(pg_total_relation_size(inhrelid))::float8 from pg_inherits where inhparent = 'foliot.history'::regclass"
+HISTORY_SIZE = (
+    "select sum(pg_total_relation_size(inhrelid))::float8 from pg_inherits where inhparent = 'foliot.history'::regclass"
+)
 WAL_SINCE = "select pg_wal_lsn_diff(pg_current_wal_lsn(), $1::text::pg_lsn)::float8"
 
 
@@ -34,7 +36,11 @@ async def measure(bench: Bench) -> Result:
         wal = await bench.session.fetchval(WAL_SINCE, begin) / (jobs // 2 * 2)
     kept = await bench.session.fetchval(HISTORY_SIZE) / (jobs // 2 * 2)
     rows.append(Row("a job on disk", {"history_bytes": kept, "wal_bytes": wal}))
-    return Result(rows, settings={"slots": SLOTS}, notes=["wal: what a job's whole life writes to the log, from submitted to history"])
+    return Result(
+        rows,
+        settings={"slots": SLOTS},
+        notes=["wal: what a job's whole life writes to the log, from submitted to history"],
+    )
 
 
 def _row(name: str, pid: int) -> Row:

@@ -1,4 +1,5 @@
-"""What the system adds to jobs that do something for a known time: as CPU time, and as time in which a slot does nothing."""
+"""What the system adds to jobs that do something for a known time: as CPU time, and as time in which a slot does
+nothing."""
 
 from __future__ import annotations
 
@@ -18,11 +19,17 @@ TITLE = "jobs of a known length on slots that are always full: what is added to 
 async def measure(bench: Bench) -> Result:
     rounds = bench.size(6, full=30, tiny=2)
     rows = []
-    for task, seconds, slots, times in (("nap", 0.1, 100, 2 * rounds), ("nap", 1.0, 100, rounds), ("spin", 0.1, 1, 2 * rounds)):
+    for task, seconds, slots, times in (
+        ("nap", 0.1, 100, 2 * rounds),
+        ("nap", 1.0, 100, rounds),
+        ("spin", 0.1, 1, 2 * rounds),
+    ):
         jobs = slots * (times if not bench.is_tiny else 1)
         raw = await _raw_seconds(task, slots, jobs, seconds)
         found = await drain(bench, jobs, task=task, slots=slots, payload=_lasting(seconds))
-        rows.append(_row(f"{task} of {1e3 * seconds:,.0f} ms, {slots} slot{'s' * (slots > 1)}", found, jobs, raw, seconds))
+        rows.append(
+            _row(f"{task} of {1e3 * seconds:,.0f} ms, {slots} slot{'s' * (slots > 1)}", found, jobs, raw, seconds)
+        )
     return Result(
         rows,
         [
@@ -46,7 +53,16 @@ def _row(name: str, found: Drained, jobs: int, raw: float, seconds: float) -> Ro
     if name.startswith("spin"):
         cpu["worker_us"] -= seconds * 1e6
     added = sum(cpu.values())
-    return Row(name, {"seconds": took, "bare": raw, "time_added_%": 100 * (took / raw - 1), **cpu, "cpu_added_%": added / seconds / 1e4})
+    return Row(
+        name,
+        {
+            "seconds": took,
+            "bare": raw,
+            "time_added_%": 100 * (took / raw - 1),
+            **cpu,
+            "cpu_added_%": added / seconds / 1e4,
+        },
+    )
 
 
 async def _raw_seconds(task: str, slots: int, jobs: int, seconds: float) -> float:

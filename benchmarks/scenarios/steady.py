@@ -1,4 +1,5 @@
-"""Submitting and running at once: jobs are stored in bulk as fast as it goes, while a warm worker already works on them."""
+"""Submitting and running at once: jobs are stored in bulk as fast as it goes, while a warm worker already works on
+them."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ async def measure(bench: Bench) -> Result:
     before = await raw_sql.limit(bench, jobs)
     rows = [await _lives(bench, jobs, processes) for processes in (1, 2)]
     raw = raw_sql.mean(before, await raw_sql.limit(bench, jobs)).life_per_second
-    shown = [Row(row.name, {**row.figures, "raw_sql": raw, "ratio": (row.figures["per_second"] or 0) / raw}) for row in rows]
+    shown = [
+        Row(row.name, {**row.figures, "raw_sql": raw, "ratio": (row.figures["per_second"] or 0) / raw}) for row in rows
+    ]
     notes = ["raw SQL inserts first and drains then; its whole lives a second are computed from both"]
     return Result(shown, settings={"jobs": jobs, "slots": SLOTS}, notes=notes)
 
@@ -50,5 +53,10 @@ async def _lives(bench: Bench, jobs: int, processes: int) -> Row:
     if not done == distinct == jobs:
         raise RuntimeError(f"{done} runs succeeded, {distinct} distinct, of {jobs} jobs")
     seconds, (p50, p99) = await bench.session.fetchrow(LIFE)
-    figures = {"per_second": jobs / seconds, "wait_p50_ms": p50 * 1e3, "wait_p99_ms": p99 * 1e3, **meter.microseconds(jobs)}
+    figures = {
+        "per_second": jobs / seconds,
+        "wait_p50_ms": p50 * 1e3,
+        "wait_p99_ms": p99 * 1e3,
+        **meter.microseconds(jobs),
+    }
     return Row(f"{processes} worker process{'es' * (processes > 1)}", figures)

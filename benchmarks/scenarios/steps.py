@@ -22,7 +22,8 @@ from foliot.model.workflow import Workflow, check, plan
 NAME = "steps"
 TITLE = "a workflow's steps, two arrows each, beside as many plain jobs"
 LAYER = 1000
-"""So many steps wait for two of as many before them: what is measured is what a step costs, not how long a chain takes."""
+"""So many steps wait for two of as many before them: what is measured is what a step costs, not how long a chain
+takes."""
 
 
 async def measure(bench: Bench) -> Result:
@@ -43,7 +44,14 @@ async def measure(bench: Bench) -> Result:
     return Result(
         [
             Row("plain jobs", {"per_second": plain.per_second, "ratio": 1.0}),
-            Row("steps", {"per_second": jobs / seconds, "ratio": jobs / seconds / plain.per_second, "insert_seconds": insert_seconds}),
+            Row(
+                "steps",
+                {
+                    "per_second": jobs / seconds,
+                    "ratio": jobs / seconds / plain.per_second,
+                    "insert_seconds": insert_seconds,
+                },
+            ),
         ],
         settings={"steps": jobs, "slots": SLOTS},
     )
@@ -66,7 +74,10 @@ def _layers(jobs: int) -> list[dict[str, Any]]:
             "task": "noop",
             "queue": "default",
             "payload": payload,
-            "after": [f"s{number - number % LAYER - before}" for before in chance.sample(range(1, LAYER + 1), 2 * (number >= LAYER))],
+            "after": [
+                f"s{number - number % LAYER - before}"
+                for before in chance.sample(range(1, LAYER + 1), 2 * (number >= LAYER))
+            ],
         }
         for number in range(jobs)
     ]

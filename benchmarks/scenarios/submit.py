@@ -1,4 +1,5 @@
-"""Submitting from a program that has PostgreSQL at hand: one by one, many callers at once, and in bulk, beside the same in bare SQL."""
+"""Submitting from a program that has PostgreSQL at hand: one by one, many callers at once, and in bulk, beside the same
+in bare SQL."""
 
 from __future__ import annotations
 
@@ -52,7 +53,10 @@ async def measure(bench: Bench) -> Result:
     return Result(
         [
             Row("single, one caller after the other", alone),
-            Row(f"single, {CALLERS} callers at once", {**many, "raw_sql": raw_single, "ratio": many["per_second"] / raw_single}),
+            Row(
+                f"single, {CALLERS} callers at once",
+                {**many, "raw_sql": raw_single, "ratio": many["per_second"] / raw_single},
+            ),
             Row(f"bulk, {BATCH:,} a call (`submit_many`), one after the other", in_bulk),
             Row(f"bulk, {BATCH:,} a call, two programs", two_programs),
             Row(f"bulk, {BATCH:,} a call, inside Foliot", stored),
@@ -97,11 +101,15 @@ async def _in_turns(bench: Bench, bulk: Submit, rounds: int) -> tuple[dict[str, 
         for number in range(rounds):
             for turn in turns if number % 2 else reversed(turns):
                 await turn.take()
-        stored = await bench.session.fetchval("select (select count(*) from foliot.runs) + (select count(*) from yardstick.live)")
+        stored = await bench.session.fetchval(
+            "select (select count(*) from foliot.runs) + (select count(*) from yardstick.live)"
+        )
     finally:
         await bench.session.execute("drop schema yardstick cascade")
     if stored != len(turns) * (rounds * CALLS + 1) * BATCH:
-        raise RuntimeError(f"{stored} jobs are stored, and {len(turns) * (rounds * CALLS + 1) * BATCH} were answered for")
+        raise RuntimeError(
+            f"{stored} jobs are stored, and {len(turns) * (rounds * CALLS + 1) * BATCH} were answered for"
+        )
     return tuple(turn.figures(beside=turns[-1]) for turn in turns)
 
 
@@ -157,7 +165,12 @@ async def _timed(bench: Bench, submit: Submit, *, callers: int, seconds: float) 
     stored, jobs = await bench.session.fetchval("select count(*) from foliot.runs"), len(latencies)
     if stored != jobs + 1:
         raise RuntimeError(f"{stored} jobs are stored, and {jobs + 1} were answered for")
-    return {"per_second": jobs / took, **spread_ms(latencies), **meter.microseconds(jobs), "client_us": own / jobs * 1e6}
+    return {
+        "per_second": jobs / took,
+        **spread_ms(latencies),
+        **meter.microseconds(jobs),
+        "client_us": own / jobs * 1e6,
+    }
 
 
 async def _two_programs(bench: Bench, seconds: float) -> dict[str, float]:
@@ -172,7 +185,11 @@ async def _two_programs(bench: Bench, seconds: float) -> dict[str, float]:
     if stored != jobs + 2 * BATCH:
         raise RuntimeError(f"{stored} jobs are stored, and {jobs + 2 * BATCH} were answered for")
     client_us = sum(one["cpu_seconds"] for one in found) / jobs * 1e6
-    return {"per_second": jobs / max(one["seconds"] for one in found), **meter.microseconds(jobs), "client_us": client_us}
+    return {
+        "per_second": jobs / max(one["seconds"] for one in found),
+        **meter.microseconds(jobs),
+        "client_us": client_us,
+    }
 
 
 async def _raw_singles(bench: Bench, seconds: float) -> float:

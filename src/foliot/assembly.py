@@ -81,14 +81,16 @@ def database_url(config: Config) -> str:
 @asynccontextmanager
 async def store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
     url, config, clock, events = database_url(around.config), around.config, around.clock, around.events
-    async with open_store(url, config=config, clock=clock, events=events, part=f"foliot {part}", plans_once=part == "worker") as store:
+    async with open_store(
+        url, config=config, clock=clock, events=events, part=f"foliot {part}", plans_once=part == "worker"
+    ) as store:
         yield store
 
 
 @asynccontextmanager
 async def counted_store_for(around: Surroundings, part: str, stop: Stop) -> AsyncIterator[Store]:
-    """The same for a part that goes on: what happens in it is counted. Should the schema become one that it can't work with, it is asked to
-    stop, and raises `SchemaError` when it has."""
+    """The same for a part that goes on: what happens in it is counted. Should the schema become one that it can't work
+    with, it is asked to stop, and raises `SchemaError` when it has."""
     clock, events = around.clock, around.events
     async with store_for(around, part) as store:
         watcher = SchemaWatcher(store.database, part, clock=clock, events=events, on_misfit=stop.asked.set)
@@ -127,7 +129,13 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
         submitter = Submitter(store=store, clock=around.clock, events=around.events)
         audit = AuditLog(store=store, clock=around.clock, events=around.events)
         app = build_app(
-            store=store, submitter=submitter, audit=audit, config=config, clock=around.clock, is_open=is_open, stopping=stop.asked
+            store=store,
+            submitter=submitter,
+            audit=audit,
+            config=config,
+            clock=around.clock,
+            is_open=is_open,
+            stopping=stop.asked,
         )
         server = Server(
             uvicorn.Config(
@@ -154,8 +162,9 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
 
 
 def settle() -> None:
-    """Spares a process that serves requests or runs jobs from looking again and again for garbage among what was made when it started, and
-    from looking after every few of them: of what those leave behind, next to nothing is garbage that only a search can find."""
+    """Spares a process that serves requests or runs jobs from looking again and again for garbage among what was made
+    when it started, and from looking after every few of them: of what those leave behind, next to nothing is garbage
+    that only a search can find."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
@@ -170,7 +179,9 @@ async def check_tokens(store: Store) -> None:
         )
 
 
-async def run_create_token(config: Config, *, name: str, role: Role, namespace: str, lives_seconds: float | None) -> str:
+async def run_create_token(
+    config: Config, *, name: str, role: Role, namespace: str, lives_seconds: float | None
+) -> str:
     """The text of a token that is made in the database itself, by whoever may write there."""
     text, token_id, digest = new_token_text()
     async with store_for(surroundings(config, "token"), "token") as store:
@@ -183,7 +194,9 @@ async def run_create_token(config: Config, *, name: str, role: Role, namespace: 
 
         async def work(within: Transaction) -> None:
             if await store.access.insert_token(new, within=within) is None:
-                raise Conflict(f"name: there is a token named {name!r} already; revoke it first, or choose another name")
+                raise Conflict(
+                    f"name: there is a token named {name!r} already; revoke it first, or choose another name"
+                )
             await store.access.insert_audit_within(within, [entry])
 
         await store.database.in_transaction("create_token", work)
@@ -195,7 +208,13 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
 
     around = surroundings(config, "scheduler")
     async with counted_store_for(around, "scheduler", stop) as store:
-        node = SchedulerNode(store=store, config=config, clock=around.clock, events=around.events, listen_url=listen_url_of(config, store))
+        node = SchedulerNode(
+            store=store,
+            config=config,
+            clock=around.clock,
+            events=around.events,
+            listen_url=listen_url_of(config, store),
+        )
         settle()
         await node.start()
         around.events.emit(ProcessStarted("scheduler"))
@@ -204,7 +223,9 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     around.events.emit(ProcessStopped("scheduler"))
 
 
-async def run_worker(config: Config, stop: Stop, *, app: App, queues: Mapping[str, int], labels: Mapping[str, str] | None = None) -> None:
+async def run_worker(
+    config: Config, stop: Stop, *, app: App, queues: Mapping[str, int], labels: Mapping[str, str] | None = None
+) -> None:
     from foliot.worker.node import WorkerNode
 
     around = surroundings(config, "worker")

@@ -1,8 +1,8 @@
 """The only module that reads time or sleeps.
 
-Decisions about jobs are taken on the database's clock. The application's clock serves two ends alone: the time part of ids and log
-lines (`now`), and monotonic waits. A test hands in another `Clock`; `sql_now` is then the instant that SQL uses instead of the
-database's own, and None in production.
+Decisions about jobs are taken on the database's clock. The application's clock serves two ends alone: the time part of
+ids and log lines (`now`), and monotonic waits. A test hands in another `Clock`; `sql_now` is then the instant that SQL
+uses instead of the database's own, and None in production.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class SystemClock:
 
 
 async def give_way() -> None:
-    """Lets everybody else on this event loop have a turn, in the middle of work that goes on for long without waiting for anything."""
+    """Lets everybody else on this event loop have a turn, in the middle of work that goes on for long without waiting
+    for anything."""
     await asyncio.sleep(0)
 
 

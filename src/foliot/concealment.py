@@ -1,14 +1,16 @@
 """Keeps a process's secrets from other processes of the same user, such as the commands that a worker runs.
 
-Linux shows the environment that a process was started with in /proc/PID/environ, and does so for the whole life of the process: deleting a
-variable from `os.environ` changes nothing there. Two measures, each of which holds where the other one does not:
+Linux shows the environment that a process was started with in /proc/PID/environ, and does so for the whole life of the
+process: deleting a variable from `os.environ` changes nothing there. Two measures, each of which holds where the other
+one does not:
 
 - The process is marked as not dumpable. Its environment, memory and descriptors in /proc then belong to root, and nobody but root can
   attach a debugger to it. It also writes no core dump. An exec undoes the mark, so each process marks itself.
 - The memory that /proc/PID/environ shows is overwritten with zeros, which root's commands read as well. The variables themselves live on
   elsewhere in the process's memory.
 
-Root can still read the memory of every process. Between the exec of the interpreter and the call of `conceal` nothing is hidden yet.
+Root can still read the memory of every process. Between the exec of the interpreter and the call of `conceal` nothing
+is hidden yet.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def _wipe_environment() -> None:
     begin, end = _environment_in_memory()
     for name, value in os.environb.items():
         if name:
-            # Sets it to what it is. The C library then keeps a copy of its own and no longer refers to the memory that is wiped below.
+            # Sets it to what it is. The C library then keeps a copy of its own and no longer refers to the memory that
+            # is wiped below.
             os.environb[name] = value
     ctypes.memset(begin, 0, end - begin)
 

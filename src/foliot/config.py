@@ -1,7 +1,8 @@
 """Every setting: its name, unit, default and one line of documentation.
 
-A setting comes from, in rising order: its default, a TOML file (`foliot.toml` in the working directory, or FOLIOT_CONFIG), the environment
-(FOLIOT_ + its name in capitals), the command line. Unknown names are refused with the nearest known one.
+A setting comes from, in rising order: its default, a TOML file (`foliot.toml` in the working directory, or
+FOLIOT_CONFIG), the environment (FOLIOT_ + its name in capitals), the command line. Unknown names are refused with the
+nearest known one.
 
 A secret can be read from a file instead: `NAME_file` names it. See `secret_in`.
 """
@@ -26,9 +27,14 @@ from foliot.errors import ConfigurationError
 
 PREFIX = "FOLIOT_"
 # Read by other parts than this one: the command line's client, and the path of the TOML file itself.
-GIVEN_TO_COMMANDS = frozenset(f"FOLIOT_{name}" for name in ("RUN_ID", "ATTEMPT", "RESULT", "UPSTREAM", "SIGNAL", "GUARD"))
+GIVEN_TO_COMMANDS = frozenset(
+    f"FOLIOT_{name}" for name in ("RUN_ID", "ATTEMPT", "RESULT", "UPSTREAM", "SIGNAL", "GUARD")
+)
 """What a job's command finds in its environment, and so does a `foliot` that it calls."""
-OTHER_VARIABLES = frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_URL_FILE", "FOLIOT_TOKEN", "FOLIOT_TOKEN_FILE"}) | GIVEN_TO_COMMANDS
+OTHER_VARIABLES = (
+    frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_URL_FILE", "FOLIOT_TOKEN", "FOLIOT_TOKEN_FILE"})
+    | GIVEN_TO_COMMANDS
+)
 SECRETS = ("database_url", "database_direct_url")
 """Settings that may hold a password. Each has a twin with `_file` at its end."""
 SECRET_MAX_BYTES = 65_536
@@ -56,7 +62,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str, Meta(description="URL past a pooler such as PgBouncer, for wake-ups. Empty behind a pooler: polling only.")
     ] = ""
     database_url_file: Annotated[
-        str, Meta(description="File that holds `database_url`, such as a mounted secret; or `fd:3` for a descriptor the process inherits.")
+        str,
+        Meta(
+            description="File that holds `database_url`, such as a mounted secret; or `fd:3` for a descriptor the process inherits."
+        ),
     ] = ""
     database_direct_url_file: Annotated[str, Meta(description="The same for `database_direct_url`.")] = ""
     database_pool_size: Annotated[int, Meta(ge=2, le=500, description="Connections a process opens at the most.")] = 10
@@ -66,15 +75,25 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     database_idle_in_transaction_seconds: Annotated[
         Seconds, Meta(description="How long a transaction may sit idle before PostgreSQL ends it.")
     ] = 10
-    database_retry_seconds: Annotated[Seconds, Meta(description="How long a statement is tried again while PostgreSQL is away.")] = 10
-    data: Annotated[str, Meta(description="Directory of the embedded PostgreSQL.")] = msgspec.field(default_factory=data_home)
-    pg_bin: Annotated[str, Meta(description="Directory of PostgreSQL binaries for the embedded server. Empty: found.")] = ""
+    database_retry_seconds: Annotated[
+        Seconds, Meta(description="How long a statement is tried again while PostgreSQL is away.")
+    ] = 10
+    data: Annotated[str, Meta(description="Directory of the embedded PostgreSQL.")] = msgspec.field(
+        default_factory=data_home
+    )
+    pg_bin: Annotated[
+        str, Meta(description="Directory of PostgreSQL binaries for the embedded server. Empty: found.")
+    ] = ""
 
     # --- the API
     host: Annotated[str, Meta(description="Address the API listens on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535, description="Port the API listens on. 0: any free one.")] = 8000
-    body_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body, counted as it arrives.")] = 1_048_576
-    batch_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body of `POST /v1/jobs/batch`.")] = 33_554_432
+    body_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body, counted as it arrives.")] = (
+        1_048_576
+    )
+    batch_max_bytes: Annotated[int, Meta(ge=1024, description="Largest request body of `POST /v1/jobs/batch`.")] = (
+        33_554_432
+    )
     connections_max: Annotated[
         int,
         Meta(
@@ -85,47 +104,94 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = 2_000
     request_head_max_bytes: Annotated[
-        int, Meta(ge=1024, le=1_048_576, description="Largest head of a request: its first line and its headers. Larger ones get 431.")
+        int,
+        Meta(
+            ge=1024,
+            le=1_048_576,
+            description="Largest head of a request: its first line and its headers. Larger ones get 431.",
+        ),
     ] = 32_768
-    request_head_seconds: Annotated[Seconds, Meta(description="How long the head of a request may take to arrive; then 408.")] = 10
+    request_head_seconds: Annotated[
+        Seconds, Meta(description="How long the head of a request may take to arrive; then 408.")
+    ] = 10
     request_body_seconds: Annotated[
         Seconds,
-        Meta(description="How long a body may take to arrive, plus a second for each 64 KiB that has arrived; then 408."),
+        Meta(
+            description="How long a body may take to arrive, plus a second for each 64 KiB that has arrived; then 408."
+        ),
     ] = 30
-    connection_idle_seconds: Annotated[Seconds, Meta(description="How long a connection may be idle between two requests.")] = 30
+    connection_idle_seconds: Annotated[
+        Seconds, Meta(description="How long a connection may be idle between two requests.")
+    ] = 30
     response_unread_seconds: Annotated[
         Seconds, Meta(description="How long a client may leave a response unread before its connection is ended.")
     ] = 60
     idempotency_hours: Annotated[
-        float, Meta(gt=0, le=87_600, description="How long a repeated Idempotency-Key gets the answer that it got before.")
+        float,
+        Meta(gt=0, le=87_600, description="How long a repeated Idempotency-Key gets the answer that it got before."),
     ] = 24
     namespace: Annotated[
-        NamespaceName, Meta(description="Namespace whose queues a worker serves, and to which the clients talk by default.")
+        NamespaceName,
+        Meta(description="Namespace whose queues a worker serves, and to which the clients talk by default."),
     ] = "default"
-    tls_certificate_file: Annotated[str, Meta(description="PEM file of the API's certificate and its chain. Empty: plain HTTP.")] = ""
+    tls_certificate_file: Annotated[
+        str, Meta(description="PEM file of the API's certificate and its chain. Empty: plain HTTP.")
+    ] = ""
     tls_key_file: Annotated[str, Meta(description="PEM file of its private key.")] = ""
     plain_http_allowed: Annotated[
-        bool, Meta(description="Whether the API may speak plain HTTP on a public address, because something in front of it does TLS.")
+        bool,
+        Meta(
+            description="Whether the API may speak plain HTTP on a public address, because something in front of it does TLS."
+        ),
     ] = False
     trusted_proxies: Annotated[
         str,
-        Meta(description="Addresses and networks of reverse proxies whose X-Forwarded-For is believed, with commas between. Empty: none."),
+        Meta(
+            description="Addresses and networks of reverse proxies whose X-Forwarded-For is believed, with commas between. Empty: none."
+        ),
     ] = ""
     requests_per_second: Annotated[
-        int, Meta(ge=0, le=1_000_000, description="Requests of one token that one process answers in a second; more get 429. 0: all.")
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Requests of one token that one process answers in a second; more get 429. 0: all.",
+        ),
     ] = 5_000
-    audit_retention_days: Annotated[int, Meta(ge=1, le=36_500, description="Days that the record of who did what is kept.")] = 90
+    audit_retention_days: Annotated[
+        int, Meta(ge=1, le=36_500, description="Days that the record of who did what is kept.")
+    ] = 90
     log_followers_max: Annotated[
-        int, Meta(ge=0, le=100_000, description="Logs that are followed at once through one process; more are refused with 429.")
+        int,
+        Meta(
+            ge=0,
+            le=100_000,
+            description="Logs that are followed at once through one process; more are refused with 429.",
+        ),
     ] = 200
     event_followers_max: Annotated[
-        int, Meta(ge=0, le=100_000, description="Followers of runs' events at once through one process; more are refused with 429.")
+        int,
+        Meta(
+            ge=0,
+            le=100_000,
+            description="Followers of runs' events at once through one process; more are refused with 429.",
+        ),
     ] = 200
     followers_per_token_max: Annotated[
-        int, Meta(ge=0, le=100_000, description="Logs and events that one token follows at once; in local open mode, one address.")
+        int,
+        Meta(
+            ge=0,
+            le=100_000,
+            description="Logs and events that one token follows at once; in local open mode, one address.",
+        ),
     ] = 50
     followers_per_namespace_max: Annotated[
-        int, Meta(ge=0, le=100_000, description="Logs and events of one namespace that are followed at once through one process.")
+        int,
+        Meta(
+            ge=0,
+            le=100_000,
+            description="Logs and events of one namespace that are followed at once through one process.",
+        ),
     ] = 100
 
     # --- jobs
@@ -134,23 +200,37 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     aging_seconds: Annotated[
         Seconds, Meta(description="Waiting that long is worth one level of priority. Very large: strict priority.")
     ] = 300
-    lost_attempts_max: Annotated[int, Meta(ge=1, le=100, description="Lost workers a run survives; then it is failed.")] = 3
-    result_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest result of a job, as JSON.")] = 262_144
-    output_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Output kept of an attempt: half its head, half its tail.")] = (
-        65_536
+    lost_attempts_max: Annotated[
+        int, Meta(ge=1, le=100, description="Lost workers a run survives; then it is failed.")
+    ] = 3
+    result_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest result of a job, as JSON.")] = (
+        262_144
     )
+    output_max_bytes: Annotated[
+        int, Meta(ge=0, le=67_108_864, description="Output kept of an attempt: half its head, half its tail.")
+    ] = 65_536
     retention_days: Annotated[int, Meta(ge=1, le=36_500, description="Days that finished runs are kept.")] = 30
 
     # --- workers
     workers: Annotated[int, Meta(ge=0, le=256, description="Worker processes of `foliot up`.")] = 2
-    slots: Annotated[int, Meta(ge=1, le=100_000, description="Attempts a worker runs at once in a queue that does not say.")] = 32
+    slots: Annotated[
+        int, Meta(ge=1, le=100_000, description="Attempts a worker runs at once in a queue that does not say.")
+    ] = 32
     worker_ttl_seconds: Annotated[Seconds, Meta(description="Silence after which a worker counts as dead.")] = 15
     worker_beat_seconds: Annotated[Seconds, Meta(description="Time between two beats of a worker.")] = 5
     reaper_seconds: Annotated[Seconds, Meta(description="Time between two looks for dead workers.")] = 2
-    shard_ttl_seconds: Annotated[Seconds, Meta(description="Silence after which a scheduler node's shards go to others.")] = 9
-    shard_renew_seconds: Annotated[Seconds, Meta(description="Time between two renewals of a scheduler node's shards.")] = 3
-    poll_seconds: Annotated[Seconds, Meta(description="Longest time between two looks for work that no hint announced.")] = 1
-    grace_seconds: Annotated[Seconds, Meta(description="Time that running attempts get to end when a worker stops.")] = 30
+    shard_ttl_seconds: Annotated[
+        Seconds, Meta(description="Silence after which a scheduler node's shards go to others.")
+    ] = 9
+    shard_renew_seconds: Annotated[
+        Seconds, Meta(description="Time between two renewals of a scheduler node's shards.")
+    ] = 3
+    poll_seconds: Annotated[
+        Seconds, Meta(description="Longest time between two looks for work that no hint announced.")
+    ] = 1
+    grace_seconds: Annotated[
+        Seconds, Meta(description="Time that running attempts get to end when a worker stops.")
+    ] = 30
 
     # --- what workers execute
     disabled_tasks: Annotated[
@@ -161,14 +241,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = ""
     containment: Annotated[
         Literal["auto", "bubblewrap", "cgroup", "launcher"],
-        Meta(description="What holds the processes of a command together, so that all end with it. auto: the strongest there is."),
+        Meta(
+            description="What holds the processes of a command together, so that all end with it. auto: the strongest there is."
+        ),
     ] = "auto"
     shell_environment: Annotated[
-        str, Meta(description="Names of the worker's variables that commands get beside PATH, HOME and the like, with commas between.")
+        str,
+        Meta(
+            description="Names of the worker's variables that commands get beside PATH, HOME and the like, with commas between."
+        ),
     ] = ""
     sandbox: Annotated[
         Literal["none", "process", "bubblewrap"],
-        Meta(description="Sandbox of commands: none, limits of a process, or namespaces too. A command may ask for a stricter one only."),
+        Meta(
+            description="Sandbox of commands: none, limits of a process, or namespaces too. A command may ask for a stricter one only."
+        ),
     ] = "none"
     sandbox_memory_mb: Annotated[
         int,
@@ -179,28 +266,47 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = 0
     sandbox_cpu_seconds: Annotated[int, Meta(ge=0, le=31_536_000, description="CPU time likewise.")] = 0
-    sandbox_file_size_mb: Annotated[int, Meta(ge=0, le=1_048_576, description="Size of a file that it writes likewise.")] = 0
+    sandbox_file_size_mb: Annotated[
+        int, Meta(ge=0, le=1_048_576, description="Size of a file that it writes likewise.")
+    ] = 0
     sandbox_processes: Annotated[
         int,
         Meta(ge=0, le=1_000_000, description="Number of its processes likewise; without cgroups, of its user."),
     ] = 0
-    sandbox_network: Annotated[bool, Meta(description="Whether a command in a bubblewrap sandbox may ask for the network.")] = True
+    sandbox_network: Annotated[
+        bool, Meta(description="Whether a command in a bubblewrap sandbox may ask for the network.")
+    ] = True
     http_allow_private: Annotated[
-        bool, Meta(description="Whether the task `http` may connect to private, loopback, link-local and metadata addresses.")
+        bool,
+        Meta(
+            description="Whether the task `http` may connect to private, loopback, link-local and metadata addresses."
+        ),
     ] = False
-    http_allow_hosts: Annotated[str, Meta(description="Hosts that it may connect to wherever they are, with commas between.")] = ""
-    http_ca_file: Annotated[str, Meta(description="PEM file of authorities that its HTTPS trusts beside the public ones.")] = ""
-    http_body_max_bytes: Annotated[int, Meta(ge=0, le=67_108_864, description="Largest part of a response's body that is kept.")] = 65_536
+    http_allow_hosts: Annotated[
+        str, Meta(description="Hosts that it may connect to wherever they are, with commas between.")
+    ] = ""
+    http_ca_file: Annotated[
+        str, Meta(description="PEM file of authorities that its HTTPS trusts beside the public ones.")
+    ] = ""
+    http_body_max_bytes: Annotated[
+        int, Meta(ge=0, le=67_108_864, description="Largest part of a response's body that is kept.")
+    ] = 65_536
 
     # --- logs
-    log_format: Annotated[Literal["auto", "text", "json"], Meta(description="auto: text on a terminal, JSON elsewhere.")] = "auto"
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Least level that is logged.")] = "info"
+    log_format: Annotated[
+        Literal["auto", "text", "json"], Meta(description="auto: text on a terminal, JSON elsewhere.")
+    ] = "auto"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Least level that is logged.")
+    ] = "info"
 
     def __post_init__(self) -> None:
         for name in ("database_url", "database_direct_url"):
             if (url := getattr(self, name)) and not _is_postgres_url(url):
                 # Not quoted: it may hold a password.
-                raise ValueError(f"{name} must look like postgresql://user@host:5432/name; in a password write %40 for @ and %2F for /")
+                raise ValueError(
+                    f"{name} must look like postgresql://user@host:5432/name; in a password write %40 for @ and %2F for /"
+                )
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
             raise ValueError("tls_certificate_file and tls_key_file belong together: set both, or none")
         networks_of(self.trusted_proxies)
@@ -228,13 +334,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """What is allowed but probably not meant."""
         found = []
         if self.database_statement_seconds >= self.worker_ttl_seconds:
-            found.append("database_statement_seconds is not below worker_ttl_seconds: one slow statement can cost a worker its lease")
+            found.append(
+                "database_statement_seconds is not below worker_ttl_seconds: one slow statement can cost a worker its lease"
+            )
         if self.poll_seconds > 10:
             found.append("poll_seconds is above 10: a lost hint delays jobs by that much")
         if self.database_url and "sslmode" not in self.database_url and not _is_local(self.database_url):
-            found.append("database_url names another host without sslmode=verify-full: jobs and credentials may travel unencrypted")
+            found.append(
+                "database_url names another host without sslmode=verify-full: jobs and credentials may travel unencrypted"
+            )
         paths = {name: getattr(self, name) for name in ("tls_key_file", "tls_certificate_file")}
-        found.extend(f"{name}: {path} can't be read" for name, path in paths.items() if path and not os.access(path, os.R_OK))
+        found.extend(
+            f"{name}: {path} can't be read" for name, path in paths.items() if path and not os.access(path, os.R_OK)
+        )
         private = {name: getattr(self, name) for name in ("tls_key_file", *(f"{secret}_file" for secret in SECRETS))}
         found.extend(
             f"{name}: everybody on this machine can read {path}; take that away with chmod o-rwx"
@@ -242,8 +354,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if path and _is_for_everybody(Path(path))
         )
         file = Path(os.environ.get("FOLIOT_CONFIG") or "foliot.toml")
-        if _is_for_everybody(file) and any(without_password(url) != url for url in (self.database_url, self.database_direct_url)):
-            found.append(f"everybody on this machine can read {file}, and there is a password in it; take that away with chmod o-rwx")
+        if _is_for_everybody(file) and any(
+            without_password(url) != url for url in (self.database_url, self.database_direct_url)
+        ):
+            found.append(
+                f"everybody on this machine can read {file}, and there is a password in it; take that away with chmod o-rwx"
+            )
         return found
 
 
@@ -280,14 +396,19 @@ def _network(text: str) -> Network:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:
-        raise ValueError(f"trusted_proxies: {error}; write addresses and networks such as 10.0.0.5, 10.1.0.0/24 or 2001:db8::/64") from None
+        raise ValueError(
+            f"trusted_proxies: {error}; write addresses and networks such as 10.0.0.5, 10.1.0.0/24 or 2001:db8::/64"
+        ) from None
     if network.prefixlen == 0:
-        raise ValueError(f"trusted_proxies: {text} is everybody, so that anybody could forge an address; name the proxies")
+        raise ValueError(
+            f"trusted_proxies: {text} is everybody, so that anybody could forge an address; name the proxies"
+        )
     return network
 
 
 def _over(values: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
-    """`source` wins. A secret and the file that holds it are two ways to say the same, so that one of them takes the place of the other."""
+    """`source` wins. A secret and the file that holds it are two ways to say the same, so that one of them takes the
+    place of the other."""
     merged = values | source
     for name in SECRETS:
         file = f"{name}_file"
@@ -301,7 +422,8 @@ def _over(values: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
 
 
 def secret_in(where: str, name: str) -> str:
-    """The text in a file, or in a descriptor that this process has inherited, without the line's end. `name` is the setting that names it.
+    """The text in a file, or in a descriptor that this process has inherited, without the line's end. `name` is the
+    setting that names it.
 
     A descriptor is read to its end and closed, so that nothing this process starts finds it.
     """
@@ -312,9 +434,13 @@ def secret_in(where: str, name: str) -> str:
             with Path(where).open("rb") as file:
                 content = file.read(SECRET_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{name}: {where} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ConfigurationError(
+            f"{name}: {where} can't be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     if len(content) > SECRET_MAX_BYTES:
-        raise ConfigurationError(f"{name}: {where} has more than {SECRET_MAX_BYTES} bytes; it should hold one line and nothing else")
+        raise ConfigurationError(
+            f"{name}: {where} has more than {SECRET_MAX_BYTES} bytes; it should hold one line and nothing else"
+        )
     try:
         text = content.decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -344,13 +470,15 @@ def from_environment(variable: str) -> str:
 
 
 def forget_secrets() -> None:
-    """Takes them out of this process's environment, once they are read: otherwise everything that a task starts inherits them."""
+    """Takes them out of this process's environment, once they are read: otherwise everything that a task starts
+    inherits them."""
     for name in SECRETS:
         os.environ.pop(PREFIX + name.upper(), None)
 
 
 def hidden_paths(config: Config) -> list[Path]:
-    """Where secrets of this process may lie: the embedded PostgreSQL, the file that the settings came from, and files with a secret."""
+    """Where secrets of this process may lie: the embedded PostgreSQL, the file that the settings came from, and files
+    with a secret."""
     named = [config.tls_key_file, *(getattr(config, f"{name}_file") for name in SECRETS)]
     named += [os.environ.get(f"FOLIOT_{name}_FILE", "") for name in ("URL", "TOKEN")]
     files = [path for path in named if path and not DESCRIPTOR.fullmatch(path)]
@@ -380,7 +508,9 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, Any]:
         raise ConfigurationError(f"configuration file {path}: {error}") from None
     for name in values:
         if name not in setting_names():
-            raise ConfigurationError(f"configuration file {path}: unknown setting {name!r}{did_you_mean(name, setting_names())}")
+            raise ConfigurationError(
+                f"configuration file {path}: unknown setting {name!r}{did_you_mean(name, setting_names())}"
+            )
     for name in LISTS:
         if isinstance(given := values.get(name), list) and all(isinstance(word, str) for word in given):
             values[name] = ",".join(given)
@@ -404,7 +534,9 @@ def _is_postgres_url(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme in ("postgresql", "postgres") and all(HOST.fullmatch(host) for host in parts.netloc.rpartition("@")[2].split(","))
+    return parts.scheme in ("postgresql", "postgres") and all(
+        HOST.fullmatch(host) for host in parts.netloc.rpartition("@")[2].split(",")
+    )
 
 
 def _is_local(url: str) -> bool:

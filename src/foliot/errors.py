@@ -1,4 +1,5 @@
-"""Every error Foliot raises, in one tree. `code` is stable: it is the API's problem code and an anchor in the documentation."""
+"""Every error Foliot raises, in one tree. `code` is stable: it is the API's problem code and an anchor in the
+documentation."""
 
 from __future__ import annotations
 

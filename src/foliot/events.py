@@ -1,7 +1,7 @@
 """What happened, as typed values on an in-process bus.
 
-Code that decides does not log: it emits an event. Log lines, metrics and tests all read this one stream. Hot paths emit one event per
-batch, never one per run.
+Code that decides does not log: it emits an event. Log lines, metrics and tests all read this one stream. Hot paths emit
+one event per batch, never one per run.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class ServiceFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked(Event):
-    """Code that runs on a worker's event loop does not let anything else run there. `where` is the innermost code first. Told by another
-    thread than all other events, since the loop can't."""
+    """Code that runs on a worker's event loop does not let anything else run there. `where` is the innermost code
+    first. Told by another thread than all other events, since the loop can't."""
 
     seconds: float
     where: str
@@ -129,7 +129,8 @@ class TicksFired(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleUnreadable(Event):
-    """This node can't read the schedule of a job, because a newer version stored it or its zone is unknown here; the job waits."""
+    """This node can't read the schedule of a job, because a newer version stored it or its zone is unknown here; the
+    job waits."""
 
     job_id: UUID
     why: str
@@ -324,7 +325,8 @@ class SchemaIsTooNew(Event):
 
 @dataclass(frozen=True, slots=True)
 class ClockSetBack(Event):
-    """The database's clock shows an earlier time than before, by about so many seconds. Leases that this had prolonged were shortened."""
+    """The database's clock shows an earlier time than before, by about so many seconds. Leases that this had prolonged
+    were shortened."""
 
     seconds: float
 
@@ -333,7 +335,8 @@ E = TypeVar("E", bound=Event)
 
 
 class EventBus:
-    """Hands each event to every subscriber, in order, at once. A subscriber must not block; one that raises keeps nobody from the event."""
+    """Hands each event to every subscriber, in order, at once. A subscriber must not block; one that raises keeps
+    nobody from the event."""
 
     def __init__(self) -> None:
         self._subscribers: list[Callable[[Event], None]] = []

@@ -1,6 +1,7 @@
 """The shape of everything that runs in the background.
 
-A `Service` says what one turn does (`run_once`) and how soon the next one is due; the base owns the loop: run, choose the delay, wait for
+A `Service` says what one turn does (`run_once`) and how soon the next one is due; the base owns the loop: run, choose
+the delay, wait for
 *time, wake or stop*, back off on errors, never die silently. `start` and `stop` are idempotent, in any order and from any number of
 callers. A `Supervisor` starts services in order and stops them in reverse.
 """
@@ -37,9 +38,11 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 own_tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
 
 
-def own_task(work: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
-    """A task that `asyncio.all_tasks()` does not show: where jobs share our loop, one that cancels whatever it finds there must not end the
-    worker, or the attempts of others."""
+def own_task(
+    work: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
+) -> asyncio.Task[Any]:
+    """A task that `asyncio.all_tasks()` does not show: where jobs share our loop, one that cancels whatever it finds
+    there must not end the worker, or the attempts of others."""
     return hidden(asyncio.get_running_loop().create_task(work, name=name, context=context))
 
 
@@ -55,7 +58,8 @@ def backoff(failures: int) -> float:
 
 
 class Service:
-    """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn: 0 at once, None not before it is woken."""
+    """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn: 0 at once, None not before it
+    is woken."""
 
     def __init__(self, *, clock: Clock, events: EventBus) -> None:
         self.clock = clock
@@ -79,7 +83,8 @@ class Service:
         raise NotImplementedError  # pragma: no cover
 
     async def each(self, *chores: Callable[[], Awaitable[float]]) -> float:
-        """One chore after the other, for a service that has several. Each says in how many seconds it is due again; the soonest counts.
+        """One chore after the other, for a service that has several. Each says in how many seconds it is due again; the
+        soonest counts.
 
         A chore that fails is told of, backs off by itself, and keeps none of the others from their turn.
         """

@@ -1,7 +1,8 @@
 """Everything on one machine: an embedded PostgreSQL, and the API, a scheduler node and workers as child processes.
 
-A child that dies is started again, sooner after a long life than after a short one. Children hold a pipe from this process and go when
-it is gone, however it went. The API's socket belongs to this process, so that a restart of the API refuses nobody: callers wait a moment.
+A child that dies is started again, sooner after a long life than after a short one. Children hold a pipe from this
+process and go when it is gone, however it went. The API's socket belongs to this process, so that a restart of the API
+refuses nobody: callers wait a moment.
 """
 
 from __future__ import annotations
@@ -145,7 +146,9 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
         for child in children:
             await child.start()
         await _answers(address, port, stop)
-        around.events.emit(ProcessStarted("up", f"{'https' if config.tls_certificate_file else 'http'}://{address}:{port}"))
+        around.events.emit(
+            ProcessStarted("up", f"{'https' if config.tls_certificate_file else 'http'}://{address}:{port}")
+        )
         await stop.asked.wait()
         around.events.emit(ProcessStopping("up"))
     around.events.emit(ProcessStopped("up"))
@@ -156,7 +159,13 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
 
 
 def children_of(
-    config: Config, around: Surroundings, listening: socket.socket, app: str | None, *, is_open: bool, on_misfit: Callable[[], None]
+    config: Config,
+    around: Surroundings,
+    listening: socket.socket,
+    app: str | None,
+    *,
+    is_open: bool,
+    on_misfit: Callable[[], None],
 ) -> list[Child]:
     secrets = {name: secret_file(value) for name in SECRETS if (value := getattr(config, name))}
     environment = environment_for(config, secrets)
@@ -171,7 +180,8 @@ def children_of(
 
 
 def environment_for(config: Config, secrets: Mapping[str, int]) -> dict[str, str]:
-    """This process's environment, with every setting as it is here, wherever it came from. Secrets are in descriptors."""
+    """This process's environment, with every setting as it is here, wherever it came from. Secrets are in
+    descriptors."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     settings = msgspec.to_builtins(config)
     for name in SECRETS:

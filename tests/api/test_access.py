@@ -118,7 +118,9 @@ async def app(store: Store, config: Config, clock: Clock, events: EventBus) -> A
     """The API as `foliot server` serves it."""
     for namespace in (OURS, THEIRS):
         inside = Namespace(namespace)
-        await store.workers.announce_tasks({inside.qualified(task): inside.qualified("mail") for task in ("send", "shell", "simulate")})
+        await store.workers.announce_tasks(
+            {inside.qualified(task): inside.qualified("mail") for task in ("send", "shell", "simulate")}
+        )
     submitter = Submitter(store=store, clock=clock, events=events)
     audit = AuditLog(store=store, clock=clock, events=events)
     await submitter.start()
@@ -129,7 +131,12 @@ async def app(store: Store, config: Config, clock: Clock, events: EventBus) -> A
 
 
 def routes_of(app: FastAPI) -> list[tuple[str, GuardedRoute]]:
-    return [(method, route) for route in app.routes if isinstance(route, GuardedRoute) for method in sorted(route.methods or ())]
+    return [
+        (method, route)
+        for route in app.routes
+        if isinstance(route, GuardedRoute)
+        for method in sorted(route.methods or ())
+    ]
 
 
 def test_a_route_that_does_not_say_what_it_requires_cannot_be_built() -> None:
@@ -172,7 +179,9 @@ async def test_every_route_for_every_role(app: FastAPI, client: httpx.AsyncClien
             assert here.status_code < 500
 
 
-async def test_nothing_of_another_namespace_is_seen_or_changed(app: FastAPI, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_nothing_of_another_namespace_is_seen_or_changed(
+    app: FastAPI, client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     known = await plant(client, store, sql)
     before = await state_of(sql, known["workflow"])
     # As somebody who may do everything, in their own namespace.
@@ -184,13 +193,21 @@ async def test_nothing_of_another_namespace_is_seen_or_changed(app: FastAPI, cli
         for value in known["references"] if parameters else [""]:
             path = route.path.format(reference=value, name=value) + ENDING.get(route.path, "")
             for body in bodies_for(method, route.path, known):
-                answer = await client.request(method, path, headers=us | {"Content-Type": "application/json"}, content=body)
+                answer = await client.request(
+                    method, path, headers=us | {"Content-Type": "application/json"}, content=body
+                )
                 assert SECRET not in answer.text, (method, path, answer.text)
                 assert answer.status_code < 500, (method, path, answer.text)
                 seen.append((method, route.path, answer.status_code))
                 if "{reference}" in route.path:
                     assert answer.status_code in (403, 404, 422), (method, path, answer.status_code, answer.text)
-        for query in ("?limit=200", "?since=7d", "?flat=1&replayed=1", f"?parent={known['workflow']}", f"?job={known['job']}"):
+        for query in (
+            "?limit=200",
+            "?since=7d",
+            "?flat=1&replayed=1",
+            f"?parent={known['workflow']}",
+            f"?job={known['job']}",
+        ):
             if method == "GET" and not parameters:
                 path = route.path + query + ENDING.get(route.path, "").replace("?", "&")
                 assert SECRET not in (await client.get(path, headers=us)).text
@@ -198,7 +215,13 @@ async def test_nothing_of_another_namespace_is_seen_or_changed(app: FastAPI, cli
     assert len({(method, path) for method, path, _ in seen}) == len(PERMISSIONS)
     # It is there all the same, for those whose it is.
     them = bearer(known["token"])
-    for path in (f"/v1/runs/{known['run']}", f"/v1/jobs/{known['job']}", f"/v1/workflows/{known['workflow']}", "/v1/runs", "/v1/jobs"):
+    for path in (
+        f"/v1/runs/{known['run']}",
+        f"/v1/jobs/{known['job']}",
+        f"/v1/workflows/{known['workflow']}",
+        "/v1/runs",
+        "/v1/jobs",
+    ):
         assert SECRET in (await client.get(path, headers=them)).text, path
     theirs = (await client.get("/v1/queues", headers=them)).json()["items"]
     assert [queue["name"] for queue in theirs] == ["mail"]
@@ -216,7 +239,9 @@ async def plant(client: httpx.AsyncClient, store: Store, sql: Any) -> dict[str, 
         found: dict[str, Any] = answer.json()
         return found
 
-    run = await post("/v1/jobs", task="send", payload={"to": SECRET}, name=SECRET, unique={"key": "k"}, delay_seconds=3600)
+    run = await post(
+        "/v1/jobs", task="send", payload={"to": SECRET}, name=SECRET, unique={"key": "k"}, delay_seconds=3600
+    )
     dead = await post("/v1/jobs", task="send", payload={"to": SECRET})
     inside, worker_id = Namespace(THEIRS), new_id()
     await store.workers.register_worker(worker_id, SECRET, {inside.qualified("mail"): 1}, [inside.qualified("send")])
@@ -260,10 +285,17 @@ def bodies_for(method: str, path: str, known: dict[str, Any]) -> list[bytes]:
         "/v1/jobs/delete": [{"name": "*", "expected": 1}, {"name": "*", "dry_run": True}],
         "/v1/runs/cancel": [{"all": True, "expected": 1000}, {"all": True, "dry_run": True}],
         "/v1/runs/rerun": [{"all": True, "expected": 1000}, {"all": True, "dry_run": True}],
-        "/v1/dead-letters/replay": [{"ids": [known["dead"]]}, {"filter": {}}, {"filter": {"queue": "mail"}, "again": True}],
+        "/v1/dead-letters/replay": [
+            {"ids": [known["dead"]]},
+            {"filter": {}},
+            {"filter": {"queue": "mail"}, "again": True},
+        ],
         "/v1/queues/{name}": [{"max_running": 7}],
         "/v1/calendars/{name}": [{"dates": ["2031-01-01"]}],
-        "/v1/tokens": [{"name": "more", "role": "viewer", "namespace": THEIRS}, {"name": "all", "role": "viewer", "namespace": "*"}],
+        "/v1/tokens": [
+            {"name": "more", "role": "viewer", "namespace": THEIRS},
+            {"name": "all", "role": "viewer", "namespace": "*"},
+        ],
         "/v1/workflows": [{"steps": [{"key": "a", "task": "send"}]}],
         "/jobs": [{"name": "lab"}],
     }
@@ -286,11 +318,15 @@ async def state_of(sql: Any, workflow_id: str) -> dict[str, Any]:
     return {name: [tuple(row) for row in await sql.fetch(query)] for name, query in queries.items()}
 
 
-async def test_the_same_names_and_keys_in_two_namespaces_do_not_meet(app: FastAPI, client: httpx.AsyncClient, store: Store) -> None:
+async def test_the_same_names_and_keys_in_two_namespaces_do_not_meet(
+    app: FastAPI, client: httpx.AsyncClient, store: Store
+) -> None:
     tokens = {namespace: bearer(await make_token(store, Role.ADMIN, namespace)) for namespace in (OURS, THEIRS)}
     jobs = {}
     for namespace, token in tokens.items():
-        recurring = await client.post("/v1/jobs", json={"task": "send", "every": "1h", "name": "nightly"}, headers=token)
+        recurring = await client.post(
+            "/v1/jobs", json={"task": "send", "every": "1h", "name": "nightly"}, headers=token
+        )
         assert recurring.status_code == 201, recurring.text
         unique = {"task": "send", "unique": {"key": "k"}, "concurrency": {"key": "tenant", "limit": 1}}
         single = await client.post("/v1/jobs", json=unique, headers=token | {"Idempotency-Key": "same"})
@@ -306,7 +342,9 @@ async def test_the_same_names_and_keys_in_two_namespaces_do_not_meet(app: FastAP
     assert (await client.get("/v1/jobs/nightly", headers=tokens[THEIRS])).status_code == 200
 
 
-async def test_a_token_for_all_namespaces_says_which_one_it_means(app: FastAPI, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_a_token_for_all_namespaces_says_which_one_it_means(
+    app: FastAPI, client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     over_all = bearer(await make_token(store))
     made = await client.post("/v1/jobs", json={"task": "send"}, headers=over_all | {"Foliot-Namespace": OURS})
     assert made.status_code == 201, made.text

@@ -1,4 +1,5 @@
-"""Tokens of one name in several namespaces: told apart in the audit record, on the command line, and when one of them is revoked."""
+"""Tokens of one name in several namespaces: told apart in the audit record, on the command line, and when one of them
+is revoked."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ async def audit(client: httpx.AsyncClient, admin: dict[str, str], **query: str) 
 async def test_the_record_names_the_namespace_and_the_id_of_a_token(
     client: httpx.AsyncClient, admin: dict[str, str], ids: dict[str, str]
 ) -> None:
-    found = [(one["actor"], one["actor_namespace"], one["token_id"], one["namespace"]) for one in await audit(client, admin)]
+    found = [
+        (one["actor"], one["actor_namespace"], one["token_id"], one["namespace"]) for one in await audit(client, admin)
+    ]
     assert found == [
         ("ci", "team-a", ids["team-a"], "team-a"),
         ("ci", "team-b", ids["team-b"], "team-b"),
@@ -79,7 +82,9 @@ async def test_entries_of_earlier_versions_get_the_namespace_from_their_tokens(
     assert [one["actor_namespace"] for one in await audit(client, admin)] == list(NAMESPACES)
 
 
-async def test_somebody_without_a_token_is_told_from_a_token_that_is_named_so(client: httpx.AsyncClient, store: Store) -> None:
+async def test_somebody_without_a_token_is_told_from_a_token_that_is_named_so(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     admin = bearer(await make_token(store, name="anonymous"))
     assert (await client.post("/v1/pause", json={}, headers=admin)).status_code == 200
     assert (await client.post("/v1/pause", json={})).status_code == 401
@@ -98,7 +103,10 @@ async def test_a_name_that_several_tokens_have_revokes_none_of_them(
     team = bearer(await make_token(store, Role.ADMIN, "team-b", name=ids["team-a"]))
     assert (await client.delete("/v1/tokens/ci", headers=team)).json()["id"] == ids["team-b"]
     assert (await client.delete(f"/v1/tokens/{ids['team-a']}", headers=admin)).json()["name"] == "ci"
-    assert {token.id for token in await store.access.list_tokens(None) if token.revoked_at} == {ids["team-a"], ids["team-b"]}
+    assert {token.id for token in await store.access.list_tokens(None) if token.revoked_at} == {
+        ids["team-a"],
+        ids["team-b"],
+    }
     revoked = [one["target"] for one in await audit(client, admin, action="revoke_token") if one["status"] == 200]
     assert revoked == [ids["team-b"], ids["team-a"]]
     assert (await client.delete("/v1/tokens/ci", headers=admin)).json()["id"] == ids["*"]
@@ -107,7 +115,9 @@ async def test_a_name_that_several_tokens_have_revokes_none_of_them(
 async def test_a_token_says_with_which_one_it_was_made(client: httpx.AsyncClient, store: Store) -> None:
     for namespace in NAMESPACES:
         maker = await make_token(store, Role.ADMIN, namespace, name="maker")
-        made = await client.post("/v1/tokens", json={"name": "made", "role": "viewer", "namespace": namespace}, headers=bearer(maker))
+        made = await client.post(
+            "/v1/tokens", json={"name": "made", "role": "viewer", "namespace": namespace}, headers=bearer(maker)
+        )
         assert (made.json()["created_by"], made.json()["created_by_id"]) == ("maker", token_id_of(maker))
 
 

@@ -1,6 +1,7 @@
 """A request that creates something: it exists and is recorded once, or the answer is an error and nothing exists.
 
-Nothing that comes after the commit may fail, and an answer that gets lost on its way from PostgreSQL is neither an error nor a second job.
+Nothing that comes after the commit may fail, and an answer that gets lost on its way from PostgreSQL is neither an
+error nor a second job.
 """
 
 from __future__ import annotations
@@ -47,13 +48,34 @@ CREATING: dict[str, Request] = {
     "fair and keyed": ("POST", "/v1/jobs", FAIR, {"Idempotency-Key": "k"}, RUNS, 1),
     "batch": ("POST", "/v1/jobs/batch", {"jobs": [PLAIN, FAIR, PLAIN]}, {}, RUNS, 3),
     "batch of the same": ("POST", "/v1/jobs/batch", {"jobs": [PLAIN] * 3}, {}, RUNS, 3),
-    "batch with a unique key": ("POST", "/v1/jobs/batch", {"jobs": [PLAIN, FAIR | {"unique": {"key": "k"}}]}, {}, RUNS, 2),
+    "batch with a unique key": (
+        "POST",
+        "/v1/jobs/batch",
+        {"jobs": [PLAIN, FAIR | {"unique": {"key": "k"}}]},
+        {},
+        RUNS,
+        2,
+    ),
     "keyed batch": ("POST", "/v1/jobs/batch", {"jobs": [FAIR, PLAIN]}, {"Idempotency-Key": "k"}, RUNS, 2),
     "recurring": ("POST", "/v1/jobs", PLAIN | {"name": "new", "cron": "0 3 * * *"}, {}, JOBS, 1),
-    "keyed and recurring": ("POST", "/v1/jobs", PLAIN | {"name": "new", "every": "1h"}, {"Idempotency-Key": "k"}, JOBS, 1),
+    "keyed and recurring": (
+        "POST",
+        "/v1/jobs",
+        PLAIN | {"name": "new", "every": "1h"},
+        {"Idempotency-Key": "k"},
+        JOBS,
+        1,
+    ),
     "dependent": ("POST", "/v1/jobs", PLAIN | {"dependencies": ["{ended}"]}, {}, RUNS, 1),
     "workflow": ("POST", "/v1/workflows", {"steps": [{"key": "a", "task": "send_invoice"}]}, {}, PARENTS, 1),
-    "keyed workflow": ("POST", "/v1/workflows", {"steps": [{"key": "a", **PLAIN}]}, {"Idempotency-Key": "k"}, PARENTS, 1),
+    "keyed workflow": (
+        "POST",
+        "/v1/workflows",
+        {"steps": [{"key": "a", **PLAIN}]},
+        {"Idempotency-Key": "k"},
+        PARENTS,
+        1,
+    ),
     "later workflow": ("POST", "/v1/workflows", {"delay_seconds": 60, "steps": [{"key": "a", **PLAIN}]}, {}, RUNS, 1),
     "triggered": ("POST", "/v1/jobs/nightly/trigger", {}, {}, RUNS, 1),
     "triggered together": ("POST", "/v1/jobs/trigger", {"name": "nightly", "expected": 1}, {}, RUNS, 1),
@@ -107,7 +129,9 @@ async def bench(database_url: str, config: Config, clock: Clock, events: EventBu
         audit = AuditLog(store=store, clock=clock, events=events)
         await submitter.start()
         await audit.start()
-        app: FastAPI = build_app(store=store, submitter=submitter, audit=audit, config=config, clock=clock, is_open=False)
+        app: FastAPI = build_app(
+            store=store, submitter=submitter, audit=audit, config=config, clock=clock, is_open=False
+        )
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as client:
             bench = Bench(client, store, sql, proxy, await make_token(store))
@@ -119,11 +143,15 @@ async def bench(database_url: str, config: Config, clock: Clock, events: EventBu
 
 async def refuse(sql: Any, event: str, table: str) -> None:
     """From here on PostgreSQL refuses such statements, for a reason that does not pass."""
-    await sql.execute("create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$")
+    await sql.execute(
+        "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$"
+    )
     await sql.execute(f"create trigger refuse before {event} on {table} for each statement execute function refuse()")
 
 
-@pytest.mark.parametrize("name", ["fair", "fair and unique", "fair and keyed", "batch", "batch with a unique key", "keyed batch"])
+@pytest.mark.parametrize(
+    "name", ["fair", "fair and unique", "fair and keyed", "batch", "batch with a unique key", "keyed batch"]
+)
 async def test_the_place_in_a_fair_line_is_part_of_the_insert(bench: Bench, name: str) -> None:
     await refuse(bench.sql, "update", RUNS)
     answer = await bench.send(CREATING[name])
@@ -193,12 +221,18 @@ async def test_a_repeated_entry_waits_for_the_insert_that_is_still_under_way(ben
             entry.id,
         )
         again = asyncio.create_task(bench.store.access.insert_audit_again([entry]))
-        await until(lambda: bench.sql.fetchval("select count(*) from pg_locks where not granted and relation = 'foliot.audit'::regclass"))
+        await until(
+            lambda: bench.sql.fetchval(
+                "select count(*) from pg_locks where not granted and relation = 'foliot.audit'::regclass"
+            )
+        )
     await again
     assert await bench.recorded() == [(200, 1)]
 
 
-async def test_without_a_server_a_fair_job_is_stored_or_refused_as_a_whole(database_url: str, store: Store, sql: Any) -> None:
+async def test_without_a_server_a_fair_job_is_stored_or_refused_as_a_whole(
+    database_url: str, store: Store, sql: Any
+) -> None:
     await store.workers.announce_tasks(TASKS)
     await refuse(sql, "update", RUNS)
     client = DatabaseClient(database_url)

@@ -71,7 +71,12 @@ async def test_ticks_run_once_however_often_they_are_backfilled(
 
 
 async def test_by_default_they_run_one_after_the_other_oldest_first(
-    client: httpx.AsyncClient, store: Store, job: RecurringJob, range_of_day: dict[str, str], config: Config, events: EventBus
+    client: httpx.AsyncClient,
+    store: Store,
+    job: RecurringJob,
+    range_of_day: dict[str, str],
+    config: Config,
+    events: EventBus,
 ) -> None:
     answer = await backfill(client, job, **range_of_day)
     keeper = ShardKeeper(store=store, config=config, clock=store.database.clock, events=events)
@@ -98,7 +103,12 @@ async def test_by_default_they_run_one_after_the_other_oldest_first(
     ],
 )
 async def test_a_range_that_makes_no_sense_is_refused(
-    client: httpx.AsyncClient, job: RecurringJob, range_of_day: dict[str, str], sql: Any, change: dict[str, str], field: str
+    client: httpx.AsyncClient,
+    job: RecurringJob,
+    range_of_day: dict[str, str],
+    sql: Any,
+    change: dict[str, str],
+    field: str,
 ) -> None:
     answer = await client.post(f"/v1/jobs/{job.id}/backfill", json=range_of_day | change)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
@@ -111,7 +121,9 @@ async def test_a_tick_that_is_still_to_fire_is_left_to_its_schedule(
     """As by its jitter, or because no scheduler was there: it would run twice."""
     now = await store.jobs.database_now()
     job = await make_job(store, cron="0 * * * *", now=now - timedelta(hours=1))
-    await backfill(client, job, **{"from": (now - timedelta(hours=3)).isoformat(), "to": now.isoformat()}, overlap="allow_all")
+    await backfill(
+        client, job, **{"from": (now - timedelta(hours=3)).isoformat(), "to": now.isoformat()}, overlap="allow_all"
+    )
     claims = await claim_runs(store, WORKER, {"default": 10}, ["t"])
     await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
     keeper = ShardKeeper(store=store, config=config, clock=store.database.clock, events=events)

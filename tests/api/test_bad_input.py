@@ -162,7 +162,9 @@ def facts(answer: httpx.Response) -> tuple[object, ...]:
     ids=["not JSON", "not storable", "no such field", "wrong type", "out of range", "contradictory"],
 )  # fmt: skip
 async def test_a_bad_body_is_answered_with_the_field_at_fault(client: httpx.AsyncClient, cases: dict[str, Bad]) -> None:
-    answers = {name: facts(await client.post("/v1/jobs", content=bad.body, headers=JSON)) for name, bad in cases.items()}
+    answers = {
+        name: facts(await client.post("/v1/jobs", content=bad.body, headers=JSON)) for name, bad in cases.items()
+    }
     assert answers == {name: (bad.status, bad.code, bad.field) for name, bad in cases.items()}
 
 
@@ -199,7 +201,13 @@ async def test_a_length_that_lies_does_not_help(client: httpx.AsyncClient) -> No
 
 @pytest.mark.usefixtures("nothing_is_stored")
 async def test_a_body_that_is_not_declared_as_json_is_refused(client: httpx.AsyncClient) -> None:
-    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp", ""):
+    for kind in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+        "",
+    ):
         answer = await client.post("/v1/jobs", content=b'{"task": "send_invoice"}', headers={"content-type": kind})
         assert facts(answer) == (415, "not_json", None)
 
@@ -211,7 +219,12 @@ async def test_other_methods_and_paths_are_answered_as_problems_too(client: http
 
 
 async def test_a_bad_parameter_of_a_query_is_named(client: httpx.AsyncClient) -> None:
-    for query, field in {"limit=x": "limit", "limit=0": "limit", "limit=99999999999999999999": "limit", "after=%00": "after"}.items():
+    for query, field in {
+        "limit=x": "limit",
+        "limit=0": "limit",
+        "limit=99999999999999999999": "limit",
+        "after=%00": "after",
+    }.items():
         assert facts(await client.get(f"/v1/jobs?{query}")) == (422, "invalid", field)
 
 
@@ -230,8 +243,15 @@ async def test_every_depth_that_is_taken_can_be_shown_again(client: httpx.AsyncC
 
 
 any_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=5) | st.sampled_from(FIELDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=3), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=5)
+    | st.sampled_from(FIELDS),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=3), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 plausible = st.fixed_dictionaries({"task": st.sampled_from(["send_invoice", "shell", "nope"])}, optional={

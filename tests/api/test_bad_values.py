@@ -1,4 +1,5 @@
-"""Well-formed requests that ask for what can't be: names, times, schedules, workflows and queries. Each is refused, and nothing stays."""
+"""Well-formed requests that ask for what can't be: names, times, schedules, workflows and queries. Each is refused, and
+nothing stays."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from tests.api.test_bad_input import JSON, TASK, facts, nothing_is_stored
 __all__ = ["nothing_is_stored"]
 
 PROMPT_SECONDS = 15.0
-"""For what takes milliseconds: on a slow machine under load still far from what a superlinear check of the same would take."""
+"""For what takes milliseconds: on a slow machine under load still far from what a superlinear check of the same would
+take."""
 
 
 async def refused(client: httpx.AsyncClient, path: str, body: object) -> tuple[int, str]:
@@ -136,7 +138,10 @@ SCHEDULES: dict[str, tuple[dict[str, Any], str]] = {
     "every backwards": ({"cron": None, "every": "-5m"}, "every"),
     "instants of the past": ({"cron": None, "times": ["2001-01-01T00:00:00Z"]}, "times"),
     "an instant after the end of time": ({"cron": None, "times": ["2250-01-01T00:00:00Z"]}, "times"),
-    "an instant after the end of time beside another": ({"cron": None, "times": ["2190-01-01T00:00:00Z", "2200-01-01T00:00:00Z"]}, "times"),
+    "an instant after the end of time beside another": (
+        {"cron": None, "times": ["2190-01-01T00:00:00Z", "2200-01-01T00:00:00Z"]},
+        "times",
+    ),
     "no instants": ({"cron": None, "times": []}, "times"),
 }
 
@@ -149,12 +154,23 @@ async def test_schedules_that_can_not_be_are_refused(client: httpx.AsyncClient) 
 
 @pytest.mark.usefixtures("nothing_is_stored")
 async def test_instants_that_can_not_be_are_refused(client: httpx.AsyncClient) -> None:
-    for instant in ("0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2200-01-01T00:00:00Z", "2027-01-01T00:00:00", "1e9", "", "-1"):
+    for instant in (
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "2200-01-01T00:00:00Z",
+        "2027-01-01T00:00:00",
+        "1e9",
+        "",
+        "-1",
+    ):
         for field in ("schedule_time", "schedule") if instant[4:5] == "-" else ("schedule_time",):
             assert await refused(client, "/v1/jobs", {"task": "send_invoice", field: instant}) == (422, field), instant
     for field, value in {"timeout_seconds": 0, "delay_seconds": -1, "priority": 2**63, "retries": -1}.items():
         assert await refused(client, "/v1/jobs", {"task": "send_invoice", field: value}) == (422, field)
-    assert await refused(client, "/v1/jobs", {"task": "send_invoice", "timeout_seconds": 10**12}) == (422, "timeout_seconds")
+    assert await refused(client, "/v1/jobs", {"task": "send_invoice", "timeout_seconds": 10**12}) == (
+        422,
+        "timeout_seconds",
+    )
 
 
 async def test_what_lies_in_the_past_is_due_now(client: httpx.AsyncClient) -> None:
@@ -194,7 +210,11 @@ WORKFLOWS: dict[str, list[dict[str, Any]]] = {
     "a step after itself": [step("a", "a")],
     "a ring of two": ring(2),
     "a ring of 10,000": ring(10_000),
-    "a ring at the end of a chain": [step("first"), *[step(f"c{n}", f"c{n - 1}" if n else "first") for n in range(5000)], *ring(3)],
+    "a ring at the end of a chain": [
+        step("first"),
+        *[step(f"c{n}", f"c{n - 1}" if n else "first") for n in range(5000)],
+        *ring(3),
+    ],
     "too many steps": [step(f"s{index}") for index in range(STEPS_MAX + 1)],
     "a key twice": [step("a"), step("a")],
     "after nothing there is": [step("a", "b")],
@@ -212,7 +232,10 @@ async def test_workflows_that_can_not_be_are_refused_at_once(client: httpx.Async
     for why, steps in WORKFLOWS.items():
         status, field = await refused(client, "/v1/workflows", {"steps": steps})
         assert (status, field.startswith("steps")) == (422, True), why
-    assert await sql.fetchval("select (select count(*) from foliot.parents) + (select count(*) from foliot.dependencies)") == 0
+    assert (
+        await sql.fetchval("select (select count(*) from foliot.parents) + (select count(*) from foliot.dependencies)")
+        == 0
+    )
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
@@ -258,13 +281,17 @@ async def test_one_job_too_many_stores_none(client: httpx.AsyncClient) -> None:
 
 async def test_a_hundred_requests_with_one_key_make_one_job(client: httpx.AsyncClient, sql: Any) -> None:
     headers = {"Idempotency-Key": "once"}
-    answers = await asyncio.gather(*(client.post("/v1/jobs", json={"task": "send_invoice"}, headers=headers) for _ in range(100)))
+    answers = await asyncio.gather(
+        *(client.post("/v1/jobs", json={"task": "send_invoice"}, headers=headers) for _ in range(100))
+    )
     assert sorted(answer.status_code for answer in answers) == [200] * 99 + [201]
     assert len({answer.json()["id"] for answer in answers}) == 1
     other = await client.post("/v1/jobs", json={"task": "send_invoice", "priority": 1}, headers=headers)
     assert facts(other)[:2] == (409, "conflict")
     for key in ("", "k" * 10_000, "\u00e9"):
-        answer = await client.post("/v1/jobs", json={"task": "send_invoice"}, headers={b"Idempotency-Key": key.encode("latin-1")})
+        answer = await client.post(
+            "/v1/jobs", json={"task": "send_invoice"}, headers={b"Idempotency-Key": key.encode("latin-1")}
+        )
         assert facts(answer) == (422, "invalid", "idempotency_key")
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 
@@ -274,7 +301,11 @@ async def test_bodies_are_at_most_so_deep_and_brackets_in_text_do_not_count(clie
         return b"{" + TASK + b', "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
 
     assert (await client.post("/v1/jobs", content=payload(DEPTH_MAX - 2), headers=JSON)).status_code == 201
-    assert facts(await client.post("/v1/jobs", content=payload(DEPTH_MAX - 1), headers=JSON)) == (400, "malformed", "body")
+    assert facts(await client.post("/v1/jobs", content=payload(DEPTH_MAX - 1), headers=JSON)) == (
+        400,
+        "malformed",
+        "body",
+    )
     flat = {"task": "send_invoice", "payload": {"a": '[{"\\' * 1000, "b": [{}] * 1000, 'c"[': [[]] * 1000}}
     made = await client.post("/v1/jobs", json=flat)
     assert (await client.get(made.headers["location"])).json()["payload"] == flat["payload"]

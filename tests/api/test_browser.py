@@ -1,4 +1,5 @@
-"""Local open mode and a real browser: a page of another origin can neither create, start nor read anything; our own page can."""
+"""Local open mode and a real browser: a page of another origin can neither create, start nor read anything; our own
+page can."""
 
 from __future__ import annotations
 
@@ -116,7 +117,8 @@ async def foliot(database_url: str, store: Store) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def relay_to(address: str) -> AsyncIterator[int]:
-    """What a name that is rebound to 127.0.0.1 looks like to both sides: first it leads to a page, and then to Foliot. Its port."""
+    """What a name that is rebound to 127.0.0.1 looks like to both sides: first it leads to a page, and then to Foliot.
+    Its port."""
     port = httpx.URL(address).port
     handling: set[asyncio.Task[Any]] = set()
     ends: list[asyncio.StreamWriter] = []
@@ -156,7 +158,9 @@ async def relay_to(address: str) -> AsyncIterator[int]:
         await asyncio.sleep(0)
 
 
-async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(foliot: str, store: Store, sql: Any, tmp_path: Path) -> None:
+async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(
+    foliot: str, store: Store, sql: Any, tmp_path: Path
+) -> None:
     (job_id,) = await sql.fetchrow("select id from foliot.jobs where name = 'nightly'")
     untouched = await sql.fetch("select * from foliot.jobs order by id")
     async with (
@@ -192,7 +196,12 @@ async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(foliot: s
         seen = await page.run(ATTEMPTS, foliot=foliot, run=str(await a_run(foliot)))
         await page.quiet()
         created = [name for name, what in seen.items() if str(what).startswith("201 ")]
-        assert created == ["fetch, JSON", "fetch, JSON, with credentials", "fetch, no body", "fetch, no body, to be read"]
+        assert created == [
+            "fetch, JSON",
+            "fetch, JSON, with credentials",
+            "fetch, no body",
+            "fetch, no body, to be read",
+        ]
         read = {name for name, what in seen.items() if SECRET in str(what)}
         # Not by an iframe: no page may hold another one, be it ours.
         assert read == {"read", "read, without asking", "read, not saying from where"}
@@ -206,7 +215,8 @@ def assert_refused(answers: list[tuple[str, str, int]], foliot: str) -> None:
     """What changes things reached the server and was refused there, not by the browser's kindness alone."""
     of_foliot = [(method, status) for method, url, status in answers if url.startswith(foliot)]
     assert {status for method, status in of_foliot if method != "GET"} == {403}, of_foliot
-    # Those whose answers a browser shows; of others it hides even the refusal, because they say that they are for our own pages only.
+    # Those whose answers a browser shows; of others it hides even the refusal, because they say that they are for our
+    # own pages only.
     assert "POST" in {method for method, _ in of_foliot}
 
 
@@ -222,7 +232,10 @@ async def test_a_name_that_only_leads_here_is_not_ours(foliot: str, sql: Any) ->
     async with httpx.AsyncClient(base_url=foliot, timeout=60) as client:
         for host in (EVIL, "127.0.0.1.nip.example", "[::ffff:127.0.0.1]", "0.0.0.0"):
             headers = {"Host": f"{host}:{httpx.URL(foliot).port}"}
-            for asked in (client.get("/v1/jobs", headers=headers), client.post("/v1/jobs", headers=headers, json={"task": "simulate"})):
+            for asked in (
+                client.get("/v1/jobs", headers=headers),
+                client.post("/v1/jobs", headers=headers, json={"task": "simulate"}),
+            ):
                 refused = await asked
                 assert (refused.status_code, refused.json()["code"]) == (403, "foreign_host")
     assert await sql.fetchval("select count(*) from foliot.runs") == 0

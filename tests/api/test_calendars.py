@@ -31,7 +31,13 @@ async def next_times(client: httpx.AsyncClient, name: str, count: int) -> list[s
 
 async def test_a_calendar_is_made_changed_shown_and_deleted(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
     made = (await client.put(URL, json=BANK)).json()
-    assert made == {"name": "holidays", "version": 1, **BANK, "created_at": "2026-03-01T12:00:00Z", "updated_at": "2026-03-01T12:00:00Z"}
+    assert made == {
+        "name": "holidays",
+        "version": 1,
+        **BANK,
+        "created_at": "2026-03-01T12:00:00Z",
+        "updated_at": "2026-03-01T12:00:00Z",
+    }
     await fake_clock.advance(60)
     # The same again is no change.
     assert (await client.put(URL, json=BANK)).json() == made
@@ -58,7 +64,9 @@ async def test_a_calendar_is_made_changed_shown_and_deleted(client: httpx.AsyncC
         ({"days": ["SAT"]}, "days"),
     ],
 )
-async def test_a_calendar_that_makes_no_sense_is_refused_by_its_field(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+async def test_a_calendar_that_makes_no_sense_is_refused_by_its_field(
+    client: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
     answer = await client.put(URL, json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
     assert (await client.get(URL)).status_code == 404
@@ -81,12 +89,16 @@ async def test_a_job_skips_or_moves_what_its_calendar_excludes(client: httpx.Asy
         answer = await make(client, name=on_excluded, cron="0 9 * * *", timezone="Europe/London", **bounds)
         assert answer.status_code == 201, answer.text
         times = await next_times(client, on_excluded, len(expected))
-        assert [datetime.fromisoformat(time).astimezone(UTC).isoformat().replace("+00:00", "Z") for time in times] == expected
+        assert [
+            datetime.fromisoformat(time).astimezone(UTC).isoformat().replace("+00:00", "Z") for time in times
+        ] == expected
     monthly = await make(client, name="monthly", cron="0 9 25 12 *", calendar="holidays", on_excluded="move")
     assert monthly.json()["next_at"] == "2026-12-29T09:00:00Z"
 
 
-async def test_a_job_that_names_an_unknown_calendar_or_never_fires_under_it_is_refused(client: httpx.AsyncClient) -> None:
+async def test_a_job_that_names_an_unknown_calendar_or_never_fires_under_it_is_refused(
+    client: httpx.AsyncClient,
+) -> None:
     await client.put(URL, json=BANK)
     unknown = await make(client, cron="@daily", calendar="hollidays")
     assert (unknown.status_code, unknown.json()["field"]) == (422, "calendar")

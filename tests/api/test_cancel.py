@@ -1,4 +1,5 @@
-"""Cancelling over HTTP, on a store without a worker: what waits ends at once, what runs is marked, what has ended stays."""
+"""Cancelling over HTTP, on a store without a worker: what waits ends at once, what runs is marked, what has ended
+stays."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ async def test_what_waits_is_cancelled_at_once(client: httpx.AsyncClient, family
     assert (again.status_code, again.json()) == (200, answer.json())
 
 
-async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(client: httpx.AsyncClient, store: Store) -> None:
+async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     job = await submit(client)
     (claim,) = await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"])
     asked = await client.post(f"/v1/runs/{job['id']}/cancel")
@@ -49,7 +52,9 @@ async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(clien
 
 
 @pytest.mark.parametrize("way", ["lost", "released", "retried"])
-async def test_what_was_asked_to_end_is_not_started_again_when_it_comes_back(client: httpx.AsyncClient, store: Store, way: str) -> None:
+async def test_what_was_asked_to_end_is_not_started_again_when_it_comes_back(
+    client: httpx.AsyncClient, store: Store, way: str
+) -> None:
     job = await submit(client)
     (claim,) = await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"])
     await client.post(f"/v1/runs/{job['id']}/cancel")
@@ -59,7 +64,9 @@ async def test_what_was_asked_to_end_is_not_started_again_when_it_comes_back(cli
     elif way == "released":
         assert await store.runs.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)]) == 1
     else:
-        assert await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")]) == 1
+        assert (
+            await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")]) == 1
+        )
         assert await store.runs.promote_due_runs(10) == ["mail"]
     assert await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"]) == []
     assert await store.end_cancelled() == 1
@@ -72,8 +79,12 @@ async def test_a_run_that_does_not_exist_is_not_cancelled(client: httpx.AsyncCli
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-@pytest.mark.parametrize(("body", "field"), [({"reason": 1}, "reason"), ({"force": "yes"}, "force"), ({"why": "x"}, "why")])
-async def test_a_cancel_that_makes_no_sense_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "field"), [({"reason": 1}, "reason"), ({"force": "yes"}, "force"), ({"why": "x"}, "why")]
+)
+async def test_a_cancel_that_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
     job = await submit(client)
     answer = await client.post(f"/v1/runs/{job['id']}/cancel", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)

@@ -1,4 +1,5 @@
-"""`/v1/jobs/check` and `/v1/workflows/check`: what would come of it, in the words of creating it, with nothing stored."""
+"""`/v1/jobs/check` and `/v1/workflows/check`: what would come of it, in the words of creating it, with nothing
+stored."""
 
 from __future__ import annotations
 
@@ -19,12 +20,26 @@ async def announced(client: httpx.AsyncClient, store: Store) -> None:
 
 
 async def test_it_says_what_a_job_would_become(client: httpx.AsyncClient, sql: Any) -> None:
-    answer = await client.post("/v1/jobs/check", json={"name": "n", "task": "charge", "every": "1h", "payload": {"a": 1}})
+    answer = await client.post(
+        "/v1/jobs/check", json={"name": "n", "task": "charge", "every": "1h", "payload": {"a": 1}}
+    )
     assert answer.status_code == 200, answer.text
-    expected = {"name": "n", "task": "charge", "queue": "money", "priority": 0, "payload": {"a": 1}, "tags": ["billing"]}
+    expected = {
+        "name": "n",
+        "task": "charge",
+        "queue": "money",
+        "priority": 0,
+        "payload": {"a": 1},
+        "tags": ["billing"],
+    }
     assert answer.json() == expected | {"is_recurring": True}
     once = (await client.post("/v1/jobs/check", json={"command": "date", "tags": []})).json()
-    assert (once["task"], once["payload"], once["tags"], once["is_recurring"]) == ("shell", {"command": "date"}, [], False)
+    assert (once["task"], once["payload"], once["tags"], once["is_recurring"]) == (
+        "shell",
+        {"command": "date"},
+        [],
+        False,
+    )
     flow = (await client.post("/v1/workflows/check", json={"steps": [{"key": "a", "task": "charge"}]})).json()
     assert flow["payload"]["steps"] == [{"key": "a", "task": "charge", "queue": "money", "tags": ["billing"]}]
     assert await sql.fetchval(STORED) == 0
@@ -45,8 +60,13 @@ async def test_it_says_what_a_job_would_become(client: httpx.AsyncClient, sql: A
         ("workflows", {"steps": [{"key": "a", "task": "charge", "after": ["a"]}]}),
     ],
 )
-async def test_it_refuses_what_creating_refuses_in_the_same_words(client: httpx.AsyncClient, sql: Any, path: str, body: Any) -> None:
+async def test_it_refuses_what_creating_refuses_in_the_same_words(
+    client: httpx.AsyncClient, sql: Any, path: str, body: Any
+) -> None:
     checked, created = [await client.post(f"/v1/{where}", json=body) for where in (f"{path}/check", path)]
-    told = [{name: answer.json().get(name) for name in ("status", "code", "field", "detail")} for answer in (checked, created)]
+    told = [
+        {name: answer.json().get(name) for name in ("status", "code", "field", "detail")}
+        for answer in (checked, created)
+    ]
     assert checked.status_code == 422, checked.text
     assert told[0] == told[1]

@@ -1,4 +1,5 @@
-"""Expressions from other schedulers as `cron`, over HTTP: the fields that they become, and refusals that say what to write."""
+"""Expressions from other schedulers as `cron`, over HTTP: the fields that they become, and refusals that say what to
+write."""
 
 from __future__ import annotations
 
@@ -41,8 +42,16 @@ def refusal(answer: httpx.Response) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("fields", "schedule", "next_at"),
     [
-        ({"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *"}, {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"}, "2026-03-02T00:00:00Z"),
-        ({"schedule": "TZ=Asia/Tokyo 0 9 * * *"}, {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"}, "2026-03-02T00:00:00Z"),
+        (
+            {"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *"},
+            {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"},
+            "2026-03-02T00:00:00Z",
+        ),
+        (
+            {"schedule": "TZ=Asia/Tokyo 0 9 * * *"},
+            {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"},
+            "2026-03-02T00:00:00Z",
+        ),
         (
             {"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *", "timezone": "Asia/Tokyo"},
             {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"},
@@ -69,7 +78,9 @@ async def test_it_becomes_the_fields_that_say_the_same(
     client: httpx.AsyncClient, fields: dict[str, Any], schedule: dict[str, Any], next_at: str
 ) -> None:
     job = await made(client, **fields)
-    found = {name: job["schedule"][name] for name in ("cron", "every", "timezone") if job["schedule"].get(name) is not None}
+    found = {
+        name: job["schedule"][name] for name in ("cron", "every", "timezone") if job["schedule"].get(name) is not None
+    }
     assert found | {"timezone": found.get("timezone", "UTC")} == {"timezone": "UTC", **schedule}
     assert job["next_at"] == next_at
 
@@ -79,11 +90,19 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"schedule": "*/90 * * * *"}, "schedule", "use every: 90m"),
     ({"cron": ["0 9 * * *", "0 */25 * * *"]}, "cron", "'0 */25 * * *': hour: the step 25"),
     ({"cron": "0 12 * * ? *"}, "cron", "write cron(0 12 * * ? *)"),
-    ({"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *", "timezone": "UTC"}, "cron", "says Asia/Tokyo and timezone says UTC: leave one of them out"),
+    (
+        {"cron": "CRON_TZ=Asia/Tokyo 0 9 * * *", "timezone": "UTC"},
+        "cron",
+        "says Asia/Tokyo and timezone says UTC: leave one of them out",
+    ),
     ({"cron": "@every 1d", "timezone": "Mars/Olympus"}, "timezone", "there is no IANA time zone 'Mars/Olympus'"),
     ({"cron": ["CRON_TZ=Asia/Tokyo 0 9 * * *", "0 9 * * *"]}, "cron", "all expressions of a job are in one zone"),
     ({"cron": ["0 9 * * *", "CRON_TZ=Asia/Tokyo 0 9 * * *"]}, "cron", "all expressions of a job are in one zone"),
-    ({"cron": ["TZ=Asia/Tokyo 0 9 * * *", "TZ=Europe/Rome 0 9 * * *"]}, "cron", "all expressions of a job are in one zone"),
+    (
+        {"cron": ["TZ=Asia/Tokyo 0 9 * * *", "TZ=Europe/Rome 0 9 * * *"]},
+        "cron",
+        "all expressions of a job are in one zone",
+    ),
     ({"cron": "CRON_TZ=Asia/Tokio 0 9 * * *"}, "cron", "did you mean 'Asia/Tokyo'"),
     ({"cron": ["@every 5m", "0 9 * * *"]}, "cron", "a period can't stand beside other expressions"),
     ({"cron": ["0 9 * * *", "rate(1 day)"]}, "cron", "a period can't stand beside other expressions"),
@@ -107,8 +126,12 @@ async def test_a_refusal_names_the_field_of_the_request_and_says_what_to_write(
     assert detail in said
 
 
-@pytest.mark.parametrize(("fields", "field", "detail"), [case for case in REFUSED if not {"schedule", "every"} & set(case[0])])
-async def test_a_change_is_refused_as_a_new_job_is(client: httpx.AsyncClient, fields: dict[str, Any], field: str, detail: str) -> None:
+@pytest.mark.parametrize(
+    ("fields", "field", "detail"), [case for case in REFUSED if not {"schedule", "every"} & set(case[0])]
+)
+async def test_a_change_is_refused_as_a_new_job_is(
+    client: httpx.AsyncClient, fields: dict[str, Any], field: str, detail: str
+) -> None:
     before = await made(client, cron="0 3 * * *")
     status, named, said = refusal(await client.patch("/v1/jobs/report", json=fields))
     assert (status, named) == (422, field), said
@@ -119,16 +142,26 @@ async def test_a_change_is_refused_as_a_new_job_is(client: httpx.AsyncClient, fi
 async def test_a_change_takes_the_zone_of_the_new_expression(client: httpx.AsyncClient) -> None:
     await made(client, cron="0 3 * * *", timezone="Europe/Rome")
     job = await changed(client, cron="CRON_TZ=Asia/Tokyo 0 9 * * *")
-    assert (job["schedule"]["cron"], job["schedule"]["timezone"], job["next_at"]) == ("0 9 * * *", "Asia/Tokyo", "2026-03-02T00:00:00Z")
+    assert (job["schedule"]["cron"], job["schedule"]["timezone"], job["next_at"]) == (
+        "0 9 * * *",
+        "Asia/Tokyo",
+        "2026-03-02T00:00:00Z",
+    )
     job = await changed(client, cron="0 10 * * *")
     assert (job["schedule"]["timezone"], job["next_at"]) == ("Asia/Tokyo", "2026-03-02T01:00:00Z")
     job = await changed(client, cron="@every 2h")
     assert (job["schedule"].get("cron"), job["schedule"]["every"]) == (None, "2h")
     job = await changed(client, cron="0 10 * * *", timezone="UTC")
-    assert (job["schedule"]["cron"], job["schedule"].get("every"), job["next_at"]) == ("0 10 * * *", None, "2026-03-02T10:00:00Z")
+    assert (job["schedule"]["cron"], job["schedule"].get("every"), job["next_at"]) == (
+        "0 10 * * *",
+        None,
+        "2026-03-02T10:00:00Z",
+    )
 
 
-async def test_a_job_that_was_stored_with_what_is_refused_now_goes_on_and_can_be_changed(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_job_that_was_stored_with_what_is_refused_now_goes_on_and_can_be_changed(
+    client: httpx.AsyncClient, sql: Any
+) -> None:
     """`*/90` was minute 0 of every hour, and the node that reads such a job must neither stop nor change its times."""
     await made(client, cron="0 * * * *")
     await sql.execute("UPDATE foliot.jobs SET schedule = jsonb_set(schedule, '{cron}', '\"*/90 * * * *\"')")

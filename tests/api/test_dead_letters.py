@@ -120,7 +120,8 @@ async def test_replaying_makes_new_runs_that_point_back_and_only_once(client: ht
 async def test_two_who_replay_at_the_same_time_do_not_double(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     dead = [str(await finish(store, RunState.FAILED, error="no")) for _ in range(20)]
     answers = await asyncio.gather(
-        *(replay(client, ids=dead) for _ in range(4)), *(replay(client, filter={"task": "send_invoice"}) for _ in range(4))
+        *(replay(client, ids=dead) for _ in range(4)),
+        *(replay(client, filter={"task": "send_invoice"}) for _ in range(4)),
     )
     assert sum(answer["count"] for answer in answers) == 20
     assert (
@@ -192,7 +193,9 @@ async def test_only_dead_letters_are_replayed(client: httpx.AsyncClient, store: 
         ({"filter": {}, "payload": []}, "payload"),
     ],
 )
-async def test_a_replay_that_makes_no_sense_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+async def test_a_replay_that_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
     answer = await client.post("/v1/dead-letters/replay", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
 
@@ -204,12 +207,20 @@ async def test_a_list_that_makes_no_sense_is_refused(client: httpx.AsyncClient, 
 
 
 @pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED])
-async def test_whatever_has_ended_can_be_rerun_as_often_as_one_likes(client: httpx.AsyncClient, store: Store, state: RunState) -> None:
+async def test_whatever_has_ended_can_be_rerun_as_often_as_one_likes(
+    client: httpx.AsyncClient, store: Store, state: RunState
+) -> None:
     old = await finish(store, state, error="no", payload='{"a": 1}', name="mine", priority=3)
     first = await client.post(f"/v1/runs/{old}/rerun")
     assert (first.status_code, first.headers["location"]) == (201, f"/v1/runs/{first.json()['id']}")
     run = first.json()
-    assert (run["rerun_of"], run["payload"], run["name"], run["priority"], run["status"]) == (str(old), {"a": 1}, "mine", 3, "pending")
+    assert (run["rerun_of"], run["payload"], run["name"], run["priority"], run["status"]) == (
+        str(old),
+        {"a": 1},
+        "mine",
+        3,
+        "pending",
+    )
     second = (await client.post(f"/v1/runs/{old}/rerun", json={"payload": {"b": [1]}})).json()
     assert (second["rerun_of"], second["payload"]) == (str(old), {"b": [1]})
     assert (await client.get(f"/v1/runs/{old}")).json()["rerun_as"] == second["id"]
@@ -226,7 +237,10 @@ async def test_a_rerun_of_a_tick_belongs_to_its_job(client: httpx.AsyncClient, s
     await store.runs.finish_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SUCCEEDED)])
     again = (await client.post(f"/v1/runs/{run_id}/rerun")).json()
     assert again["job_id"] == str(job.id)
-    assert [item["id"] for item in (await client.get("/v1/jobs/nightly/runs")).json()["items"]] == [again["id"], str(run_id)]
+    assert [item["id"] for item in (await client.get("/v1/jobs/nightly/runs")).json()["items"]] == [
+        again["id"],
+        str(run_id),
+    ]
 
 
 async def test_what_is_live_can_not_be_rerun(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
@@ -238,8 +252,13 @@ async def test_what_is_live_can_not_be_rerun(client: httpx.AsyncClient, store: S
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 
 
-async def test_how_often_a_run_was_put_off_does_not_count_for_its_rerun(client: httpx.AsyncClient, store: Store) -> None:
-    for queue, options, expected in (("a", '{"snoozes": 7}', None), ("b", '{"snoozes": 7, "retries": 2}', {"retries": 2})):
+async def test_how_often_a_run_was_put_off_does_not_count_for_its_rerun(
+    client: httpx.AsyncClient, store: Store
+) -> None:
+    for queue, options, expected in (
+        ("a", '{"snoozes": 7}', None),
+        ("b", '{"snoozes": 7, "retries": 2}', {"retries": 2}),
+    ):
         run_id = await finish(store, RunState.FAILED, error="no", options=options, queue=queue)
         made = (await client.post(f"/v1/runs/{run_id}/rerun")).json()
         assert made["options"] == expected

@@ -1,4 +1,5 @@
-"""Tags that a task declares in code are given to its jobs whichever way these come in, unless a job says something about tags itself."""
+"""Tags that a task declares in code are given to its jobs whichever way these come in, unless a job says something
+about tags itself."""
 
 from __future__ import annotations
 
@@ -65,7 +66,12 @@ async def test_a_job_that_says_something_about_tags_has_its_own(client: httpx.As
 async def test_recurring_jobs_have_them_and_fall_back_to_them(client: httpx.AsyncClient, sql: Any) -> None:
     made = await created(client, "/v1/jobs", {"task": "charge", "name": "nightly", "every": "1h"})
     assert made["tags"] == TAGS
-    for change, expected in (({"tags": ["mine"]}, ["mine"]), ({"priority": 3}, ["mine"]), ({"tags": None}, TAGS), ({"tags": []}, [])):
+    for change, expected in (
+        ({"tags": ["mine"]}, ["mine"]),
+        ({"priority": 3}, ["mine"]),
+        ({"tags": None}, TAGS),
+        ({"tags": []}, []),
+    ):
         answer = await client.patch("/v1/jobs/nightly", json=change)
         assert (answer.status_code, answer.json()["tags"]) == (200, expected)
 

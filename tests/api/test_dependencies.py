@@ -16,7 +16,9 @@ from tests.support.runs import claim_runs, find_stuck
 
 
 class TestSingleJobs:
-    async def test_a_job_waits_until_all_it_depends_on_have_succeeded(self, client: httpx.AsyncClient, store: Store) -> None:
+    async def test_a_job_waits_until_all_it_depends_on_have_succeeded(
+        self, client: httpx.AsyncClient, store: Store
+    ) -> None:
         first, second = await create(client, name="first"), await create(client, name="second")
         last = await create(client, name="last", dependencies=[first["id"], second["id"]])
         assert (last["status"], last["state"]) == ("pending", "waiting")
@@ -24,7 +26,9 @@ class TestSingleJobs:
         assert await end(store, count=1) == ["second"]
         assert await end(store) == ["last"]
 
-    async def test_it_is_skipped_when_one_fails_and_so_is_what_depends_on_it(self, client: httpx.AsyncClient, store: Store) -> None:
+    async def test_it_is_skipped_when_one_fails_and_so_is_what_depends_on_it(
+        self, client: httpx.AsyncClient, store: Store
+    ) -> None:
         first = await create(client, name="first")
         second = await create(client, dependencies=[first["id"]])
         third = await create(client, dependencies=[second["id"]])
@@ -35,13 +39,17 @@ class TestSingleJobs:
             assert shown["error"]["message"] == "dependency_failed: first"
 
     @pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.FAILED])
-    async def test_what_has_ended_already_counts_at_once(self, client: httpx.AsyncClient, store: Store, state: RunState) -> None:
+    async def test_what_has_ended_already_counts_at_once(
+        self, client: httpx.AsyncClient, store: Store, state: RunState
+    ) -> None:
         first = await create(client)
         await end(store, state)
         later = await create(client, dependencies=[first["id"]])
         assert later["state"] == ("ready" if state is RunState.SUCCEEDED else "skipped")
 
-    async def test_an_end_and_a_job_that_waits_for_it_at_the_same_moment(self, client: httpx.AsyncClient, store: Store) -> None:
+    async def test_an_end_and_a_job_that_waits_for_it_at_the_same_moment(
+        self, client: httpx.AsyncClient, store: Store
+    ) -> None:
         for _ in range(20):
             first = await create(client)
             (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["simulate"])

@@ -48,7 +48,10 @@ async def app(store: Store, config: Config, clock: Clock, events: EventBus, is_o
 
 
 async def audit_of(sql: Any) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in await sql.fetch("select actor, action, target, status, code from foliot.audit order by at, id")]
+    return [
+        tuple(row)
+        for row in await sql.fetch("select actor, action, target, status, code from foliot.audit order by at, id")
+    ]
 
 
 async def test_a_request_with_a_token_is_let_in(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
@@ -64,7 +67,13 @@ async def test_a_request_with_a_token_is_let_in(client: httpx.AsyncClient, store
 
 @pytest.mark.parametrize(
     "header",
-    ["Bearer ", "Bearer x", "Bearer foliot_0000000000000000_" + "0" * 64 + "_00000000", "Basic Zm9vOmJhcg==", "Bearer \u00e4"],
+    [
+        "Bearer ",
+        "Bearer x",
+        "Bearer foliot_0000000000000000_" + "0" * 64 + "_00000000",
+        "Basic Zm9vOmJhcg==",
+        "Bearer \u00e4",
+    ],
     ids=["empty", "short", "checksum", "basic", "latin"],
 )
 async def test_what_is_no_token_is_refused(client: httpx.AsyncClient, header: str) -> None:
@@ -80,7 +89,9 @@ async def test_a_wrong_secret_and_an_unknown_id_get_the_same_answer(client: http
     other_secret += f"_{zlib.crc32(other_secret.encode()):08x}"
     assert token_id_of(other_secret) == wrong[1]
     assert token_id_of(forged) == unknown
-    answers = [await client.get("/v1/runs", headers=bearer(text) | {"X-Request-Id": "same"}) for text in (other_secret, forged)]
+    answers = [
+        await client.get("/v1/runs", headers=bearer(text) | {"X-Request-Id": "same"}) for text in (other_secret, forged)
+    ]
     assert [answer.status_code for answer in answers] == [401, 401]
     assert answers[0].content == answers[1].content
 
@@ -110,7 +121,9 @@ async def test_a_revoked_token_is_refused_within_seconds_everywhere(client: http
     listed = (await client.get("/v1/tokens", headers=bearer(admin))).json()["items"]
     assert [(one["name"], one["status"]) for one in listed] == [("admin", "active"), ("gone", "revoked")]
     # The name is free again.
-    assert (await client.post("/v1/tokens", json={"name": "gone", "role": "viewer"}, headers=bearer(admin))).status_code == 201
+    assert (
+        await client.post("/v1/tokens", json={"name": "gone", "role": "viewer"}, headers=bearer(admin))
+    ).status_code == 201
 
 
 async def test_what_is_known_of_a_token_is_known_for_two_seconds(
@@ -139,7 +152,9 @@ async def test_requests_that_come_together_ask_for_their_token_once(client: http
     assert asked == [token_id_of(token)]
 
 
-async def test_a_token_is_made_shown_once_and_stored_as_a_hash(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_a_token_is_made_shown_once_and_stored_as_a_hash(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     admin = bearer(await make_token(store, name="admin"))
     made = await client.post("/v1/tokens", json={"name": "ci", "role": "submitter", "expires_in": "30d"}, headers=admin)
     assert made.status_code == 201, made.text
@@ -169,10 +184,15 @@ async def test_nobody_hands_out_more_than_they_have(client: httpx.AsyncClient, s
     assert {one["namespace"] for one in (await client.get("/v1/tokens", headers=team)).json()["items"]} == {"team"}
 
 
-async def test_wrong_tokens_are_slowed_down_and_one_that_is_known_is_not(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_wrong_tokens_are_slowed_down_and_one_that_is_known_is_not(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     token = await make_token(store)
     assert (await client.get("/v1/pauses", headers=bearer(token))).status_code == 200
-    statuses = [(await client.get("/v1/runs", headers=bearer(new_token_text()[0]))).status_code for _ in range(int(WRONG_BURST) + 20)]
+    statuses = [
+        (await client.get("/v1/runs", headers=bearer(new_token_text()[0]))).status_code
+        for _ in range(int(WRONG_BURST) + 20)
+    ]
     assert statuses.count(401) >= WRONG_BURST
     assert statuses[-1] == 429
     recorded = await sql.fetchval("select count(*) from foliot.audit where status = 401")
@@ -187,7 +207,9 @@ async def test_a_flood_of_strangers_is_no_flood_of_entries(client: httpx.AsyncCl
     assert STRANGERS_BURST <= len(await audit_of(sql)) < STRANGERS_BURST + 15
 
 
-async def test_a_caller_that_asks_too_often_is_told_to_wait(store: Store, config: Config, clock: Clock, events: EventBus, sql: Any) -> None:
+async def test_a_caller_that_asks_too_often_is_told_to_wait(
+    store: Store, config: Config, clock: Clock, events: EventBus, sql: Any
+) -> None:
     await store.workers.announce_tasks({"send": "mail"})
     submitter = Submitter(store=store, clock=clock, events=events)
     slow = msgspec.structs.replace(config, requests_per_second=1)
@@ -227,10 +249,14 @@ async def test_each_request_has_an_id(client: httpx.AsyncClient, store: Store, s
         assert made.json()["request_id"] == made.headers["x-request-id"]
 
 
-async def test_refusals_are_recorded_and_nobody_can_rewrite_the_record(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_refusals_are_recorded_and_nobody_can_rewrite_the_record(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     viewer, admin = await make_token(store, Role.VIEWER, "default", name="eve"), await make_token(store, name="root")
     assert (await client.post("/v1/queues/mail/pause", json={}, headers=bearer(viewer))).status_code == 403
-    assert (await client.post("/v1/queues/mail/pause", json={"reason": "rest"}, headers=bearer(admin))).status_code == 200
+    assert (
+        await client.post("/v1/queues/mail/pause", json={"reason": "rest"}, headers=bearer(admin))
+    ).status_code == 200
     assert (await client.post("/v1/jobs", json={"task": "nothing"}, headers=bearer(admin))).status_code == 422
     assert (await client.post("/v1/jobs", json={"task": "send"})).status_code == 401
     assert await audit_of(sql) == [
@@ -246,7 +272,9 @@ async def test_refusals_are_recorded_and_nobody_can_rewrite_the_record(client: h
     assert [entry["status"] for entry in denied["items"]] == [401]
     rest = (await client.get(f"/v1/audit?denied=1&after={denied['next']}", headers=bearer(admin))).json()
     assert [(entry["actor"], entry["status"]) for entry in rest["items"]] == [("eve", 403)]
-    only = (await client.get("/v1/audit?actor=root&action=pause_queue&target=mail", headers=bearer(admin))).json()["items"]
+    only = (await client.get("/v1/audit?actor=root&action=pause_queue&target=mail", headers=bearer(admin))).json()[
+        "items"
+    ]
     assert len(only) == 1
     for statement in ("update foliot.audit set actor = 'x'", "delete from foliot.audit"):
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):

@@ -37,7 +37,8 @@ Meeting = Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]]
 
 
 def just_before(monkeypatch: pytest.MonkeyPatch, store: Store, method: str, happens: Meeting) -> None:
-    """Something happens once between the reading and the writing of a request. It is handed the write, should another make the same."""
+    """Something happens once between the reading and the writing of a request. It is handed the write, should another
+    make the same."""
     write = getattr(store.jobs, method)
     is_first = True
 
@@ -58,7 +59,9 @@ async def fire(store: Store, keeper: ShardKeeper) -> int:
     planner = Planner(to_instant(await store.jobs.database_now()))
     fired = await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])
     claims = await claim_runs(store, keeper.scheduler_id, {"default": 10}, ["t"])
-    await store.runs.finish_runs(keeper.scheduler_id, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims])
+    await store.runs.finish_runs(
+        keeper.scheduler_id, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
+    )
     return fired.fired
 
 
@@ -78,7 +81,12 @@ async def test_a_tick_that_falls_due_while_a_change_is_on_its_way_is_not_silent(
 
 
 async def test_a_change_that_meets_a_firing_does_not_deal_with_the_tick_once_more(
-    client: httpx.AsyncClient, store: Store, fake_clock: FakeClock, keeper: ShardKeeper, sql: Any, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient,
+    store: Store,
+    fake_clock: FakeClock,
+    keeper: ShardKeeper,
+    sql: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
     await fake_clock.advance(10.01)
@@ -94,7 +102,12 @@ async def test_a_change_that_meets_a_firing_does_not_deal_with_the_tick_once_mor
 
 
 async def test_a_resumption_that_meets_another_one_and_another_pause_changes_nothing(
-    client: httpx.AsyncClient, store: Store, fake_clock: FakeClock, keeper: ShardKeeper, sql: Any, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient,
+    store: Store,
+    fake_clock: FakeClock,
+    keeper: ShardKeeper,
+    sql: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
     await store.jobs.pause_job(job.id, None, None)

@@ -1,4 +1,5 @@
-"""ETags: what is shown says which version it is, and a change that is meant for another is not made, whenever that other came."""
+"""ETags: what is shown says which version it is, and a change that is meant for another is not made, whenever that
+other came."""
 
 from __future__ import annotations
 
@@ -18,12 +19,16 @@ Write = Callable[[httpx.AsyncClient, dict[str, str]], Awaitable[httpx.Response]]
 
 
 async def make(client: httpx.AsyncClient) -> None:
-    assert (await client.post("/v1/jobs", json={"name": "nightly", "task": "send_invoice", "cron": "0 3 * * *"})).status_code == 201
+    assert (
+        await client.post("/v1/jobs", json={"name": "nightly", "task": "send_invoice", "cron": "0 3 * * *"})
+    ).status_code == 201
     assert (await client.put(CALENDAR, json=DAYS)).status_code == 200
     assert (await client.patch(QUEUE, json={"max_running": 3})).status_code == 200
 
 
-async def change(client: httpx.AsyncClient, path: str, headers: dict[str, str] | None = None, *, number: int = 7) -> httpx.Response:
+async def change(
+    client: httpx.AsyncClient, path: str, headers: dict[str, str] | None = None, *, number: int = 7
+) -> httpx.Response:
     if path == CALENDAR:
         return await client.put(path, json={"dates": [f"2026-12-{number:02}"]}, headers=headers)
     body = {"priority": number} if path == JOB else {"max_depth": number}
@@ -140,14 +145,18 @@ async def test_a_one_off_job_has_no_version(client: httpx.AsyncClient) -> None:
 async def test_of_many_at_once_that_mean_the_same_version_one_wins(client: httpx.AsyncClient, path: str) -> None:
     await make(client)
     tag = await tag_of(client, path)
-    answers = await asyncio.gather(*(change(client, path, {"If-Match": tag}, number=number) for number in range(11, 21)))
+    answers = await asyncio.gather(
+        *(change(client, path, {"If-Match": tag}, number=number) for number in range(11, 21))
+    )
     assert sorted(answer.status_code for answer in answers) == [200] + [412] * 9
     (won,) = (answer for answer in answers if answer.status_code == 200)
     assert (await client.get(path)).json() == won.json()
 
 
 async def test_of_many_at_once_that_make_a_calendar_one_does(client: httpx.AsyncClient) -> None:
-    answers = await asyncio.gather(*(change(client, CALENDAR, {"If-None-Match": "*"}, number=number) for number in range(11, 21)))
+    answers = await asyncio.gather(
+        *(change(client, CALENDAR, {"If-None-Match": "*"}, number=number) for number in range(11, 21))
+    )
     assert sorted(answer.status_code for answer in answers) == [200] + [412] * 9
 
 
@@ -163,14 +172,28 @@ WRITES: dict[str, tuple[str, str, Write]] = {
     "change": ("change_job", JOB, lambda client, headers: client.patch(JOB, json={"queue": "other"}, headers=headers)),
     "pause": ("pause_job", JOB, lambda client, headers: client.post(f"{JOB}/pause", headers=headers)),
     "delete": ("delete_job", JOB, lambda client, headers: client.delete(JOB, headers=headers)),
-    "change a calendar": ("change_calendar", CALENDAR, lambda client, headers: client.put(CALENDAR, json=DAYS, headers=headers)),
-    "delete a calendar": ("delete_calendar", CALENDAR, lambda client, headers: client.delete(CALENDAR, headers=headers)),
-    "change a queue": ("put_queue", QUEUE, lambda client, headers: client.patch(QUEUE, json={"max_running": 1}, headers=headers)),
+    "change a calendar": (
+        "change_calendar",
+        CALENDAR,
+        lambda client, headers: client.put(CALENDAR, json=DAYS, headers=headers),
+    ),
+    "delete a calendar": (
+        "delete_calendar",
+        CALENDAR,
+        lambda client, headers: client.delete(CALENDAR, headers=headers),
+    ),
+    "change a queue": (
+        "put_queue",
+        QUEUE,
+        lambda client, headers: client.patch(QUEUE, json={"max_running": 1}, headers=headers),
+    ),
 }
 
 
 @pytest.mark.parametrize("write", WRITES)
-async def test_it_is_the_write_that_decides(client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch, write: str) -> None:
+async def test_it_is_the_write_that_decides(
+    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
     """Somebody else's change comes after ours was found to be meant for what is there, and before it is written."""
     await make(client)
     method, path, send = WRITES[write]
@@ -190,4 +213,8 @@ async def test_it_is_the_write_that_decides(client: httpx.AsyncClient, store: St
     monkeypatch.undo()
     after = (await client.get(path)).json()
     expected = {JOB: ("priority", 7), CALENDAR: ("dates", ["2026-12-07"]), QUEUE: ("max_depth", 7)}[path]
-    assert (after[expected[0]], after.get("status", "active"), after.get("queue", "mail")) == (expected[1], "active", "mail")
+    assert (after[expected[0]], after.get("status", "active"), after.get("queue", "mail")) == (
+        expected[1],
+        "active",
+        "mail",
+    )

@@ -1,4 +1,5 @@
-"""Events of runs: every ending once and in order, whoever commits late; gone on from anywhere; and cheap, because one looks for all."""
+"""Events of runs: every ending once and in order, whoever commits late; gone on from anywhere; and cheap, because one
+looks for all."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ async def never() -> bool:
 
 
 def following(store: Store, feed: EventFeed, stopping: asyncio.Event | None = None) -> Following:
-    return Following(store=store, feed=feed, clock=store.database.clock, stopping=stopping or asyncio.Event(), is_gone=never)
+    return Following(
+        store=store, feed=feed, clock=store.database.clock, stopping=stopping or asyncio.Event(), is_gone=never
+    )
 
 
 def feed_of(store: Store) -> EventFeed:
@@ -76,10 +79,17 @@ def feed_of(store: Store) -> EventFeed:
 
 @asynccontextmanager
 async def follower(
-    store: Store, feed: EventFeed | None = None, wanted: Filter | None = None, since: Place | None = None, *, is_followed: bool = True
+    store: Store,
+    feed: EventFeed | None = None,
+    wanted: Filter | None = None,
+    since: Place | None = None,
+    *,
+    is_followed: bool = True,
 ) -> AsyncIterator[Follower]:
     feed = feed or feed_of(store)
-    stream = counted(feed, all_events(following(store, feed), wanted or Filter(Namespace()), since, is_followed=is_followed))
+    stream = counted(
+        feed, all_events(following(store, feed), wanted or Filter(Namespace()), since, is_followed=is_followed)
+    )
     found = Follower(stream)
     try:
         # It is there from the first words on; what it is told of begins with its place.
@@ -96,7 +106,12 @@ async def test_endings_come_in_order_with_what_there_is_to_know(store: Store) ->
         done = await finish(store, name="x", options='{"tags": ["red"]}')
         failed = await finish(store, RunState.FAILED, error="no luck")
         first, second = [await found.next() for _ in range(2)]
-    assert (first[1]["id"], first[1]["status"], first[1]["name"], first[1]["tags"]) == (str(done), "completed", "x", ["red"])
+    assert (first[1]["id"], first[1]["status"], first[1]["name"], first[1]["tags"]) == (
+        str(done),
+        "completed",
+        "x",
+        ["red"],
+    )
     assert (second[1]["id"], second[1]["state"], second[1]["reason"]) == (str(failed), "failed", "error")
     assert second[1]["error"] == {"kind": "ValueError", "message": "no luck"}
     assert cursor_of(first[0]) < cursor_of(second[0])
@@ -126,7 +141,9 @@ async def test_every_ending_is_told_once_and_in_order_while_many_end_at_once(sto
         runs = [await insert(store, queue=f"q{number}") for _ in range(20)]
         for claimed in await claim(store, queue=f"q{number}", count=20):
             async with session.transaction():
-                assert await store.runs.finish_in(session, WORKER, Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED))
+                assert await store.runs.finish_in(
+                    session, WORKER, Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)
+                )
                 await asyncio.sleep(chance.uniform(0, 0.2))
         await session.close()
         return [str(run) for run in runs]
@@ -157,7 +174,9 @@ async def test_starts_and_retries_are_seen_before_the_end(store: Store) -> None:
         run_id = await insert(store)
         (first,) = await claim(store)
         assert await found.states(1) == [(str(run_id), "running")]
-        await store.runs.retry_runs(WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "error", delay_seconds=60)])
+        await store.runs.retry_runs(
+            WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "error", delay_seconds=60)]
+        )
         assert await found.states(1) == [(str(run_id), "retrying")]
         await store.runs.move_runs([run_id], RunState.READY)
         (second,) = await claim(store)
@@ -190,7 +209,9 @@ async def test_filters_hold_for_what_was_and_for_what_comes(store: Store, wanted
         }
         assert [run for _, run in await told] == [str(run) for run in made.values()]
         assert [run for _, run in await fitting] == [str(made[name]) for name in expected]
-    past = b"".join([event async for event in all_events(following(store, feed_of(store)), wanted, began, is_followed=False)]).decode()
+    past = b"".join(
+        [event async for event in all_events(following(store, feed_of(store)), wanted, began, is_followed=False)]
+    ).decode()
     assert [name for name, run in made.items() if f'"id":"{run}"' in past] == expected
 
 
@@ -236,7 +257,9 @@ async def test_who_is_too_slow_is_let_go_of_and_goes_on(store: Store, monkeypatc
             assert len(await again.endings(80)) == 80
 
 
-async def test_a_stream_says_that_it_is_there_and_ends_when_the_server_stops(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_says_that_it_is_there_and_ends_when_the_server_stops(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(event_stream, "HEARTBEAT_SECONDS", 0.1)
     stopping, feed = asyncio.Event(), feed_of(store)
     stream = all_events(following(store, feed, stopping), Filter(Namespace()), None, is_followed=True)
@@ -267,7 +290,9 @@ async def test_over_http(client: httpx.AsyncClient, store: Store) -> None:
     assert (answer.headers["content-type"].split(";")[0], answer.text.count("event: run")) == ("text/event-stream", 1)
     listed = await client.get("/v1/events", params={"since": "5m", "follow": "0"})
     assert (listed.text.count("event: run"), str(run_id) in listed.text) == (1, True)
-    assert (await client.get("/v1/events", params={"since": "5m", "follow": "0", "state": "failed"})).text.count("event: run") == 0
+    assert (await client.get("/v1/events", params={"since": "5m", "follow": "0", "state": "failed"})).text.count(
+        "event: run"
+    ) == 0
     assert (await client.get(f"/v1/runs/{new_id()}/events")).status_code == 404
 
 
@@ -291,7 +316,9 @@ async def test_what_makes_no_sense_is_refused(
 
 @pytest.mark.process
 @pytest.mark.timeout(120)
-async def test_the_client_hears_everything_once_although_the_server_is_killed(store: Store, database_url: str, free_tcp_port: int) -> None:
+async def test_the_client_hears_everything_once_although_the_server_is_killed(
+    store: Store, database_url: str, free_tcp_port: int
+) -> None:
     environment = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": str(free_tcp_port)}
     seen: list[RunEvent] = []
 

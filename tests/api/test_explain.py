@@ -39,7 +39,9 @@ async def worker(store: Store) -> None:
 
 
 async def claim(store: Store, slots: int = 2) -> list[str]:
-    return [str(claimed.run_id) for claimed in await claim_runs(store, WORKER, {"default": slots}, ["simulate", "shell"])]
+    return [
+        str(claimed.run_id) for claimed in await claim_runs(store, WORKER, {"default": slots}, ["simulate", "shell"])
+    ]
 
 
 async def test_what_may_start_says_so(client: httpx.AsyncClient, store: Store, worker: None) -> None:
@@ -64,7 +66,9 @@ async def test_due_later_by_so_much(client: httpx.AsyncClient, worker: None) -> 
     assert 3590 < gate["numbers"]["seconds"] <= 3600
 
 
-async def test_a_pause_with_its_reason_and_a_circuit_with_its_count(client: httpx.AsyncClient, store: Store, worker: None) -> None:
+async def test_a_pause_with_its_reason_and_a_circuit_with_its_count(
+    client: httpx.AsyncClient, store: Store, worker: None
+) -> None:
     run = await submit(client)
     assert (await client.post("/v1/queues/default/pause", json={"reason": "deploy"})).status_code == 200
     assert "queue 'default' is paused" in (await explained(client, run))["summary"]
@@ -83,7 +87,9 @@ async def test_a_limit_with_those_that_use_it_up(client: httpx.AsyncClient, stor
     assert gate["numbers"]["held_by"] == [first]
 
 
-async def test_those_before_it_and_slots_that_are_all_busy(client: httpx.AsyncClient, store: Store, worker: None) -> None:
+async def test_those_before_it_and_slots_that_are_all_busy(
+    client: httpx.AsyncClient, store: Store, worker: None
+) -> None:
     runs = [await submit(client) for _ in range(4)]
     assert (await closed(client, runs[3]))["line"]["detail"] == "3 runs stand before it in its queue"
     assert await claim(store) == runs[:2]
@@ -148,7 +154,9 @@ async def test_what_it_calls_free_is_what_the_claim_takes(client: httpx.AsyncCli
     assert sorted(await claim(store, 100)) == sorted(free)
 
 
-async def test_a_job_that_nobody_fires_says_that_no_scheduler_node_is_alive(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_job_that_nobody_fires_says_that_no_scheduler_node_is_alive(
+    client: httpx.AsyncClient, sql: Any
+) -> None:
     made = await client.post("/v1/jobs", json={"name": "late", "task": "simulate", "every": "1h"})
     assert made.status_code == 201, made.text
     assert "is next due at" in (await explained(client, "late"))["summary"]
@@ -158,10 +166,14 @@ async def test_a_job_that_nobody_fires_says_that_no_scheduler_node_is_alive(clie
     assert found["gates"][0]["numbers"]["late_seconds"] == pytest.approx(30, abs=20)
 
 
-async def test_a_run_that_was_made_late_and_a_tick_that_was_missed_say_so(client: httpx.AsyncClient, sql: Any, worker: None) -> None:
+async def test_a_run_that_was_made_late_and_a_tick_that_was_missed_say_so(
+    client: httpx.AsyncClient, sql: Any, worker: None
+) -> None:
     made = await client.post("/v1/jobs", json={"name": "late", "task": "simulate", "every": "1h"})
     run = (await client.post("/v1/jobs/late/trigger")).json()["id"]
-    await sql.execute("update foliot.runs set tick_at = created_at - interval '5 s', due_at = created_at - interval '5 s'")
+    await sql.execute(
+        "update foliot.runs set tick_at = created_at - interval '5 s', due_at = created_at - interval '5 s'"
+    )
     gates = {gate["gate"]: gate for gate in (await explained(client, run))["gates"]}
     assert "no scheduler node was there to make it until" in gates["due"]["detail"]
     assert gates["due"]["numbers"]["late_seconds"] >= 5

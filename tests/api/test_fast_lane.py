@@ -74,12 +74,16 @@ async def test_both_ways_answer_alike(audited: FastAPI, name: str, content_type:
     async with through(audited) as short, through(audited, root_path="/behind") as long:
         one, other = await short.post("/v1/jobs", **sent), await long.post("/behind/v1/jobs", **sent)
     assert one.status_code == other.status_code
-    shown, as_shown = ({key: value for key, value in answer.headers.items() if key not in CHANGING} for answer in (one, other))
+    shown, as_shown = (
+        {key: value for key, value in answer.headers.items() if key not in CHANGING} for answer in (one, other)
+    )
     assert shown == as_shown
     assert one.json().keys() == other.json().keys()
     assert one.json().get("code") == other.json().get("code")
     assert one.headers["x-request-id"] != other.headers["x-request-id"]
-    recorded = await sql.fetch("select actor, action, target is null, status, code, role, namespace, address, method from foliot.audit")
+    recorded = await sql.fetch(
+        "select actor, action, target is null, status, code, role, namespace, address, method from foliot.audit"
+    )
     assert len(recorded) == 2
     assert recorded[0] == recorded[1]
 
@@ -100,7 +104,9 @@ async def test_what_nobody_expected_is_answered_noted_and_raised(audited: FastAP
 async def test_a_refusal_at_the_door_that_can_not_be_recorded_is_a_problem_too(audited: FastAPI, store: Store) -> None:
     with patch.object(type(store.access), "insert_audit", side_effect=StoreUnavailable("PostgreSQL: away")):
         async with through(audited) as client:
-            answer = await client.post("/v1/jobs", json={"task": "send_invoice"}, headers={"Origin": "http://evil.example"})
+            answer = await client.post(
+                "/v1/jobs", json={"task": "send_invoice"}, headers={"Origin": "http://evil.example"}
+            )
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
 
@@ -109,7 +115,10 @@ async def test_where_tokens_can_not_be_read_the_state_of_health_can(audited: Fas
     headers = {"Authorization": f"Bearer {new_token_text()[0]}"}
     with patch.object(type(store.access), "find_token", side_effect=ZeroDivisionError):
         async with through(audited, raise_app_exceptions=False) as client:
-            healthy, refused = await client.get("/healthz", headers=headers), await client.get("/v1/runs", headers=headers)
+            healthy, refused = (
+                await client.get("/healthz", headers=headers),
+                await client.get("/v1/runs", headers=headers),
+            )
     assert healthy.status_code == 200
     assert (refused.status_code, refused.json()["code"]) == (500, "internal")
 
@@ -145,16 +154,28 @@ async def test_a_job_of_the_lab_is_noted_by_its_id(audited: FastAPI, store: Stor
 
 
 async def test_a_day_that_the_record_lacks_is_made(audited: FastAPI, sql: Any) -> None:
-    for name in [row[0] for row in await sql.fetch("select relname from pg_class where relname ~ '^audit_[0-9]+$' and relkind = 'r'")]:
+    for name in [
+        row[0]
+        for row in await sql.fetch("select relname from pg_class where relname ~ '^audit_[0-9]+$' and relkind = 'r'")
+    ]:
         await sql.execute(f"drop table foliot.{name}")
     async with through(audited) as client:
         assert (await client.post("/v1/jobs", json={"task": "send_invoice"})).status_code == 201
-    assert await sql.fetchval("select count(*) from foliot.audit") == await sql.fetchval("select count(*) from foliot.runs") == 1
+    assert (
+        await sql.fetchval("select count(*) from foliot.audit")
+        == await sql.fetchval("select count(*) from foliot.runs")
+        == 1
+    )
 
 
-async def test_one_at_fault_is_not_noted_and_takes_no_others_along(store: Store, clock: Clock, events: EventBus, sql: Any) -> None:
+async def test_one_at_fault_is_not_noted_and_takes_no_others_along(
+    store: Store, clock: Clock, events: EventBus, sql: Any
+) -> None:
     submitter = Submitter(store=store, clock=clock, events=events)
-    runs = [NewRun(id=new_id(), task="a", queue="b", payload=payload) for payload in ('{"n": 1}', '{"n": 1e999999}', '{"n": 2}')]
+    runs = [
+        NewRun(id=new_id(), task="a", queue="b", payload=payload)
+        for payload in ('{"n": 1}', '{"n": 1e999999}', '{"n": 2}')
+    ]
     submitting = [asyncio.create_task(submitter.submit(run, entry_for(run))) for run in runs]
     await asyncio.sleep(0)
     await submitter.start()

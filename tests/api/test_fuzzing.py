@@ -1,7 +1,8 @@
-"""Requests made up from the OpenAPI document, good ones and bad ones, sent to the real server: every answer is one that it foretells.
+"""Requests made up from the OpenAPI document, good ones and bad ones, sent to the real server: every answer is one that
+it foretells.
 
-Good ones are accepted, but for those that `UNFORESEEABLE` lists: the rules that a schema can't tell. The same ones every time.
-`SCHEMATHESIS_EXAMPLES=500 make test ARGS=tests/api/test_fuzzing.py` sends more of them.
+Good ones are accepted, but for those that `UNFORESEEABLE` lists: the rules that a schema can't tell. The same ones
+every time. `SCHEMATHESIS_EXAMPLES=500 make test ARGS=tests/api/test_fuzzing.py` sends more of them.
 """
 
 from __future__ import annotations
@@ -31,18 +32,24 @@ from foliot.store.store import Store
 from tests.support.doors import serving
 
 EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "5"))
-# The lab deletes by cancelling: what was cancelled is still shown. A header If-Match is good, and not that of what is there: 412.
+# The lab deletes by cancelling: what was cancelled is still shown. A header If-Match is good, and not that of what is
+# there: 412.
 CHECKS = {
     "use_after_free": {"enabled": False},
     "positive_data_acceptance": {"expected-statuses": ["2xx", 304, 404, 409, 412]},
     "negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 429]},
 }
-# Refusals of requests that fit the document, by the code and the words of the answer. Each with the reason why no schema could tell.
+# Refusals of requests that fit the document, by the code and the words of the answer. Each with the reason why no
+# schema could tell.
 UNFORESEEABLE: tuple[tuple[str, str, str], ...] = (
     ("unknown_task", "", "which tasks there are is a matter of the workers"),
     ("invalid_cron", "", "which values a field has, and which days there are, is more than a pattern tells"),
     ("invalid", "there is no IANA time zone", "the names of time zones are data, and change"),
-    ("invalid", "must be in the future|must be after the job is due|before the year 2200|between 1970 and 2200", "time goes on"),
+    (
+        "invalid",
+        "must be in the future|must be after the job is due|before the year 2200|between 1970 and 2200",
+        "time goes on",
+    ),
     ("invalid", "would never fire", "time goes on"),
     ("invalid", "is more than a day ago", "time goes on"),
     ("invalid", "is before (since|from)|would be more than", "two instants that are compared"),
@@ -52,7 +59,11 @@ UNFORESEEABLE: tuple[tuple[str, str, str], ...] = (
         "there is no such step|waits for itself|wait for each other|two steps have the key|must come after",
         "steps name each other",
     ),
-    ("invalid", r"after: '[^']*' is not (an id|the `next` of a page)", "the next page of one list is not that of another"),
+    (
+        "invalid",
+        r"after: '[^']*' is not (an id|the `next` of a page)",
+        "the next page of one list is not that of another",
+    ),
     ("invalid", "in the header Idempotency-Key", "a field and a header that differ"),
     ("invalid", "is another name of retries", "a schema with this rule as well is too much for the tools that read it"),
     ("invalid", "give either", "two parameters, of which one is to be given"),
@@ -116,8 +127,13 @@ def can_be_wrong(document: dict[str, Any], operation: Any) -> bool:
     """Not if all it takes is text of any kind."""
     found = document["paths"][operation.path][operation.method]
     named = document["components"]["parameters"]
-    schemas = [named[given["$ref"].rpartition("/")[2]]["schema"] if "$ref" in given else given["schema"] for given in found["parameters"]]
-    return "requestBody" in found or any(schema.get("type") != "string" or {"pattern", "maxLength"} & set(schema) for schema in schemas)
+    schemas = [
+        named[given["$ref"].rpartition("/")[2]]["schema"] if "$ref" in given else given["schema"]
+        for given in found["parameters"]
+    ]
+    return "requestBody" in found or any(
+        schema.get("type") != "string" or {"pattern", "maxLength"} & set(schema) for schema in schemas
+    )
 
 
 def fuzz(operation: Any, mode: GenerationMode, url: str, references: list[str]) -> None:
@@ -143,19 +159,28 @@ def fuzz(operation: Any, mode: GenerationMode, url: str, references: list[str]) 
         answer = case.call(base_url=url, timeout=30)
         is_excused = is_unforeseeable(answer)
         accepted += not is_excused
-        case.validate_response(answer, excluded_checks=[KNOWN_CHECKS.get_one("positive_data_acceptance")] if is_excused else [])
+        case.validate_response(
+            answer, excluded_checks=[KNOWN_CHECKS.get_one("positive_data_acceptance")] if is_excused else []
+        )
 
     send()
-    assert accepted or not is_good, f"no good request to {operation.label} was accepted: the document leaves out too much"
+    assert accepted or not is_good, (
+        f"no good request to {operation.label} was accepted: the document leaves out too much"
+    )
 
 
 def is_good_after_all(case: Any) -> bool:
     """Whether what was to be wrong is a header, or a body, that was left out, and may be left out."""
     wrong = {place for place, part in case.meta.components.items() if not part.mode.is_positive}
     has_headers = any(
-        name in case.headers for name in ("Foliot-Namespace", "If-Match", "If-None-Match", "Idempotency-Key", "Last-Event-ID")
+        name in case.headers
+        for name in ("Foliot-Namespace", "If-Match", "If-None-Match", "Idempotency-Key", "Last-Event-ID")
     )
-    return wrong <= {ParameterLocation.BODY, ParameterLocation.HEADER} and isinstance(case.body, NotSet) and not has_headers
+    return (
+        wrong <= {ParameterLocation.BODY, ParameterLocation.HEADER}
+        and isinstance(case.body, NotSet)
+        and not has_headers
+    )
 
 
 def is_unforeseeable(answer: Any) -> bool:
@@ -166,11 +191,16 @@ def is_unforeseeable(answer: Any) -> bool:
 
 
 def with_known_names(body: Any) -> Any:
-    """The same with a task and a time zone that there are, and a good cron expression, wherever there is one: else most requests would be
-    refused for these alone."""
+    """The same with a task and a time zone that there are, and a good cron expression, wherever there is one: else most
+    requests would be refused for these alone."""
     if isinstance(body, list):
         return [with_known_names(value) for value in body]
     if not isinstance(body, dict):
         return body
-    known = {name: value for name, value in KNOWN.items() if isinstance(body.get(name), str) and body[name] not in LAB_TYPES}
-    return {name: known.get(name, with_known_names(value) if name in ("jobs", "steps") else value) for name, value in body.items()}
+    known = {
+        name: value for name, value in KNOWN.items() if isinstance(body.get(name), str) and body[name] not in LAB_TYPES
+    }
+    return {
+        name: known.get(name, with_known_names(value) if name in ("jobs", "steps") else value)
+        for name, value in body.items()
+    }

@@ -33,7 +33,11 @@ async def claimed(store: Store) -> int:
 
 @pytest.mark.parametrize(
     ("path", "kind", "name"),
-    [("/v1/queues/mail", "queue", "mail"), ("/v1/tasks/send_invoice", "task", "send_invoice"), ("/v1", "everything", "")],
+    [
+        ("/v1/queues/mail", "queue", "mail"),
+        ("/v1/tasks/send_invoice", "task", "send_invoice"),
+        ("/v1", "everything", ""),
+    ],
 )
 async def test_what_is_paused_is_not_started_until_it_is_resumed(
     client: httpx.AsyncClient, store: Store, path: str, kind: str, name: str
@@ -55,9 +59,16 @@ async def test_what_is_paused_is_not_started_until_it_is_resumed(
 
 @pytest.mark.parametrize(
     ("body", "field"),
-    [({"until": "2026-03-01T11:00:00Z"}, "until"), ({"until": "soon"}, "until"), ({"why": "x"}, "why"), ({"reason": "x" * 1001}, "reason")],
+    [
+        ({"until": "2026-03-01T11:00:00Z"}, "until"),
+        ({"until": "soon"}, "until"),
+        ({"why": "x"}, "why"),
+        ({"reason": "x" * 1001}, "reason"),
+    ],
 )
-async def test_a_pause_that_makes_no_sense_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+async def test_a_pause_that_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
     answer = await client.post("/v1/queues/mail/pause", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
     assert (await client.get("/v1/pauses")).json() == {"items": []}
@@ -67,7 +78,12 @@ async def test_a_queue_that_is_as_deep_as_it_may_be_refuses_more_for_now(
     client: httpx.AsyncClient, store: Store, fake_clock: FakeClock
 ) -> None:
     answer = await client.patch("/v1/queues/mail", json={"max_depth": 2})
-    assert answer.json() | {"updated_at": None} == {"name": "mail", "max_running": None, "max_depth": 2, "updated_at": None}
+    assert answer.json() | {"updated_at": None} == {
+        "name": "mail",
+        "max_running": None,
+        "max_depth": 2,
+        "updated_at": None,
+    }
     for _ in range(2):
         assert (await submit(client)).status_code == 201
     await fake_clock.advance(1.1)
@@ -87,7 +103,11 @@ async def test_limits_of_a_queue_are_changed_one_by_one_and_taken_away(client: h
     answer = await client.patch("/v1/queues/mail", json={"max_running": None})
     assert answer.json().items() >= {"name": "mail", "max_running": None, "max_depth": 100}.items()
     assert await claimed(store) == 1
-    for body, field in [({"max_running": 0}, "max_running"), ({"max_depth": "x"}, "max_depth"), ({"slots": 1}, "slots")]:
+    for body, field in [
+        ({"max_running": 0}, "max_running"),
+        ({"max_depth": "x"}, "max_depth"),
+        ({"slots": 1}, "slots"),
+    ]:
         refused = await client.patch("/v1/queues/mail", json=body)
         assert (refused.status_code, refused.json()["field"]) == (422, field)
     assert (await client.patch("/v1/queues/a b", json={})).json()["field"] == "name"
@@ -129,7 +149,9 @@ async def test_circuits_are_shown(client: httpx.AsyncClient, store: Store, fake_
         ({"guarantee": "exactly_once"}, "guarantee"),
     ],
 )
-async def test_limits_that_make_no_sense_are_refused_by_their_field(client: httpx.AsyncClient, fields: dict[str, Any], field: str) -> None:
+async def test_limits_that_make_no_sense_are_refused_by_their_field(
+    client: httpx.AsyncClient, fields: dict[str, Any], field: str
+) -> None:
     answer = await submit(client, **fields)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
 

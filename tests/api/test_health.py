@@ -47,13 +47,21 @@ async def test_without_its_database_it_is_not_ready(client: httpx.AsyncClient, s
 async def test_a_database_that_only_reads_is_not_ready(client: httpx.AsyncClient, sql: Any) -> None:
     database = await sql.fetchval("select current_database()")
     await sql.execute(f"alter database {database} set default_transaction_read_only = on")
-    await sql.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()", database)
+    await sql.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()",
+        database,
+    )
     await assert_alive_but_not_ready(client)
 
 
-async def test_a_database_that_is_silent_does_not_keep_the_answer_waiting(database_url: str, clock: Clock, events: EventBus) -> None:
+async def test_a_database_that_is_silent_does_not_keep_the_answer_waiting(
+    database_url: str, clock: Clock, events: EventBus
+) -> None:
     config = Config(database_statement_seconds=120, database_connect_seconds=120)
-    async with proxy_to(database_url) as (proxy, url), open_store(url, config=config, clock=clock, events=events, part="test") as store:
+    async with (
+        proxy_to(database_url) as (proxy, url),
+        open_store(url, config=config, clock=clock, events=events, part="test") as store,
+    ):
         submitter = Submitter(store=store, clock=clock, events=events)
         app = build_app(store=store, submitter=submitter, config=config, clock=clock, audit=None, is_open=True)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:

@@ -45,7 +45,9 @@ async def ticks(client: httpx.AsyncClient, name: str) -> list[str]:
 
 
 class TestByInstant:
-    async def test_a_run_waits_for_that_of_the_same_instant(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_a_run_waits_for_that_of_the_same_instant(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         for name in ("a", "b"):
             await create(client, name=name, every="10s")
         await create(client, name="down", every="10s", dependencies=["a", "b"])
@@ -56,7 +58,9 @@ class TestByInstant:
         assert await end(store) == ["down"]
         assert await ticks(client, "down") == ["succeeded"]
 
-    async def test_a_slower_upstream_is_waited_for_by_its_latest_run(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_a_slower_upstream_is_waited_for_by_its_latest_run(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         await create(client, name="slow", every="30s")
         await create(client, name="down", every="10s", dependencies=["slow"])
         # Nothing of it was due yet: there is nothing to wait for.
@@ -75,7 +79,9 @@ class TestByInstant:
         await node.turn()
         assert await end(store) == ["down"]
 
-    async def test_a_failed_upstream_skips_the_run_of_that_instant_only(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_a_failed_upstream_skips_the_run_of_that_instant_only(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         await create(client, name="up", every="10s")
         await create(client, name="down", every="10s", dependencies=["up"])
         await node.pass_time(10)
@@ -87,7 +93,9 @@ class TestByInstant:
         assert await end(store) == ["down"]
         assert await ticks(client, "down") == ["skipped", "succeeded"]
 
-    async def test_one_that_is_paused_holds_nothing_up(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_one_that_is_paused_holds_nothing_up(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         await create(client, name="up", every="10s")
         await create(client, name="down", every="10s", dependencies=["up"])
         assert (await client.post("/v1/jobs/up/pause", json={})).status_code == 200
@@ -106,7 +114,9 @@ class TestByInstant:
 
 
 class TestBySuccess:
-    async def test_it_fires_when_each_has_succeeded_since_it_last_fired(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_it_fires_when_each_has_succeeded_since_it_last_fired(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         for name in ("a", "b"):
             await create(client, name=name, every="10s")
         down = await create(client, name="down", dependencies=["a", "b"])
@@ -191,7 +201,9 @@ class TestBySuccess:
         assert await ticks(client, "up") == ["succeeded"]
         assert await ticks(client, "down") == ["ready"]
 
-    async def test_a_workflow_that_is_redriven_fires_them_too(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_a_workflow_that_is_redriven_fires_them_too(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         await store.workers.announce_tasks({"simulate": "default", "workflow": "default"})
         steps = [{"key": "only", "task": "simulate"}]
         up = await create(client, name="up", task="workflow", payload={"steps": steps}, every="1h")
@@ -207,7 +219,9 @@ class TestBySuccess:
         await end(store)
         assert await ticks(client, "down") == ["ready"]
 
-    async def test_one_that_loses_its_schedule_is_fired_by_them(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_one_that_loses_its_schedule_is_fired_by_them(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         await create(client, name="up", every="10s")
         await create(client, name="down", every="10s", dependencies=["up"])
         assert (await client.patch("/v1/jobs/down", json={"every": None})).status_code == 200
@@ -215,7 +229,9 @@ class TestBySuccess:
         assert await end(store) == ["up"]
         assert await ticks(client, "down") == ["ready"]
 
-    async def test_one_that_gets_a_schedule_is_no_longer_fired_by_them(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_one_that_gets_a_schedule_is_no_longer_fired_by_them(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         await create(client, name="up", every="10s")
         await create(client, name="down", dependencies=["up"])
         assert (await client.patch("/v1/jobs/down", json={"every": "1h"})).status_code == 200

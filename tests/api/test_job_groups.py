@@ -10,7 +10,12 @@ import pytest
 
 @pytest.fixture
 async def jobs(client: httpx.AsyncClient) -> None:
-    for name, task in (("report-a", "simulate"), ("report-b", "send_invoice"), ("report_c", "simulate"), ("other", "simulate")):
+    for name, task in (
+        ("report-a", "simulate"),
+        ("report-b", "send_invoice"),
+        ("report_c", "simulate"),
+        ("other", "simulate"),
+    ):
         assert (await client.post("/v1/jobs", json={"name": name, "task": task, "every": "1h"})).status_code == 201
 
 
@@ -38,9 +43,16 @@ async def change(client: httpx.AsyncClient, verb: str, **group: Any) -> dict[str
     ],
     ids=["prefix", "one-character", "underscore-is-itself", "percent-is-itself", "task", "queue", "one"],
 )
-async def test_those_that_fit_and_no_others(client: httpx.AsyncClient, jobs: None, group: dict[str, Any], expected: set[str]) -> None:
+async def test_those_that_fit_and_no_others(
+    client: httpx.AsyncClient, jobs: None, group: dict[str, Any], expected: set[str]
+) -> None:
     first = await change(client, "pause", **group, dry_run=True)
-    assert (first["count"], set(first["names"]), first["dry_run"], await paused(client)) == (len(expected), expected, True, set())
+    assert (first["count"], set(first["names"]), first["dry_run"], await paused(client)) == (
+        len(expected),
+        expected,
+        True,
+        set(),
+    )
     done = await change(client, "pause", **group, expected=first["count"], reason="maintenance")
     assert (set(done["names"]), await paused(client)) == (expected, expected)
     assert (await change(client, "pause", **group))["count"] == 0
@@ -64,6 +76,8 @@ async def test_with_another_number_than_expected_nothing_is_done(client: httpx.A
         ("resume", {"name": "*", "reason": "x"}, "reason"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(client: httpx.AsyncClient, verb: str, body: dict[str, Any], field: str) -> None:
+async def test_what_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, verb: str, body: dict[str, Any], field: str
+) -> None:
     answer = await client.post(f"/v1/jobs/{verb}", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)

@@ -81,7 +81,12 @@ async def test_a_schedule_time_is_kept_to_the_microsecond_whatever_its_offset(cl
 
 
 async def test_a_schedule_time_in_the_past_is_now(client: httpx.AsyncClient) -> None:
-    for past in ("2020-01-01T00:00:00Z", "1900-01-01T00:00:00+01:00", "0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00Z"):
+    for past in (
+        "2020-01-01T00:00:00Z",
+        "1900-01-01T00:00:00+01:00",
+        "0001-01-01T00:00:00+14:00",
+        "0001-01-01T00:00:00Z",
+    ):
         job = await create(client, task="send_invoice", schedule_time=past)
         assert (job["state"], job["scheduled_at"]) == ("ready", job["created_at"])
 
@@ -117,7 +122,9 @@ async def test_a_payload_comes_back_as_it_was_sent(client: httpx.AsyncClient) ->
 async def test_a_new_job_is_shown_with_all_that_is_known_of_it(client: httpx.AsyncClient) -> None:
     created = await create(client, task="send_invoice")
     job = await show(client, created)
-    assert {key: job[key] for key in created if key != "created"} == {key: created[key] for key in created if key != "created"}
+    assert {key: job[key] for key in created if key != "created"} == {
+        key: created[key] for key in created if key != "created"
+    }
     assert job["payload"] == {}
     for unknown in ("name", "reason", "worker_id", "started_at", "finished_at", "options", "result", "error", "output"):
         assert job[unknown] is None
@@ -145,13 +152,21 @@ async def test_a_job_that_failed_is_shown_with_its_error(client: httpx.AsyncClie
     job = await create(client, task="send_invoice")
     await end(store, job, state=RunState.FAILED, reason="error", error='{"kind":"ValueError","message":"no"}')
     shown = await show(client, job)
-    assert (shown["status"], shown["reason"], shown["error"]) == ("failed", "error", {"kind": "ValueError", "message": "no"})
+    assert (shown["status"], shown["reason"], shown["error"]) == (
+        "failed",
+        "error",
+        {"kind": "ValueError", "message": "no"},
+    )
 
 
-async def test_a_job_that_waits_for_its_next_attempt_says_why_the_last_one_failed(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_job_that_waits_for_its_next_attempt_says_why_the_last_one_failed(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     job = await create(client, task="send_invoice")
     token = await claim(store)
-    outcome = Outcome(UUID(job["id"]), token, RunState.SCHEDULED, "error", 60.0, error='{"kind":"ValueError"}', output=b"out")
+    outcome = Outcome(
+        UUID(job["id"]), token, RunState.SCHEDULED, "error", 60.0, error='{"kind":"ValueError"}', output=b"out"
+    )
     assert await store.runs.retry_runs(WORKER, [outcome]) == 1
     shown = await show(client, job)
     assert (shown["status"], shown["state"], shown["attempt"]) == ("retrying", "scheduled", 1)
@@ -173,10 +188,14 @@ async def test_a_job_that_is_not_there_is_not_found(client: httpx.AsyncClient) -
         assert answer.json()["code"] == "not_found"
 
 
-async def test_jobs_that_are_submitted_at_once_are_stored_in_few_statements(client: httpx.AsyncClient, seen: list[Event], sql: Any) -> None:
+async def test_jobs_that_are_submitted_at_once_are_stored_in_few_statements(
+    client: httpx.AsyncClient, seen: list[Event], sql: Any
+) -> None:
     await create(client, task="send_invoice")
     seen.clear()
-    jobs = await asyncio.gather(*(create(client, task="send_invoice", payload={"number": number}) for number in range(200)))
+    jobs = await asyncio.gather(
+        *(create(client, task="send_invoice", payload={"number": number}) for number in range(200))
+    )
     batches = [event.count for event in seen if isinstance(event, RunsSubmitted)]
     assert sum(batches) == 200
     assert len(batches) <= 10

@@ -67,7 +67,9 @@ class TestIdempotencyKeys:
             assert again.content == first.content.replace(b'"created":true', b'"created":false')
         assert taken >= 2
 
-    async def test_a_repeated_request_gets_the_same_answer_and_makes_no_second_job(self, client: httpx.AsyncClient, sql: Any) -> None:
+    async def test_a_repeated_request_gets_the_same_answer_and_makes_no_second_job(
+        self, client: httpx.AsyncClient, sql: Any
+    ) -> None:
         first = await post(client, "order-7", **ONCE)
         assert (first.status_code, first.json()["created"]) == (201, True)
         assert first.headers["location"] == f"/v1/jobs/{first.json()['id']}"
@@ -78,7 +80,9 @@ class TestIdempotencyKeys:
         assert in_body.json() == again.json()
         assert await count(sql) == 1
 
-    async def test_also_when_the_job_has_ended_meanwhile(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_also_when_the_job_has_ended_meanwhile(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         first = await post(client, "k", **ONCE)
         await finish(store, await start(store))
         assert (await post(client, "k", **ONCE)).json() == first.json() | {"created": False}
@@ -94,14 +98,20 @@ class TestIdempotencyKeys:
 
     async def test_another_request_with_the_same_key_is_refused(self, client: httpx.AsyncClient, sql: Any) -> None:
         await post(client, "k", **ONCE)
-        for other in ({"task": "simulate", "payload": {"n": 2}}, {**ONCE, "priority": 1}, {"task": "simulate", "every": "5m"}):
+        for other in (
+            {"task": "simulate", "payload": {"n": 2}},
+            {**ONCE, "priority": 1},
+            {"task": "simulate", "every": "5m"},
+        ):
             answer = await post(client, "k", **other)
             assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
             assert "'k' came with another request before" in answer.json()["detail"]
         assert (await client.post("/v1/jobs/batch", json=[ONCE], headers={"Idempotency-Key": "k"})).status_code == 409
         assert await count(sql) == 1
 
-    async def test_of_many_at_once_one_is_carried_out_and_all_are_answered(self, client: httpx.AsyncClient, sql: Any) -> None:
+    async def test_of_many_at_once_one_is_carried_out_and_all_are_answered(
+        self, client: httpx.AsyncClient, sql: Any
+    ) -> None:
         answers = await asyncio.gather(*(post(client, f"k{n % 5}", **ONCE) for n in range(60)))
         assert Counter(answer.status_code for answer in answers) == {201: 5, 200: 55}
         assert len({answer.json()["id"] for answer in answers}) == 5
@@ -199,15 +209,22 @@ class TestTheLifeOfAKey:
         for state in ("held", "waiting"):
             made = (await post(client, expires_at=soon.isoformat(), name=state, **ONCE)).json()
             held_by = "limit" if state == "held" else None
-            await sql.execute("update foliot.runs set state = $2, held_by = $3 where id = $1", UUID(made["id"]), state, held_by)
+            await sql.execute(
+                "update foliot.runs set state = $2, held_by = $3 where id = $1", UUID(made["id"]), state, held_by
+            )
         await fake_clock.advance(59)
         await expirer.run_once()
         assert await sql.fetchval("select count(*) from foliot.history") == 0
         await fake_clock.advance(1)
         # Nobody has swept up yet, and still no worker takes it.
-        assert [str(claim.run_id) for claim in await claim_runs(store, WORKER, {"default": 10}, TASKS)] == [patient["id"]]
+        assert [str(claim.run_id) for claim in await claim_runs(store, WORKER, {"default": 10}, TASKS)] == [
+            patient["id"]
+        ]
         await expirer.run_once()
-        ended = {str(row[0]): (row[1], row[2], row[3]) for row in await sql.fetch("select id, state, reason, name from foliot.history")}
+        ended = {
+            str(row[0]): (row[1], row[2], row[3])
+            for row in await sql.fetch("select id, state, reason, name from foliot.history")
+        }
         assert ended[ready["id"]] == ("skipped", "expired", None)
         assert ended[scheduled["id"]] == ("cancelled", "expired", None)
         assert sorted(found for found in ended.values() if found[2]) == [
@@ -243,7 +260,9 @@ class TestTheLifeOfAKey:
         ("unique.on_conflict", {"unique": {"key": "k", "on_conflict": "ignore"}}),
     ],
 )
-async def test_what_makes_no_sense_is_refused_by_its_field(client: httpx.AsyncClient, field: str, fields: dict[str, Any]) -> None:
+async def test_what_makes_no_sense_is_refused_by_its_field(
+    client: httpx.AsyncClient, field: str, fields: dict[str, Any]
+) -> None:
     answer = await post(client, **ONCE, **fields)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
 
@@ -257,7 +276,11 @@ class TestUniqueJobs:
         assert (again.status_code, again.json()) == (200, first.json() | {"created": False})
         claim = await start(store)
         running = await post(client, **fields)
-        assert (running.status_code, running.json()["id"], running.json()["status"]) == (200, first.json()["id"], "running")
+        assert (running.status_code, running.json()["id"], running.json()["status"]) == (
+            200,
+            first.json()["id"],
+            "running",
+        )
         await finish(store, claim)
         third = await post(client, **fields)
         assert (third.status_code, third.json()["created"]) == (201, True)
@@ -271,10 +294,14 @@ class TestUniqueJobs:
         assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
         assert first.json()["id"] in refused.json()["detail"]
 
-    async def test_what_has_not_started_is_replaced_and_keeps_its_id(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_what_has_not_started_is_replaced_and_keeps_its_id(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         unique = {"key": "report", "on_conflict": "replace"}
         first = (await post(client, **ONCE, unique=unique)).json()
-        later = await post(client, task="simulate", payload={"n": 2}, priority=3, delay_seconds=3600, retries=7, unique=unique)
+        later = await post(
+            client, task="simulate", payload={"n": 2}, priority=3, delay_seconds=3600, retries=7, unique=unique
+        )
         assert (later.status_code, later.json()["created"], later.json()["id"]) == (200, False, first["id"])
         assert (later.json()["status"], later.json()["priority"]) == ("scheduled", 3)
         assert await claim_runs(store, WORKER, {"default": 1}, TASKS) == []
@@ -291,7 +318,9 @@ class TestUniqueJobs:
         assert await sql.fetchval("select payload from foliot.runs") == '{"n": 3}'
         assert await count(sql) == 1
 
-    async def test_a_replaced_run_has_the_state_that_its_new_definition_calls_for(self, client: httpx.AsyncClient, sql: Any) -> None:
+    async def test_a_replaced_run_has_the_state_that_its_new_definition_calls_for(
+        self, client: httpx.AsyncClient, sql: Any
+    ) -> None:
         unique = {"key": "report", "on_conflict": "replace"}
         limited = {"concurrency": {"key": "k", "limit": 1}}
         for fields, state, held_by in (
@@ -302,20 +331,30 @@ class TestUniqueJobs:
             await post(client, **ONCE, unique=unique, **fields)
             assert tuple(await sql.fetchrow("select state, held_by from foliot.runs")) == (state, held_by)
 
-    async def test_a_replaced_run_waits_for_its_own_signal(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_a_replaced_run_waits_for_its_own_signal(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         """Nobody has approved of what it is now, whatever was approved before."""
         unique = {"key": "report", "on_conflict": "replace"}
         made = (await post(client, **ONCE, unique=unique, signal={})).json()
         for is_signalled in (False, True):
             if is_signalled:
-                assert (await client.post(f"/v1/runs/{made['id']}/signal", json={"payload": {"by": "ann"}})).status_code == 200
+                assert (
+                    await client.post(f"/v1/runs/{made['id']}/signal", json={"payload": {"by": "ann"}})
+                ).status_code == 200
                 assert await sql.fetchval("select state from foliot.runs") == "ready"
             await post(client, task="simulate", payload={"n": 2}, unique=unique, signal={})
-            assert tuple(await sql.fetchrow("select state, held_by, signal from foliot.runs")) == ("held", "signal", None)
+            assert tuple(await sql.fetchrow("select state, held_by, signal from foliot.runs")) == (
+                "held",
+                "signal",
+                None,
+            )
             assert await claim_runs(store, WORKER, {"default": 1}, TASKS) == []
         assert await store.workflows.time_out_signals(10) == []
 
-    async def test_the_key_and_the_expiry_are_shown_while_they_hold(self, client: httpx.AsyncClient, store: Store) -> None:
+    async def test_the_key_and_the_expiry_are_shown_while_they_hold(
+        self, client: httpx.AsyncClient, store: Store
+    ) -> None:
         expires_at = "2190-01-01T00:00:00Z"
         made = (await post(client, **ONCE, unique={"key": "report"}, expires_at=expires_at)).json()
         for path in (f"/v1/jobs/{made['id']}", f"/v1/runs/{made['id']}"):
@@ -329,10 +368,15 @@ class TestUniqueJobs:
     async def test_of_many_at_once_one_is_made(self, client: httpx.AsyncClient, sql: Any, on_conflict: str) -> None:
         fields = {**ONCE, "unique": {"key": "report", "on_conflict": on_conflict}}
         answers = await asyncio.gather(*(post(client, **fields) for _ in range(40)))
-        assert Counter(answer.status_code for answer in answers) == {201: 1, 409 if on_conflict == "reject" else 200: 39}
+        assert Counter(answer.status_code for answer in answers) == {
+            201: 1,
+            409 if on_conflict == "reject" else 200: 39,
+        }
         assert await count(sql) == 1
 
-    async def test_there_is_never_more_than_one_while_they_come_run_and_go(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_there_is_never_more_than_one_while_they_come_run_and_go(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         made: list[str] = []
         is_over = asyncio.Event()
 
@@ -362,7 +406,9 @@ class TestUniqueJobs:
 
 
 class TestBatches:
-    async def test_all_are_stored_in_order_and_answered_in_order(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_all_are_stored_in_order_and_answered_in_order(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         jobs = [{"task": "simulate", "payload": {"n": n}} for n in range(1, 10_001)]
         answer = await client.post("/v1/jobs/batch", json={"jobs": jobs}, timeout=30)
         assert (answer.status_code, answer.json()["created"], len(answer.json()["items"])) == (201, True, 10_000)
@@ -410,16 +456,22 @@ class TestBatches:
         assert await count(sql) == 2
 
     async def test_a_repeated_batch_gets_the_same_answer(self, client: httpx.AsyncClient, sql: Any) -> None:
-        first, again = [await client.post("/v1/jobs/batch", json=[ONCE, ONCE], headers={"Idempotency-Key": "k"}) for _ in range(2)]
+        first, again = [
+            await client.post("/v1/jobs/batch", json=[ONCE, ONCE], headers={"Idempotency-Key": "k"}) for _ in range(2)
+        ]
         assert (first.status_code, again.status_code) == (201, 200)
         assert again.json() == first.json() | {"created": False}
         assert await count(sql) == 2
 
 
-async def test_what_is_replaced_while_its_limit_admits_it_waits_for_its_signal(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_what_is_replaced_while_its_limit_admits_it_waits_for_its_signal(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     unique = {"key": "report", "on_conflict": "replace"}
     made = (await post(client, **ONCE, unique=unique, concurrency={"key": "k", "limit": 1})).json()
-    new = NewRun(UUID(made["id"]), "simulate", "default", options='{"signal": {}}', unique_key="report", on_conflict="replace")
+    new = NewRun(
+        UUID(made["id"]), "simulate", "default", options='{"signal": {}}', unique_key="report", on_conflict="replace"
+    )
     async with store.database.transaction() as session:
         assert await store.submissions.replace_run(Transaction(session, is_repetition=False), new)
         assert (await store.gates.admit_runs()).queues == [], "nobody waits for a transaction that is left open"

@@ -41,7 +41,9 @@ async def test_a_job_is_the_task_simulate_with_the_lab_s_own_payload_beside(clie
     ],
     ids=[str(number) for number in range(11)],
 )
-async def test_what_makes_no_sense_is_refused_by_its_field(client: httpx.AsyncClient, fields: dict[str, Any], field: str) -> None:
+async def test_what_makes_no_sense_is_refused_by_its_field(
+    client: httpx.AsyncClient, fields: dict[str, Any], field: str
+) -> None:
     answer = await client.post("/jobs", json={"name": "a job"} | fields)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
 
@@ -52,7 +54,11 @@ async def test_jobs_are_listed_recurring_ones_first_and_by_status(client: httpx.
     await create(client, name="often", job_type="recurring", cron_expression="0 0 1 1 *")
     await client.post("/v1/jobs/often/trigger")
     listed = (await client.get("/jobs")).json()
-    assert [(job["name"], job["job_type"]) for job in listed] == [("often", "recurring"), ("later", "delayed"), ("now", "immediate")]
+    assert [(job["name"], job["job_type"]) for job in listed] == [
+        ("often", "recurring"),
+        ("later", "delayed"),
+        ("now", "immediate"),
+    ]
     assert len((await client.get("/jobs", params={"limit": 2})).json()) == 2
     await client.delete(f"/jobs/{listed[1]['id']}")
     assert [job["name"] for job in (await client.get("/jobs", params={"status": "cancelled"})).json()] == ["later"]
@@ -73,7 +79,9 @@ async def test_what_is_cancelled_stays_so(client: httpx.AsyncClient) -> None:
     assert (gone["status"], gone["scheduled_at"]) == ("cancelled", None)
 
 
-@pytest.mark.parametrize("reference", ["01a1e331-0000-7000-8000-000000000000", "nonsense", "%00"], ids=["unknown", "no id", "nul"])
+@pytest.mark.parametrize(
+    "reference", ["01a1e331-0000-7000-8000-000000000000", "nonsense", "%00"], ids=["unknown", "no id", "nul"]
+)
 async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient, reference: str) -> None:
     for method in ("GET", "DELETE"):
         answer = await client.request(method, f"/jobs/{reference}")

@@ -37,7 +37,9 @@ async def write(store: Store, run_id: UUID, token: int, at: int, chunk: bytes) -
     await store.logs.write_logs(WORKER, [LogPart(run_id, token, at, chunk)], [])
 
 
-async def end(store: Store, run_id: UUID, token: int, output: bytes | None, state: RunState = RunState.SUCCEEDED) -> None:
+async def end(
+    store: Store, run_id: UUID, token: int, output: bytes | None, state: RunState = RunState.SUCCEEDED
+) -> None:
     assert await store.runs.finish_runs(WORKER, [Outcome(run_id, token, state, output=output)]) == 1
 
 
@@ -116,7 +118,9 @@ async def test_a_run_that_has_ended_streams_what_is_kept_and_its_end(client: htt
     assert events[1][2] == {"state": "failed", "status": "failed", "reason": "error", "attempt": 1}
 
 
-async def test_a_large_kept_output_comes_in_slices_with_whole_characters(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_large_kept_output_comes_in_slices_with_whole_characters(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     output = "€".encode() * 60_000
     run_id = await finish(store, output=output)
     events = await _all(client, run_id)
@@ -128,7 +132,9 @@ async def test_a_large_kept_output_comes_in_slices_with_whole_characters(client:
 
 
 @pytest.mark.parametrize("event_id", ["x", "1", "1:", "0:1", "-1:1", "1:9999999999999999999"])
-async def test_a_place_to_resume_from_that_is_none_is_refused(client: httpx.AsyncClient, store: Store, event_id: str) -> None:
+async def test_a_place_to_resume_from_that_is_none_is_refused(
+    client: httpx.AsyncClient, store: Store, event_id: str
+) -> None:
     run_id = await finish(store)
     answer = await client.get(f"/v1/runs/{run_id}/logs?follow=1", headers={"Last-Event-ID": event_id})
     assert (answer.status_code, answer.json()["field"]) == (422, "Last-Event-ID")
@@ -149,7 +155,9 @@ async def _all(client: httpx.AsyncClient, run_id: UUID, **headers: str) -> list[
 class TestOverARealConnection:
     @pytest.fixture
     async def server(self, store: Store, database_url: str) -> AsyncIterator[FoliotProcess]:
-        async with FoliotProcess("server", "--open", environment={"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}) as process:
+        async with FoliotProcess(
+            "server", "--open", environment={"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}
+        ) as process:
             yield process
             process.signal(signal.SIGTERM)
             await process.wait()
@@ -160,7 +168,9 @@ class TestOverARealConnection:
         async with httpx.AsyncClient(base_url=started["address"], timeout=PATIENCE_SECONDS) as client:
             yield client
 
-    async def test_output_and_progress_arrive_as_they_come_until_the_end(self, remote: httpx.AsyncClient, store: Store) -> None:
+    async def test_output_and_progress_arrive_as_they_come_until_the_end(
+        self, remote: httpx.AsyncClient, store: Store
+    ) -> None:
         run_id, token = await running(store)
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1") as answer:
             stream = Stream(answer)
@@ -168,7 +178,9 @@ class TestOverARealConnection:
             assert await stream.next() == ("output", "1:1", {"attempt": 1, "text": "h"})
             await write(store, run_id, token, 3, "€".encode()[2:] + b"llo\n")
             assert await stream.next() == ("output", "1:8", {"attempt": 1, "text": "€llo\n"})
-            await store.logs.write_logs(WORKER, [], [ProgressNote(run_id, token, '{"share": 0.5, "message": "half", "attempt": 1}')])
+            await store.logs.write_logs(
+                WORKER, [], [ProgressNote(run_id, token, '{"share": 0.5, "message": "half", "attempt": 1}')]
+            )
             assert await stream.next() == ("progress", "", {"share": 0.5, "message": "half", "attempt": 1})
             kept = "h€llo\nbye\n".encode()
             await store.runs.retry_runs(WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", output=kept)])
@@ -178,7 +190,11 @@ class TestOverARealConnection:
             await write(store, run_id, second.token, 0, b"again\n")
             assert await stream.next() == ("output", "2:6", {"attempt": 2, "text": "again\n"})
             await end(store, run_id, second.token, b"again\n")
-            assert await stream.next() == ("end", "", {"state": "succeeded", "status": "completed", "reason": None, "attempt": 2})
+            assert await stream.next() == (
+                "end",
+                "",
+                {"state": "succeeded", "status": "completed", "reason": None, "attempt": 2},
+            )
             with pytest.raises(AssertionError, match="has ended"):
                 await stream.next()
 
@@ -188,7 +204,9 @@ class TestOverARealConnection:
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1") as answer:
             _, event_id, _ = await Stream(answer).next()
         await write(store, run_id, token, 4, b"two\n")
-        async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1", headers={"Last-Event-ID": event_id}) as answer:
+        async with remote.stream(
+            "GET", f"/v1/runs/{run_id}/logs?follow=1", headers={"Last-Event-ID": event_id}
+        ) as answer:
             stream = Stream(answer)
             assert (await stream.next())[2]["text"] == "two\n"
             await end(store, run_id, token, b"one\ntwo\nthree\n")
@@ -197,7 +215,9 @@ class TestOverARealConnection:
     async def test_one_attempt_ends_with_that_attempt(self, remote: httpx.AsyncClient, store: Store) -> None:
         run_id, token = await running(store)
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1&attempt=1") as answer:
-            await store.runs.retry_runs(WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", delay_seconds=60, output=b"x")])
+            await store.runs.retry_runs(
+                WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", delay_seconds=60, output=b"x")]
+            )
             events = await Stream(answer).rest()
         assert (text_of(events), events[-1][2]["status"]) == ("x", "retrying")
 
@@ -217,7 +237,9 @@ class TestOverARealConnection:
             # The run goes on, and so would its log.
             assert time.monotonic() - began < 20
 
-    async def test_when_the_client_has_gone_nothing_is_asked_for_any_more(self, remote: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_when_the_client_has_gone_nothing_is_asked_for_any_more(
+        self, remote: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         run_id, token = await running(store)
 
         async def looks() -> int:
@@ -238,10 +260,14 @@ class TestOverARealConnection:
         assert await until(is_silent)
 
 
-async def test_who_waits_for_a_silent_run_hears_that_we_are_there(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_for_a_silent_run_hears_that_we_are_there(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log_stream, "HEARTBEAT_SECONDS", 0.1)
     run_id, token = await running(store)
-    stream = LogStream(run_id, store=store, clock=store.database.clock, stopping=asyncio.Event(), is_gone=never).events()
+    stream = LogStream(
+        run_id, store=store, clock=store.database.clock, stopping=asyncio.Event(), is_gone=never
+    ).events()
     assert await anext(stream) == log_stream.HEARTBEAT
     await end(store, run_id, token, None)
     *_, last = [event async for event in stream]

@@ -1,4 +1,5 @@
-"""`/metrics`: the names that were promised, of the right types, with values that come from what happened and outlive whoever counted."""
+"""`/metrics`: the names that were promised, of the right types, with values that come from what happened and outlive
+whoever counted."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ RESERVED_LABELS = {"quantile", "le"}
 
 
 def complaints(text: str) -> list[str]:
-    """What Prometheus' own rules have against a page; by promtool if there is one, else by the same rules written down here."""
+    """What Prometheus' own rules have against a page; by promtool if there is one, else by the same rules written down
+    here."""
     if (promtool := shutil.which("promtool")) is not None:
         ended = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
         found = [line for line in (ended.stdout + ended.stderr).splitlines() if line]
@@ -100,7 +102,9 @@ async def test_prometheus_has_nothing_against_our_names(client: httpx.AsyncClien
     assert complaints(text) == []
     bad = '# HELP wait_quantiles Waits.\n# TYPE wait_quantiles gauge\nwait_quantiles{quantile="0.5"} 1\n'
     assert complaints(text + bad) != []
-    assert [complaint for family in text_string_to_metric_families(text + bad) for complaint in own_complaints(family)] != []
+    assert [
+        complaint for family in text_string_to_metric_families(text + bad) for complaint in own_complaints(family)
+    ] != []
 
 
 def test_the_exceptions_are_named_by_others() -> None:
@@ -159,9 +163,18 @@ async def test_events_of_all_kinds_are_counted_and_added_up_over_processes(
     await other.flush()
     found = await values(client)
     assert found["jobs_scheduled_total"] == 15
-    assert [found[f"jobs_completed_total{{{status}}}"] for status in ("success", "failed", "cancelled", "skipped")] == [5, 2, 2, 6]
+    assert [found[f"jobs_completed_total{{{status}}}"] for status in ("success", "failed", "cancelled", "skipped")] == [
+        5,
+        2,
+        2,
+        6,
+    ]
     assert (found["jobs_failed_total"], found["job_retries_total"], found["foliot_runs_lost_total"]) == (2, 3, 3)
-    assert (found["foliot_stale_writes_refused_total"], found["foliot_ticks_fired_total"], found["foliot_ticks_noted_total"]) == (7, 2, 1)
+    assert (
+        found["foliot_stale_writes_refused_total"],
+        found["foliot_ticks_fired_total"],
+        found["foliot_ticks_noted_total"],
+    ) == (7, 2, 1)
     assert (found["job_queue_wait_seconds_count"], found["job_queue_wait_seconds_sum"]) == (2, 400.2)
     assert (found["job_queue_wait_seconds_bucket{0.1}"], found["job_queue_wait_seconds_bucket{0.25}"]) == (0, 1)
     assert (found["job_duration_seconds_bucket{0.005}"], found["job_duration_seconds_bucket{1.0}"]) == (1, 2)
@@ -210,8 +223,16 @@ async def test_a_worker_that_works_is_seen(client: httpx.AsyncClient, store: Sto
             await ended(store, run)
         await counting.flush()
         found = await values(client)
-        assert (found["active_workers_total"], found["foliot_worker_slots"], found["foliot_worker_utilization_ratio"]) == (1, 10, 0)
-    assert (found["foliot_job_success_ratio"], found["foliot_retry_ratio"], found["foliot_dead_letters"]) == (0.75, 0, 1)
+        assert (
+            found["active_workers_total"],
+            found["foliot_worker_slots"],
+            found["foliot_worker_utilization_ratio"],
+        ) == (1, 10, 0)
+    assert (found["foliot_job_success_ratio"], found["foliot_retry_ratio"], found["foliot_dead_letters"]) == (
+        0.75,
+        0,
+        1,
+    )
     assert found["job_duration_seconds_count"] == found["job_queue_wait_seconds_count"] == 4
     assert 0 <= found["foliot_execution_latency_seconds{50}"] <= found["foliot_execution_latency_seconds{99}"] < 60
 
@@ -227,9 +248,13 @@ async def test_what_waits_is_shown_by_type_and_by_queue(client: httpx.AsyncClien
     assert found["foliot_queue_lag_seconds{mail}"] >= 0
 
 
-async def test_queues_beyond_a_number_share_one_series(client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queues_beyond_a_number_share_one_series(
+    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(metrics, "QUEUES_MAX", 2)
-    await store.runs.insert_runs([NewRun(id=new_id(), task="t", queue=f"q{number}") for number in (1, 1, 1, 2, 2, 3, 4)])
+    await store.runs.insert_runs(
+        [NewRun(id=new_id(), task="t", queue=f"q{number}") for number in (1, 1, 1, 2, 2, 3, 4)]
+    )
     depths = {name: value for name, value in (await values(client)).items() if name.startswith("foliot_queue_depth")}
     assert depths == {"foliot_queue_depth{q1}": 3, "foliot_queue_depth{q2}": 2, "foliot_queue_depth{(other)}": 2}
 

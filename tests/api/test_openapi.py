@@ -1,4 +1,5 @@
-"""The OpenAPI document: valid, complete, and true. A new route that is not described fails here, and the failure says what is missing."""
+"""The OpenAPI document: valid, complete, and true. A new route that is not described fails here, and the failure says
+what is missing."""
 
 from __future__ import annotations
 
@@ -54,14 +55,20 @@ def lacks(operation: dict[str, Any]) -> Iterator[str]:
         yield "its router has no tag"
     if not any(200 <= int(status) < 300 for status in operation["responses"]):
         yield "no answer is a success"
-    yield from (f"the answer {status} has no schema" for status, answer in operation["responses"].items() if not has_schema(answer))
+    yield from (
+        f"the answer {status} has no schema"
+        for status, answer in operation["responses"].items()
+        if not has_schema(answer)
+    )
     yield from (
         f"the answer {status} is no problem document"
         for status, answer in operation["responses"].items()
         if int(status) >= 400 and list(answer.get("content", {})) != ["application/problem+json"]
     )
     given = [parameter for parameter in operation.get("parameters", []) if "$ref" not in parameter]
-    yield from (f"{one['name']!r} is not in PARAMETERS of api/document.py" for one in given if not one.get("description"))
+    yield from (
+        f"{one['name']!r} is not in PARAMETERS of api/document.py" for one in given if not one.get("description")
+    )
     if "requestBody" in operation and not body_examples(operation):
         yield "its body has no examples"
 
@@ -77,7 +84,10 @@ def test_every_route_is_described(document: dict[str, Any]) -> None:
         for lack in lacks(operation)
     ]
     used = {tag for _, _, operation in operations(document) for tag in operation["tags"]}
-    missing += [f"the tag {tag!r} is not in TAGS of api/document.py" for tag in sorted(used - {tag["name"] for tag in document["tags"]})]
+    missing += [
+        f"the tag {tag!r} is not in TAGS of api/document.py"
+        for tag in sorted(used - {tag["name"] for tag in document["tags"]})
+    ]
     assert missing == []
 
 
@@ -91,9 +101,13 @@ def test_operations_have_names_that_read_well_and_stay(document: dict[str, Any])
 
 def test_components_have_plain_names_and_all_are_used(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
-    assert [name for name in schemas if not re.fullmatch(r"[A-Z][A-Za-z]+", name)] == [], "two types of one name: rename one"
+    assert [name for name in schemas if not re.fullmatch(r"[A-Z][A-Za-z]+", name)] == [], (
+        "two types of one name: rename one"
+    )
     referred = set(re.findall(r"#/components/(\w+)/([\w-]+)", str(document)))
-    there = {(kind, name) for kind, named in document["components"].items() if kind != "securitySchemes" for name in named}
+    there = {
+        (kind, name) for kind, named in document["components"].items() if kind != "securitySchemes" for name in named
+    }
     assert referred == there
 
 
@@ -172,7 +186,9 @@ async def world(client: httpx.AsyncClient, store: Store) -> World:
 
 def body_examples(operation: dict[str, Any]) -> dict[str, Any]:
     contents = operation.get("requestBody", {}).get("content", {})
-    return {name: example["value"] for content in contents.values() for name, example in content.get("examples", {}).items()}
+    return {
+        name: example["value"] for content in contents.values() for name, example in content.get("examples", {}).items()
+    }
 
 
 def success_of(operation: dict[str, Any]) -> str:
@@ -198,13 +214,17 @@ async def test_every_operation_answers_as_documented_and_every_example_is_accept
             url = path.replace("{reference}", reference).replace("{name}", "http" if path.endswith("able") else "mail")
             assert "{" not in url, f"{path}: say in World what would be good there"
             # Without an end, the answer would have none.
-            answer = await client.request(method, url, json=body, params={"follow": "0"} if path == "/v1/events" else None)
+            answer = await client.request(
+                method, url, json=body, params={"follow": "0"} if path == "/v1/events" else None
+            )
             sent += 1
             if str(answer.status_code) != success_of(operation):
                 failed.append(f"{operation['operationId']} {name}: {answer.status_code} {answer.text}")
                 continue
             content = operation["responses"][str(answer.status_code)].get("content")
-            assert content is None or answer.headers["content-type"].partition(";")[0] in content, operation["operationId"]
+            assert content is None or answer.headers["content-type"].partition(";")[0] in content, operation[
+                "operationId"
+            ]
             if content and "application/json" in content:
                 check_schema(document, content["application/json"]["schema"], answer.json())
             if body is not None:
@@ -220,12 +240,18 @@ async def test_events_are_as_documented(client: httpx.AsyncClient, document: dic
         schema = document["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
         told = {one["properties"]["event"]["const"]: one for one in schema.get("anyOf", [schema])}
         answer = await client.get(path.replace("{reference}", run_id), params={"follow": "1"})
-        events = [dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":") for block in answer.text.split("\n\n") if block]
+        events = [
+            dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":")
+            for block in answer.text.split("\n\n")
+            if block
+        ]
         seen = [event for event in events if event]
         assert {event["event"] for event in seen} == kinds
         for event in seen:
             check_schema(document, schema, event)
-            check_schema(document, told[event["event"]]["properties"]["data"]["contentSchema"], json.loads(event["data"]))
+            check_schema(
+                document, told[event["event"]]["properties"]["data"]["contentSchema"], json.loads(event["data"])
+            )
 
 
 def test_rules_between_fields_are_in_the_document(document: dict[str, Any]) -> None:
@@ -265,7 +291,12 @@ async def test_problems_are_as_documented(client: httpx.AsyncClient, document: d
 
 
 async def test_405_names_what_can_be_done_instead(client: httpx.AsyncClient) -> None:
-    for path, methods in {"/v1/jobs": "GET, POST", "/v1/jobs/x": "DELETE, GET, PATCH", "/v1/jobs/batch": "POST", "/metrics": "GET"}.items():
+    for path, methods in {
+        "/v1/jobs": "GET, POST",
+        "/v1/jobs/x": "DELETE, GET, PATCH",
+        "/v1/jobs/batch": "POST",
+        "/metrics": "GET",
+    }.items():
         answer = await client.request("TRACE", path)
         assert (answer.status_code, answer.headers["allow"]) == (405, methods)
         assert methods in answer.json()["detail"]

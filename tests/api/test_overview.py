@@ -29,7 +29,9 @@ def numbers(queue: dict[str, Any]) -> tuple[int, ...]:
 
 
 class TestWorkers:
-    async def test_those_that_live_are_listed_with_what_they_run(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_those_that_live_are_listed_with_what_they_run(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         alive, dead = new_id(), new_id()
         await store.workers.register_worker(alive, "b:1", {"mail": 3, "default": 2}, ["send_invoice"])
         await store.workers.register_worker(dead, "a:2", {"mail": 9}, ["send_invoice"])
@@ -44,9 +46,13 @@ class TestWorkers:
         assert (worker["tasks"], worker["labels"], worker["draining_at"]) == (["send_invoice"], {"zone": "north"}, None)
         assert abs(datetime.fromisoformat(worker["last_beat_at"]) - datetime.now(UTC)) < timedelta(minutes=1)
 
-    async def test_one_that_was_not_heard_of_for_half_its_lease_is_late(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_one_that_was_not_heard_of_for_half_its_lease_is_late(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         await store.workers.register_worker(new_id(), "a", {"mail": 1}, [])
-        await sql.execute("update foliot.workers set beat_at = beat_at - interval '8 s', expires_at = expires_at - interval '8 s'")
+        await sql.execute(
+            "update foliot.workers set beat_at = beat_at - interval '8 s', expires_at = expires_at - interval '8 s'"
+        )
         assert [worker["health"] for worker in (await client.get("/v1/workers")).json()["items"]] == ["late"]
 
     async def test_draining_is_noted_told_to_the_worker_and_safe_to_repeat(
@@ -54,7 +60,9 @@ class TestWorkers:
     ) -> None:
         worker_id, heard = new_id(), list[str]()
         await store.workers.register_worker(worker_id, "a", {"mail": 1}, [])
-        listener = HintListener(store.database, database_url, heard.append, clock=store.database.clock, events=store.events)
+        listener = HintListener(
+            store.database, database_url, heard.append, clock=store.database.clock, events=store.events
+        )
         await listener.start()
         await until(lambda: _true(listener.is_listening))
         first = await client.post(f"/v1/workers/{worker_id}/drain")
@@ -72,7 +80,9 @@ class TestWorkers:
 
 
 class TestQueues:
-    async def test_what_waits_and_runs_in_each_and_who_works_on_it(self, client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+    async def test_what_waits_and_runs_in_each_and_who_works_on_it(
+        self, client: httpx.AsyncClient, store: Store, sql: Any
+    ) -> None:
         await store.workers.register_worker(WORKER, "a", {"mail": 3}, [])
         await store.workers.register_worker(new_id(), "b", {"mail": 4, "idle": 1}, [])
         for _ in range(4):
@@ -82,7 +92,9 @@ class TestQueues:
         await sql.execute("update foliot.runs set state = 'held', held_by = 'limit' where id = $1", held)
         await insert(store, delay_seconds=600)
         await insert(store, queue="unworked")
-        await sql.execute("update foliot.runs set due_at = due_at - interval '1 min' where state = 'ready' and queue = 'mail'")
+        await sql.execute(
+            "update foliot.runs set due_at = due_at - interval '1 min' where state = 'ready' and queue = 'mail'"
+        )
         found = await queues(client)
         assert numbers(found["mail"]) == (3, 1, 1, 1)
         assert 59 < found["mail"]["oldest_ready_seconds"] < 120
@@ -94,15 +106,30 @@ class TestQueues:
         assert numbers(found["default"]) == (0, 0, 0, 0)
 
     async def test_pauses_and_limits(self, client: httpx.AsyncClient, sql: Any) -> None:
-        await sql.execute("insert into foliot.queues (name, max_running, max_depth, updated_at) values ('mail', 5, 100, now())")
-        await sql.execute("insert into foliot.pauses (kind, name, paused_at, reason) values ('queue', 'mail', now(), 'a flood')")
-        await sql.execute("insert into foliot.pauses (kind, name, paused_at, until_at) values ('queue', 'default', now(), now())")
+        await sql.execute(
+            "insert into foliot.queues (name, max_running, max_depth, updated_at) values ('mail', 5, 100, now())"
+        )
+        await sql.execute(
+            "insert into foliot.pauses (kind, name, paused_at, reason) values ('queue', 'mail', now(), 'a flood')"
+        )
+        await sql.execute(
+            "insert into foliot.pauses (kind, name, paused_at, until_at) values ('queue', 'default', now(), now())"
+        )
         found = await queues(client)
-        assert (found["mail"]["max_running"], found["mail"]["max_depth"], found["mail"]["paused"]["reason"]) == (5, 100, "a flood")
+        assert (found["mail"]["max_running"], found["mail"]["max_depth"], found["mail"]["paused"]["reason"]) == (
+            5,
+            100,
+            "a flood",
+        )
         assert (found["default"]["max_running"], found["default"]["paused"]) == (None, None)
-        await sql.execute("insert into foliot.pauses (kind, name, paused_at, reason) values ('everything', '', now(), 'all')")
+        await sql.execute(
+            "insert into foliot.pauses (kind, name, paused_at, reason) values ('everything', '', now(), 'all')"
+        )
         found = await queues(client)
-        assert (found["default"]["paused"]["reason"], found["mail"]["paused"]["reason"] in ("all", "a flood")) == ("all", True)
+        assert (found["default"]["paused"]["reason"], found["mail"]["paused"]["reason"] in ("all", "a flood")) == (
+            "all",
+            True,
+        )
 
     async def test_nothing_is_counted_without_end_and_that_is_said(
         self, client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
@@ -119,9 +146,12 @@ class TestQueues:
         assert (live["ready"], live["held"]) == ({"count": 3, "more": True}, {"count": 0, "more": False})
 
     @pytest.mark.parametrize(
-        ("name", "arguments"), [("list_queues", (100, None)), ("count_runs", (100, new_id(), datetime.now(UTC), "default"))]
+        ("name", "arguments"),
+        [("list_queues", (100, None)), ("count_runs", (100, new_id(), datetime.now(UTC), "default"))],
     )
-    async def test_no_table_of_runs_is_read_from_end_to_end(self, store: Store, sql: Any, name: str, arguments: tuple[Any, ...]) -> None:
+    async def test_no_table_of_runs_is_read_from_end_to_end(
+        self, store: Store, sql: Any, name: str, arguments: tuple[Any, ...]
+    ) -> None:
         await sql.execute(
             """
             insert into foliot.runs (id, created_at, due_at, rank, state, queue, task)
@@ -142,12 +172,17 @@ async def test_totals(client: httpx.AsyncClient, store: Store, sql: Any) -> None
     await claim(store)
     waiting = await insert(store)
     await sql.execute("update foliot.runs set state = 'waiting' where id = $1", waiting)
-    await sql.execute("update foliot.shards set owner_id = $1, expires_at = now() + interval '1 min' where id < 7", new_id())
+    await sql.execute(
+        "update foliot.shards set owner_id = $1, expires_at = now() + interval '1 min' where id < 7", new_id()
+    )
     stats = (await client.get("/v1/stats")).json()
     assert {state: count["count"] for state, count in stats["live"].items()} == {
         "waiting": 1, "running": 1, "ready": 0, "scheduled": 0, "held": 0
     }  # fmt: skip
-    assert (stats["finished"]["states"], stats["finished"]["more"]) == ({"succeeded": 2, "failed": 1, "cancelled": 0, "skipped": 0}, False)
+    assert (stats["finished"]["states"], stats["finished"]["more"]) == (
+        {"succeeded": 2, "failed": 1, "cancelled": 0, "skipped": 0},
+        False,
+    )
     assert stats["workers"] == {"living": 1, "draining": 0, "slots": 3}
     assert stats["schedulers"] == {"living": 0, "shards": 100, "owned_shards": 7}
 

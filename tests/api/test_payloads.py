@@ -1,4 +1,5 @@
-"""A payload that a built-in task can't use is refused when it comes in, whichever way it comes, and nothing is stored."""
+"""A payload that a built-in task can't use is refused when it comes in, whichever way it comes, and nothing is
+stored."""
 
 from __future__ import annotations
 
@@ -41,15 +42,24 @@ async def announced(client: httpx.AsyncClient, store: Store) -> None:
         ("/v1/jobs/batch", {"jobs": [FINE, JOB]}, "jobs[1].payload.sandbox"),
         ("/v1/workflows", {"steps": [{"key": "a", **FINE}, {"key": "b", **JOB}]}, "steps[1].payload.sandbox"),
         ("/v1/workflows", {"name": "w", "every": "1h", "steps": [{"key": "a", **JOB}]}, "steps[0].payload.sandbox"),
-        ("/v1/workflows", {"steps": [{"key": "a", **JOB, "map": {"items": ["x"], "item_name": "stdin"}}]}, "steps[0].payload.sandbox"),
+        (
+            "/v1/workflows",
+            {"steps": [{"key": "a", **JOB, "map": {"items": ["x"], "item_name": "stdin"}}]},
+            "steps[0].payload.sandbox",
+        ),
         (
             "/v1/jobs",
-            {"task": "workflow", "payload": {"steps": [{"key": "in", "task": "workflow", "payload": {"steps": [{"key": "a", **JOB}]}}]}},
+            {
+                "task": "workflow",
+                "payload": {"steps": [{"key": "in", "task": "workflow", "payload": {"steps": [{"key": "a", **JOB}]}}]},
+            },
             "payload.steps[0].payload.steps[0].payload.sandbox",
         ),
     ],
 )
-async def test_it_is_refused_with_the_name_of_the_field(client: httpx.AsyncClient, sql: Any, path: str, body: Any, field: str) -> None:
+async def test_it_is_refused_with_the_name_of_the_field(
+    client: httpx.AsyncClient, sql: Any, path: str, body: Any, field: str
+) -> None:
     answer = await client.post(path, json=body)
     assert answer.status_code == 422, answer.text
     assert answer.json()["field"] == field
@@ -57,11 +67,15 @@ async def test_it_is_refused_with_the_name_of_the_field(client: httpx.AsyncClien
 
 
 async def test_a_reference_to_a_result_is_left_to_the_execution(client: httpx.AsyncClient) -> None:
-    steps = [{"key": "a", **FINE}, {"key": "b", "task": "shell", "payload": {"command": {"$result": "a"}}, "after": ["a"]}]
+    steps = [
+        {"key": "a", **FINE},
+        {"key": "b", "task": "shell", "payload": {"command": {"$result": "a"}}, "after": ["a"]},
+    ]
     assert (await client.post("/v1/workflows", json={"steps": steps})).status_code == 201
     steps[1]["payload"] = {"command": {"$result": "a"}, "sandbox": True}
     assert (await client.post("/v1/workflows", json={"steps": steps})).json()["field"] == "steps[1].payload.sandbox"
-    # A step that comes after nothing has no result to point at: there it is no reference, but a command of the wrong type.
+    # A step that comes after nothing has no result to point at: there it is no reference, but a command of the wrong
+    # type.
     alone = [{"key": "b", "task": "shell", "payload": {"command": {"$result": "a"}}}]
     assert (await client.post("/v1/workflows", json={"steps": alone})).json()["field"] == "steps[0].payload.command"
 

@@ -1,4 +1,5 @@
-"""Recurring jobs over HTTP, on a clock moved by hand: made, shown, changed, paused, triggered, deleted, and never half of it."""
+"""Recurring jobs over HTTP, on a clock moved by hand: made, shown, changed, paused, triggered, deleted, and never half
+of it."""
 
 from __future__ import annotations
 
@@ -87,7 +88,9 @@ def problem(answer: httpx.Response) -> tuple[int, str, str | None]:
 
 async def end_runs(store: Store) -> int:
     claims = await claim_runs(store, WORKER, {"mail": 100, "default": 100, "bulk": 100}, TASKS)
-    return await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims])
+    return await store.runs.finish_runs(
+        WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
+    )
 
 
 # Creating
@@ -95,10 +98,19 @@ async def end_runs(store: Store) -> int:
 
 async def test_a_job_by_cron_waits_for_its_first_tick_after_now(client: httpx.AsyncClient, sql: Any) -> None:
     job = await create(
-        client, cron="0 9 * * MON-FRI", timezone="Europe/Zurich", name="morning", payload={"customer": 7}, retries=2, max_runs=5
+        client,
+        cron="0 9 * * MON-FRI",
+        timezone="Europe/Zurich",
+        name="morning",
+        payload={"customer": 7},
+        retries=2,
+        max_runs=5,
     )
     assert job["next_at"] == "2026-03-02T08:00:00Z"
-    assert {key: job[key] for key in ("name", "status", "task", "queue", "priority", "payload", "options", "version", "runs_left")} == {
+    assert {
+        key: job[key]
+        for key in ("name", "status", "task", "queue", "priority", "payload", "options", "version", "runs_left")
+    } == {
         "name": "morning",
         "status": "active",
         "task": "send_invoice",
@@ -138,14 +150,20 @@ async def test_a_schedule_may_be_a_time_and_then_makes_a_one_off_job(client: htt
 async def test_jitter_delays_the_firing_and_not_the_tick(client: httpx.AsyncClient, sql: Any) -> None:
     for _ in range(5):
         assert (await create(client, cron="0 13 * * *", jitter_seconds=600))["next_at"] == "2026-03-01T13:00:00Z"
-    delays = [row[0] for row in await sql.fetch("select extract(epoch from fire_at - next_at)::bigint from foliot.jobs")]
+    delays = [
+        row[0] for row in await sql.fetch("select extract(epoch from fire_at - next_at)::bigint from foliot.jobs")
+    ]
     assert all(0 <= delay <= 600 for delay in delays)
     assert len(set(delays)) > 1
 
 
 async def test_a_name_that_is_taken_is_a_conflict(client: httpx.AsyncClient, sql: Any) -> None:
     first = await create(client, every="5m", name="report")
-    assert problem(await client.post("/v1/jobs", json={"command": "true", "cron": "@daily", "name": "report"})) == (409, "conflict", None)
+    assert problem(await client.post("/v1/jobs", json={"command": "true", "cron": "@daily", "name": "report"})) == (
+        409,
+        "conflict",
+        None,
+    )
     assert (await show(client, "report"))["id"] == first["id"]
     # Of those who want one at the same time, one gets it.
     bodies = [{"task": "send_invoice", "every": "5m", "name": "other", "priority": number} for number in range(8)]
@@ -153,7 +171,10 @@ async def test_a_name_that_is_taken_is_a_conflict(client: httpx.AsyncClient, sql
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 7
     (winner,) = (answer.json() for answer in answers if answer.status_code == 201)
     assert (await show(client, "other"))["priority"] == winner["priority"]
-    assert {row[0] for row in await sql.fetch("select job_id from foliot.job_versions")} == {UUID(first["id"]), UUID(winner["id"])}
+    assert {row[0] for row in await sql.fetch("select job_id from foliot.job_versions")} == {
+        UUID(first["id"]),
+        UUID(winner["id"]),
+    }
 
 
 async def test_a_job_without_a_name_gets_one(client: httpx.AsyncClient, store: Store) -> None:
@@ -196,7 +217,9 @@ async def test_a_name_may_have_any_visible_character_and_leads_to_its_job(client
         assert (await call(client, "GET", job["id"])).status_code == 404
 
 
-async def test_a_name_that_no_path_could_hold_or_that_looks_like_an_id_is_refused(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_name_that_no_path_could_hold_or_that_looks_like_an_id_is_refused(
+    client: httpx.AsyncClient, sql: Any
+) -> None:
     for name in BAD_NAMES:
         answer = await client.post("/v1/jobs", json={"task": "send_invoice", "every": "5m", "name": name})
         assert problem(answer) == (422, "invalid", "name"), name
@@ -259,7 +282,10 @@ NOT_AN_OPTION = [
     bad("overlap", every="5m", overlap="sometimes"),
     bad("overlap", every="5m", overlap=None),
     bad("catchup", every="5m", catchup="some"),
-    *[bad("catchup_window", every="5m", catchup_window=window) for window in ("", "0s", "soon", "-1d", "366d", "36500d")],
+    *[
+        bad("catchup_window", every="5m", catchup_window=window)
+        for window in ("", "0s", "soon", "-1d", "366d", "36500d")
+    ],
     bad("catchup_window", every="5m", catchup_window=86_400),
     *[bad("catchup_max", every="5m", catchup_max=most) for most in (0, 10_001, 1.5)],
     *[bad("jitter_seconds", every="5m", jitter_seconds=jitter) for jitter in (-1, 86_401, 0.5, "5")],
@@ -296,7 +322,9 @@ CONTRADICTORY = [
 ]
 
 
-async def test_a_schedule_that_makes_no_sense_is_refused_by_its_field_and_nothing_is_stored(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_schedule_that_makes_no_sense_is_refused_by_its_field_and_nothing_is_stored(
+    client: httpx.AsyncClient, sql: Any
+) -> None:
     for case in [*NOT_A_SCHEDULE, *NOT_AN_OPTION, *CONTRADICTORY]:
         answer = await client.post("/v1/jobs", json={"task": "send_invoice", "name": "bad", **case.fields})
         assert problem(answer) == (422, case.code, case.field), case
@@ -326,14 +354,18 @@ async def test_a_number_of_a_query_that_is_none_or_out_of_range_is_named(client:
             assert (await client.get(f"{path}?{field}={number}")).status_code == 200
 
 
-async def test_what_is_no_recurring_job_is_not_found_whatever_is_asked_of_it(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_what_is_no_recurring_job_is_not_found_whatever_is_asked_of_it(
+    client: httpx.AsyncClient, sql: Any
+) -> None:
     one_off = await create(client, name="one-off")
     for reference in (one_off["id"], "one-off", str(new_id()), "nothing", "%", "1" * 5000):
         for method, rest in OTHER_ROUTES:
             assert problem(await call(client, method, reference, rest)) == (404, "not_found", None), (method, rest)
     for raw in ("%00", "%ED%A0%80", "%FF", "a%2Fb", "%2E%2E%2Fhealthz"):
         for method, rest in OTHER_ROUTES:
-            assert problem(await client.request(method, f"/v1/jobs/{raw}{rest}", content=b"{}", headers=JSON))[0] == 404, (
+            assert (
+                problem(await client.request(method, f"/v1/jobs/{raw}{rest}", content=b"{}", headers=JSON))[0] == 404
+            ), (
                 method,
                 raw,
                 rest,
@@ -345,7 +377,9 @@ async def test_what_is_no_recurring_job_is_not_found_whatever_is_asked_of_it(cli
 
 
 async def test_a_job_is_shown_by_id_and_by_name_and_listed_as_it_was_made(client: httpx.AsyncClient) -> None:
-    created = await create(client, cron="0 9 * * *", name="report", payload={"deep": [{"ü": None}, 10**40, 1.5]}, queue="bulk")
+    created = await create(
+        client, cron="0 9 * * *", name="report", payload={"deep": [{"ü": None}, 10**40, 1.5]}, queue="bulk"
+    )
     for reference in ("report", created["id"], created["id"].upper()):
         assert await show(client, reference) == created | {"created": False}
     assert (await client.get("/v1/jobs")).json()["items"] == [created | {"created": False}]
@@ -353,11 +387,15 @@ async def test_a_job_is_shown_by_id_and_by_name_and_listed_as_it_was_made(client
     assert (await show(client, longest["id"]))["schedule"]["catchup_window_seconds"] == 31_536_000
 
 
-async def test_every_depth_of_payload_that_is_taken_can_be_shown_listed_changed_and_triggered(client: httpx.AsyncClient) -> None:
+async def test_every_depth_of_payload_that_is_taken_can_be_shown_listed_changed_and_triggered(
+    client: httpx.AsyncClient,
+) -> None:
     taken = 0
     for depth in (1, 50, *range(90, 105), 500, 940):
         payload = b'{"payload": {"a": ' + b"[" * depth + b"]" * depth + b"}"
-        answer = await client.post("/v1/jobs", content=payload + b', "task": "send_invoice", "every": "5m", "name": "deep"}', headers=JSON)
+        answer = await client.post(
+            "/v1/jobs", content=payload + b', "task": "send_invoice", "every": "5m", "name": "deep"}', headers=JSON
+        )
         if answer.status_code == 400:
             continue
         taken += 1
@@ -370,7 +408,9 @@ async def test_every_depth_of_payload_that_is_taken_can_be_shown_listed_changed_
     assert taken >= 3
 
 
-async def pages(client: httpx.AsyncClient, limit: int, between: Callable[[], Awaitable[None]] | None = None) -> list[list[str]]:
+async def pages(
+    client: httpx.AsyncClient, limit: int, between: Callable[[], Awaitable[None]] | None = None
+) -> list[list[str]]:
     """The names on each page, until there is no next one."""
     found, after = [], ""
     while True:
@@ -397,7 +437,9 @@ async def test_jobs_are_listed_page_by_page_each_once(client: httpx.AsyncClient)
         assert all(len(page) == limit for page in found[:-1])
 
 
-async def test_jobs_that_come_and_go_while_paging_make_no_duplicates_and_hide_no_others(client: httpx.AsyncClient) -> None:
+async def test_jobs_that_come_and_go_while_paging_make_no_duplicates_and_hide_no_others(
+    client: httpx.AsyncClient,
+) -> None:
     staying = [f"job {number:02}" for number in range(0, 40, 2)]
     for name in staying:
         await create(client, every="5m", name=name)
@@ -460,14 +502,23 @@ SHOWN_AS = {
     "max_retries": ("options", "retries", 6),
     "timeout_seconds": ("options", "timeout_seconds", 9.5),
     "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
-    **{field: ("options", field, CHANGES[field]) for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee")},
+    **{
+        field: ("options", field, CHANGES[field])
+        for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee")
+    },
     **{field: ("options", field, CHANGES[field]) for field in ("concurrency", "rate")},
     **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload", "metadata", "tags")},
-    "notify": ("options", "notify", [{"url": "https://example.org/hook", "on": ["failed"], "headers": {}, "queue": None}]),
+    "notify": (
+        "options",
+        "notify",
+        [{"url": "https://example.org/hook", "on": ["failed"], "headers": {}, "queue": None}],
+    ),
 }
 
 
-async def test_each_field_is_changed_alone_and_every_version_is_kept(client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock) -> None:
+async def test_each_field_is_changed_alone_and_every_version_is_kept(
+    client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock
+) -> None:
     assert set(CHANGES) == CHANGEABLE
     assert (await client.put("/v1/calendars/holidays", json={"dates": ["2026-12-25"]})).status_code == 200
     job = await create(client, cron="0 9 * * *", name="report", payload={"customer": 7}, retries=3)
@@ -485,7 +536,9 @@ async def test_each_field_is_changed_alone_and_every_version_is_kept(client: htt
         assert datetime.fromisoformat(changed["updated_at"]) == fake_clock.now()
         assert datetime.fromisoformat(changed["next_at"]) > fake_clock.now()
         definitions.append({**expected["schedule"]})
-    kept = await sql.fetch("select version, definition -> 'schedule' as schedule, definition from foliot.job_versions order by version")
+    kept = await sql.fetch(
+        "select version, definition -> 'schedule' as schedule, definition from foliot.job_versions order by version"
+    )
     assert [row["version"] for row in kept] == list(range(1, len(CHANGES) + 2))
     assert [json.loads(row["schedule"]) for row in kept] == definitions
     last = json.loads(kept[-1]["definition"])
@@ -596,13 +649,17 @@ async def test_no_change_whatsoever_makes_an_error_of_ours(client: httpx.AsyncCl
         assert (await client.get(path)).status_code == 200
 
 
-async def test_changes_at_the_same_time_are_all_made_one_after_the_other_or_refused(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_changes_at_the_same_time_are_all_made_one_after_the_other_or_refused(
+    client: httpx.AsyncClient, sql: Any
+) -> None:
     await create(client, every="5m", name="report")
     made = 0
     for turn in range(1, 16):
         before = await show(client, "report")
         wanted: dict[str, Any] = {"priority": turn, "queue": f"queue-{turn}", "payload": {"turn": turn}}
-        answers = await asyncio.gather(*(call(client, "PATCH", "report", **{field: value}) for field, value in wanted.items()))
+        answers = await asyncio.gather(
+            *(call(client, "PATCH", "report", **{field: value}) for field, value in wanted.items())
+        )
         after = await show(client, "report")
         for (field, value), answer in zip(wanted.items(), answers, strict=True):
             assert answer.status_code == 200 or problem(answer) == (409, "conflict", None)
@@ -611,10 +668,14 @@ async def test_changes_at_the_same_time_are_all_made_one_after_the_other_or_refu
         assert successes >= 1
         assert after["version"] == before["version"] + successes
         made += successes
-    assert await sql.fetchval("select array_agg(version order by version) from foliot.job_versions") == list(range(1, made + 2))
+    assert await sql.fetchval("select array_agg(version order by version) from foliot.job_versions") == list(
+        range(1, made + 2)
+    )
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, store: Store, happens: Callable[[], Awaitable[object]], *, times: int) -> None:
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, store: Store, happens: Callable[[], Awaitable[object]], *, times: int
+) -> None:
     """Something happens, so many times, after a request has read the job and the time, and before it writes."""
     read = store.jobs.database_now
     left = itertools.repeat(None, times)
@@ -633,7 +694,9 @@ async def test_a_change_that_was_overtaken_is_made_to_what_the_job_is_by_then(
     client: httpx.AsyncClient, store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(client, every="5m", name="report")
-    meanwhile(monkeypatch, store, lambda: sql.execute("update foliot.jobs set version = version + 1, priority = 9"), times=2)
+    meanwhile(
+        monkeypatch, store, lambda: sql.execute("update foliot.jobs set version = version + 1, priority = 9"), times=2
+    )
     shown = await done(client, "PATCH", "report", queue="bulk")
     assert (shown["queue"], shown["priority"], shown["version"]) == ("bulk", 9, 4)
 
@@ -654,7 +717,9 @@ async def test_a_tick_that_fires_while_a_change_is_made_is_neither_repeated_nor_
 
     async def fire() -> None:
         await fake_clock.advance(10)
-        await sql.execute("update foliot.jobs set next_at = next_at + interval '10 s', fire_at = fire_at + interval '10 s'")
+        await sql.execute(
+            "update foliot.jobs set next_at = next_at + interval '10 s', fire_at = fire_at + interval '10 s'"
+        )
 
     meanwhile(monkeypatch, store, fire, times=1)
     assert (await done(client, "PATCH", "report", priority=1))["next_at"] == "2026-03-01T12:00:20Z"
@@ -677,7 +742,11 @@ async def test_a_tick_that_was_due_and_had_not_fired_when_a_change_came_is_noted
 async def test_a_paused_job_says_why_and_until_when(client: httpx.AsyncClient) -> None:
     created = await create(client, every="10m", name="report")
     paused = await done(client, "POST", "report", "/pause", reason="maintenance", until="2026-03-01T15:00:00+01:00")
-    assert (paused["status"], paused["paused_reason"], paused["paused_until"]) == ("paused", "maintenance", "2026-03-01T14:00:00Z")
+    assert (paused["status"], paused["paused_reason"], paused["paused_until"]) == (
+        "paused",
+        "maintenance",
+        "2026-03-01T14:00:00Z",
+    )
     assert (paused["next_at"], paused["version"]) == (None, created["version"])
     assert await show(client, "report") == paused
     # Both may be left out, and the body with them.
@@ -708,13 +777,22 @@ async def test_a_pause_that_makes_no_sense_is_refused_by_its_field(client: httpx
         "9999-12-31T23:59:59-14:00",
     ]
     cases = [bad("until", until=time) for time in [*times, "2026-03-02T00:00:00", "tomorrow", 5]]
-    cases += [bad("reason", reason="r" * 1001), bad("reason", reason="\0"), bad("reason", reason=1), bad("why", why="x")]
+    cases += [
+        bad("reason", reason="r" * 1001),
+        bad("reason", reason="\0"),
+        bad("reason", reason=1),
+        bad("why", why="x"),
+    ]
     for case in cases:
-        assert problem(await call(client, "POST", "report", "/pause", **case.fields)) == (422, "invalid", case.field), case
+        assert problem(await call(client, "POST", "report", "/pause", **case.fields)) == (422, "invalid", case.field), (
+            case
+        )
     assert (await show(client, "report"))["status"] == "active"
 
 
-async def test_a_resumed_job_goes_on_after_now_and_what_it_missed_is_one_note(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
+async def test_a_resumed_job_goes_on_after_now_and_what_it_missed_is_one_note(
+    client: httpx.AsyncClient, fake_clock: FakeClock
+) -> None:
     await create(client, every="10m", name="report")
     await done(client, "POST", "report", "/pause", reason="maintenance", until="2026-03-02T00:00:00Z")
     await fake_clock.advance(35 * 60)
@@ -771,16 +849,27 @@ async def test_a_job_without_runs_left_stays_ended_whatever_is_done_to_it(
 # Triggering
 
 
-async def test_a_trigger_makes_one_run_of_what_the_job_is_at_that_time(client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock) -> None:
+async def test_a_trigger_makes_one_run_of_what_the_job_is_at_that_time(
+    client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock
+) -> None:
     options = {"retries": 2, "timeout_seconds": 1.5, "backoff": {"kind": "fixed", "base_seconds": 1.0}}
-    job = await create(client, cron="@daily", name="report", queue="bulk", priority=7, payload={"a": [1, "😀"]}, **options)
+    job = await create(
+        client, cron="@daily", name="report", queue="bulk", priority=7, payload={"a": [1, "😀"]}, **options
+    )
     await fake_clock.advance(90)
     triggered = await done(client, "POST", "report", "/trigger")
     assert triggered["job_id"] == job["id"]
     (run,) = await sql.fetch("select id, job_id, tick_at, name from foliot.runs")
     assert tuple(run) == (UUID(triggered["id"]), UUID(job["id"]), fake_clock.now(), "report")
     shown = await show(client, triggered["id"])
-    expected = {"state": "ready", "task": "send_invoice", "queue": "bulk", "priority": 7, "payload": job["payload"], "options": options}
+    expected = {
+        "state": "ready",
+        "task": "send_invoice",
+        "queue": "bulk",
+        "priority": 7,
+        "payload": job["payload"],
+        "options": options,
+    }
     assert {key: shown[key] for key in expected} == expected
     assert datetime.fromisoformat(shown["scheduled_at"]) == fake_clock.now()
     assert await show(client, "report") == job | {"created": False}
@@ -789,7 +878,9 @@ async def test_a_trigger_makes_one_run_of_what_the_job_is_at_that_time(client: h
     assert (shown["payload"], shown["queue"]) == ({"a": 2}, "mail")
 
 
-async def test_every_trigger_is_a_run_of_its_own_even_while_paused(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_every_trigger_is_a_run_of_its_own_even_while_paused(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     await create(client, every="10m", name="report")
     await done(client, "POST", "report", "/pause")
     runs = await asyncio.gather(*(done(client, "POST", "report", "/trigger") for _ in range(5)))
@@ -807,7 +898,9 @@ async def behind_a_proxy(database_url: str) -> AsyncIterator[tuple[httpx.AsyncCl
     async with proxy_to(database_url) as (proxy, url), open_store(url, part="test", **around) as store:
         await store.workers.announce_tasks({"send_invoice": "mail"})
         submitter = Submitter(store=store, clock=around["clock"], events=around["events"])
-        app = build_app(store=store, submitter=submitter, config=around["config"], clock=around["clock"], audit=None, is_open=True)
+        app = build_app(
+            store=store, submitter=submitter, config=around["config"], clock=around["clock"], audit=None, is_open=True
+        )
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:8000") as client:
             yield client, store, proxy
 
@@ -841,7 +934,9 @@ async def test_what_is_sent_again_after_a_lost_answer_is_done_once_and_answered_
 # Deleting
 
 
-async def test_a_deleted_job_is_gone_its_name_is_free_and_what_it_has_run_stays(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_a_deleted_job_is_gone_its_name_is_free_and_what_it_has_run_stays(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     job = await create(client, every="10m", name="report")
     ended = await done(client, "POST", "report", "/trigger")
     assert await end_runs(store) == 1
@@ -853,7 +948,9 @@ async def test_a_deleted_job_is_gone_its_name_is_free_and_what_it_has_run_stays(
         for method, rest in [("GET", ""), *OTHER_ROUTES]:
             assert problem(await call(client, method, reference, rest)) == (404, "not_found", None)
     assert (await client.get("/v1/jobs")).json()["items"] == []
-    assert await sql.fetch("select id, job_id, state from foliot.history") == [(UUID(ended["id"]), UUID(job["id"]), "succeeded")]
+    assert await sql.fetch("select id, job_id, state from foliot.history") == [
+        (UUID(ended["id"]), UUID(job["id"]), "succeeded")
+    ]
     assert (await show(client, waiting["id"]))["status"] == "pending"
     assert await sql.fetchval("select array_agg(version order by version) from foliot.job_versions") == [1, 2]
     again = await create(client, every="10m", name="report")
@@ -862,7 +959,9 @@ async def test_a_deleted_job_is_gone_its_name_is_free_and_what_it_has_run_stays(
     assert await ticks_of(client, "report") == []
 
 
-async def test_the_held_runs_of_a_deleted_job_still_get_their_turn(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_the_held_runs_of_a_deleted_job_still_get_their_turn(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     await create(client, every="10m", name="report", overlap="buffer_all")
     runs = [await done(client, "POST", "report", "/trigger") for _ in range(3)]
     await sql.execute("update foliot.runs set state = 'held', held_by = 'overlap' where id <> $1", UUID(runs[0]["id"]))
@@ -879,7 +978,9 @@ async def test_the_held_runs_of_a_deleted_job_still_get_their_turn(client: httpx
 # Ticks, past and to come
 
 
-async def test_ticks_are_shown_latest_first_and_no_more_than_asked_for(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
+async def test_ticks_are_shown_latest_first_and_no_more_than_asked_for(
+    client: httpx.AsyncClient, fake_clock: FakeClock
+) -> None:
     await create(client, every="10m", name="report")
     for _ in range(4):
         await done(client, "POST", "report", "/pause")
@@ -895,14 +996,24 @@ async def test_ticks_are_shown_latest_first_and_no_more_than_asked_for(client: h
     assert (await done(client, "GET", "report", "/ticks"))["items"][0]["run_id"] == run["id"]
 
 
-async def test_the_next_ticks_are_told_in_the_job_s_zone_over_a_clock_change(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
+async def test_the_next_ticks_are_told_in_the_job_s_zone_over_a_clock_change(
+    client: httpx.AsyncClient, fake_clock: FakeClock
+) -> None:
     spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
     cases: list[tuple[datetime, dict[str, str], list[tuple[str, str | None]]]] = [
         (spring, {}, [("2026-03-29T03:00:00+02:00", "after_gap"), ("2026-03-30T02:30:00+02:00", None)]),
         (spring, {"dst_gap": "skip"}, [("2026-03-30T02:30:00+02:00", None), ("2026-03-31T02:30:00+02:00", None)]),
         (autumn, {}, [("2026-10-25T02:30:00+02:00", "first_of_two"), ("2026-10-26T02:30:00+01:00", None)]),
-        (autumn, {"dst_fold": "last"}, [("2026-10-25T02:30:00+01:00", "second_of_two"), ("2026-10-26T02:30:00+01:00", None)]),
-        (autumn, {"dst_fold": "both"}, [("2026-10-25T02:30:00+02:00", "first_of_two"), ("2026-10-25T02:30:00+01:00", "second_of_two")]),
+        (
+            autumn,
+            {"dst_fold": "last"},
+            [("2026-10-25T02:30:00+01:00", "second_of_two"), ("2026-10-26T02:30:00+01:00", None)],
+        ),
+        (
+            autumn,
+            {"dst_fold": "both"},
+            [("2026-10-25T02:30:00+02:00", "first_of_two"), ("2026-10-25T02:30:00+01:00", "second_of_two")],
+        ),
     ]
     for eve, policy, expected in cases:
         await fake_clock.advance((eve - fake_clock.now()).total_seconds())
@@ -918,7 +1029,11 @@ async def test_the_next_ticks_are_as_many_as_asked_for_unless_there_are_fewer(cl
     await create(client, every="1h", name="bounded", end_at="2026-03-01T15:00:00Z")
     await create(client, every="1h", name="counted", max_runs=2)
     hours = [f"2026-03-01T{hour}:00:00Z" for hour in range(13, 23)]
-    for name, counts in {"endless": {"": 10, "?count=4": 4}, "bounded": {"": 3, "?count=2": 2}, "counted": {"": 2, "?count=1": 1}}.items():
+    for name, counts in {
+        "endless": {"": 10, "?count=4": 4},
+        "bounded": {"": 3, "?count=2": 2},
+        "counted": {"": 2, "?count=1": 1},
+    }.items():
         for query, number in counts.items():
             items = (await client.get(path_of(name, "/next") + query)).json()["items"]
             assert [item["at"] for item in items] == hours[:number]

@@ -26,7 +26,9 @@ class Seen(HTMLParser):
         self.ids += [given["id"] or ""] if "id" in given else []
         if tag == "a":
             self.targets.add(given.get("href") or "")
-        elif tag in ("script", "link", "img", "iframe") or any(name.startswith("on") or name in ("src", "style") for name in given):
+        elif tag in ("script", "link", "img", "iframe") or any(
+            name.startswith("on") or name in ("src", "style") for name in given
+        ):
             self.loaded.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -39,7 +41,9 @@ async def test_it_shows_everything_and_loads_nothing(client: httpx.AsyncClient, 
     seen = Seen()
     seen.feed(answer.text)
     assert (seen.open, seen.loaded) == ([], [])
-    operations = [operation["operationId"] for methods in app.openapi()["paths"].values() for operation in methods.values()]
+    operations = [
+        operation["operationId"] for methods in app.openapi()["paths"].values() for operation in methods.values()
+    ]
     assert set(operations) <= set(seen.ids)
     assert len(seen.ids) == len(set(seen.ids))
     assert {target.removeprefix("#") for target in seen.targets} - {"/openapi.json"} <= set(seen.ids)

@@ -1,4 +1,5 @@
-"""Runs cancelled and rerun by a filter: counted first, no more than were counted, batch by batch, and safe to ask for twice."""
+"""Runs cancelled and rerun by a filter: counted first, no more than were counted, batch by batch, and safe to ask for
+twice."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ async def change(client: httpx.AsyncClient, verb: str, **group: Any) -> dict[str
     return found
 
 
-async def test_what_fits_is_counted_and_then_cancelled_and_nothing_else(client: httpx.AsyncClient, store: Store) -> None:
+async def test_what_fits_is_counted_and_then_cancelled_and_nothing_else(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     running = str(await insert(store))
     await claim(store)
     waiting = [str(await insert(store)) for _ in range(3)]
@@ -41,14 +44,17 @@ async def test_what_fits_is_counted_and_then_cancelled_and_nothing_else(client: 
     assert (shown["status"], shown["cancel_requested"]["message"]) == ("running", "mistake")
     assert await listed(client, state="pending") == [younger, other]
     assert (await client.get(f"/v1/runs/{done}")).json()["status"] == "completed"
-    # The answer got lost: asked again, there is nothing left to do but for the one that its worker has not let go of yet.
+    # The answer got lost: asked again, there is nothing left to do but for the one that its worker has not let go of
+    # yet.
     assert (await change(client, "cancel", **asked))["count"] == 1
     assert (await change(client, "cancel", **asked, force=True))["count"] == 1
     assert (await change(client, "cancel", **asked))["count"] == 0
 
 
 async def test_what_has_ended_is_rerun_once(client: httpx.AsyncClient, store: Store) -> None:
-    failed = [str(await finish(store, RunState.FAILED, error="Disk full", options='{"tags": ["red"]}')) for _ in range(2)]
+    failed = [
+        str(await finish(store, RunState.FAILED, error="Disk full", options='{"tags": ["red"]}')) for _ in range(2)
+    ]
     await finish(store, RunState.FAILED, error="other")
     await finish(store)
     asked: dict[str, Any] = {"state": "failed", "text": "disk FULL"}
@@ -62,7 +68,9 @@ async def test_what_has_ended_is_rerun_once(client: httpx.AsyncClient, store: St
     assert (await change(client, "rerun", tag="red", dry_run=True))["count"] == 0
 
 
-async def test_batches_end_where_the_next_begins(client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_batches_end_where_the_next_begins(
+    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_groups, "BATCH", 4)
     monkeypatch.setattr(run_groups, "PAGES", 2)
     for _ in range(11):
@@ -95,7 +103,9 @@ async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient,
     assert await listed(client, state="cancelled") == []
 
 
-async def test_the_runs_of_a_job_batch_by_batch(client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_runs_of_a_job_batch_by_batch(
+    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_groups, "BATCH", 1)
     await make_job(store, name="nightly", task="send_invoice", every="1h")
     for _ in range(3):
@@ -114,7 +124,9 @@ async def test_steps_are_left_out_of_reruns(client: httpx.AsyncClient) -> None:
     flow = (await client.post("/v1/workflows", json={"steps": steps})).json()
     await client.post(f"/v1/workflows/{flow['id']}/cancel")
     assert (await change(client, "rerun", task="simulate", dry_run=True))["count"] == 0
-    assert [run["id"] for run in (await change(client, "rerun", task="workflow", dry_run=True))["sample"]] == [flow["id"]]
+    assert [run["id"] for run in (await change(client, "rerun", task="workflow", dry_run=True))["sample"]] == [
+        flow["id"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +148,9 @@ async def test_steps_are_left_out_of_reruns(client: httpx.AsyncClient) -> None:
     ],
     ids=range(13),
 )
-async def test_what_makes_no_sense_is_refused(client: httpx.AsyncClient, verb: str, body: dict[str, Any], field: str) -> None:
+async def test_what_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, verb: str, body: dict[str, Any], field: str
+) -> None:
     answer = await client.post(f"/v1/runs/{verb}", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
 
@@ -150,7 +164,11 @@ async def test_all_is_possible_but_has_to_be_said(client: httpx.AsyncClient, sto
 class TestJobs:
     @pytest.fixture(autouse=True)
     async def jobs(self, client: httpx.AsyncClient) -> None:
-        for name, extra in (("a", {"every": "1h"}), ("b", {"every": "1h", "tags": ["red"]}), ("c", {"dependencies": ["a"]})):
+        for name, extra in (
+            ("a", {"every": "1h"}),
+            ("b", {"every": "1h", "tags": ["red"]}),
+            ("c", {"dependencies": ["a"]}),
+        ):
             assert (await client.post("/v1/jobs", json={"name": name, "task": "simulate", **extra})).status_code == 201
 
     async def test_triggered_all_or_none_and_once(self, client: httpx.AsyncClient) -> None:
@@ -177,7 +195,9 @@ class TestJobs:
         [({}, "name"), ({"name": "*"}, "expected"), ({"name": "*", "expected": 3, "reason": "x"}, "reason")],
         ids=["nothing", "uncounted", "reason"],
     )
-    async def test_what_makes_no_sense_is_refused(self, client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+    async def test_what_makes_no_sense_is_refused(
+        self, client: httpx.AsyncClient, body: dict[str, Any], field: str
+    ) -> None:
         for verb in ("trigger", "delete"):
             answer = await client.post(f"/v1/jobs/{verb}", json=body)
             assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text

@@ -47,7 +47,9 @@ async def mixture(store: Store) -> dict[str, str]:
     return {name: str(run_id) for name, run_id in made.items()}
 
 
-async def test_live_and_finished_runs_are_one_list_latest_first_in_pages_of_any_size(client: httpx.AsyncClient, store: Store) -> None:
+async def test_live_and_finished_runs_are_one_list_latest_first_in_pages_of_any_size(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     made = await mixture(store)
     for limit in (1, 2, 3, 7, 50):
         assert await listed(client, limit=limit) == list(made.values())[::-1], limit
@@ -80,7 +82,9 @@ async def test_filters(client: httpx.AsyncClient, store: Store, query: dict[str,
         assert await listed(client, limit=limit, **query) == [made[name] for name in wanted]
 
 
-async def test_a_run_between_attempts_is_found_as_retrying_and_not_as_pending(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_run_between_attempts_is_found_as_retrying_and_not_as_pending(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     run_id = await insert(store)
     (claimed,) = await claim(store)
     await store.runs.retry_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SCHEDULED, "error", delay_seconds=60)])
@@ -88,7 +92,9 @@ async def test_a_run_between_attempts_is_found_as_retrying_and_not_as_pending(cl
     assert await listed(client, state="pending") == []
 
 
-async def test_what_was_made_before_a_page_and_ends_meanwhile_is_listed_once(client: httpx.AsyncClient, store: Store) -> None:
+async def test_what_was_made_before_a_page_and_ends_meanwhile_is_listed_once(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     made = [await insert(store) for _ in range(4)]
     first = (await client.get("/v1/runs", params={"limit": 2})).json()
     claims = await claim(store, count=4)
@@ -105,7 +111,8 @@ async def test_since_and_until_bound_the_list_and_finished_runs_of_long_ago_have
     waiting = first_id_of(now - timedelta(days=12))
     young = await finish(store)
     await sql.execute(
-        "insert into foliot.history select (jsonb_populate_record(h, jsonb_build_object('id', $1::uuid))).* from foliot.history h", old
+        "insert into foliot.history select (jsonb_populate_record(h, jsonb_build_object('id', $1::uuid))).* from foliot.history h",
+        old,
     )
     await insert(store)
     await sql.execute("update foliot.runs set id = $1", waiting)
@@ -132,7 +139,9 @@ async def test_a_rare_run_is_found_by_going_on_from_pages_that_are_empty(
 async def test_runs_of_a_job_by_name_and_by_id_latest_tick_first(client: httpx.AsyncClient, store: Store) -> None:
     job = await make_job(store, name="nightly", task="send_invoice", every="1h")
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    ticks = {tick_run_id(job.id, int((start + timedelta(hours=n)).timestamp())): start + timedelta(hours=n) for n in range(5)}
+    ticks = {
+        tick_run_id(job.id, int((start + timedelta(hours=n)).timestamp())): start + timedelta(hours=n) for n in range(5)
+    }
     await store.jobs.insert_backfill(job.id, ticks, RunState.READY)
     for claimed in await claim(store, queue="default", count=2):
         await store.runs.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
@@ -179,7 +188,9 @@ async def test_a_one_off_job_has_its_one_run(client: httpx.AsyncClient, store: S
         ({"limit": "many"}, "limit"),
     ],
 )
-async def test_a_list_that_makes_no_sense_is_refused(client: httpx.AsyncClient, query: dict[str, str], field: str) -> None:
+async def test_a_list_that_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, query: dict[str, str], field: str
+) -> None:
     answer = await client.get("/v1/runs", params=query)
     assert (answer.status_code, answer.json().get("field")) == (422, field), answer.text
     assert answer.json()["detail"].startswith(f"{field}: ")
@@ -190,21 +201,31 @@ async def test_attempts_earlier_ones_and_the_last(client: httpx.AsyncClient, sto
     assert (await client.get(f"/v1/runs/{run_id}/attempts")).json() == {"items": []}
     (first,) = await claim(store)
     error = '{"kind":"ValueError","message":"no"}'
-    await store.runs.retry_runs(WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "timeout", error=error, output=b"12345")])
+    await store.runs.retry_runs(
+        WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "timeout", error=error, output=b"12345")]
+    )
     await store.runs.move_runs([run_id], RunState.READY)
     (second,) = await claim(store)
     running = (await client.get(f"/v1/runs/{run_id}/attempts")).json()["items"]
-    assert [(one["attempt"], one["outcome"], one["output_bytes"]) for one in running] == [(1, "timeout", 5), (2, "running", None)]
+    assert [(one["attempt"], one["outcome"], one["output_bytes"]) for one in running] == [
+        (1, "timeout", 5),
+        (2, "running", None),
+    ]
     assert running[0]["error"] == {"kind": "ValueError", "message": "no"}
     assert running[0]["worker_id"] == str(WORKER)
     assert running[0]["duration_seconds"] > 0
     assert running[1]["duration_seconds"] is None
     await store.runs.finish_runs(WORKER, [Outcome(run_id, second.token, RunState.SUCCEEDED, output=b"")])
     ended = (await client.get(f"/v1/runs/{run_id}/attempts")).json()["items"]
-    assert [(one["attempt"], one["outcome"], one["output_bytes"]) for one in ended] == [(1, "timeout", 5), (2, "succeeded", 0)]
+    assert [(one["attempt"], one["outcome"], one["output_bytes"]) for one in ended] == [
+        (1, "timeout", 5),
+        (2, "succeeded", 0),
+    ]
 
 
-async def test_a_run_that_is_cancelled_between_attempts_has_no_attempt_beside_those(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_run_that_is_cancelled_between_attempts_has_no_attempt_beside_those(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     run_id = await insert(store)
     (first,) = await claim(store)
     await store.runs.retry_runs(WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "error", delay_seconds=60)])
@@ -243,12 +264,29 @@ class TestWhatAPageCosts:
     @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running", "tagged"])
     async def test_it_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = (where, UUID(int=(1 << 128) - 1), first, first, 51, since, None, None, None, None, 51, None, None, "default")
+        arguments = (
+            where,
+            UUID(int=(1 << 128) - 1),
+            first,
+            first,
+            51,
+            since,
+            None,
+            None,
+            None,
+            None,
+            51,
+            None,
+            None,
+            "default",
+        )
         assert 20 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
     async def test_so_do_the_children_of_a_parent(self, sql: Any) -> None:
-        await sql.execute("update foliot.history set parent_id = $1, step = id::text where right(id::text, 2) = '07'", UUID(int=7))
+        await sql.execute(
+            "update foliot.history set parent_id = $1, step = id::text where right(id::text, 2) = '07'", UUID(int=7)
+        )
         await sql.execute("vacuum analyze foliot.history")
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
         arguments = (

@@ -35,7 +35,9 @@ async def test_runs_live_and_finished_are_found_by_a_tag(client: httpx.AsyncClie
     assert (await client.get(f"/v1/runs/{plain}")).json()["tags"] == []
 
 
-async def test_recurring_jobs_pass_their_tags_on_and_are_found_by_them(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_recurring_jobs_pass_their_tags_on_and_are_found_by_them(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, tags in (("a", ["red"]), ("b", ["blue"]), ("c", ["red", "blue"]), ("d", [])):
         job = await created(client, name=name, task="simulate", every="1h", tags=tags)
         assert job["tags"] == tags
@@ -73,7 +75,13 @@ async def test_a_workflow_and_its_steps_have_tags_of_their_own(client: httpx.Asy
 
 
 async def test_a_map_passes_its_tags_on_to_its_items(client: httpx.AsyncClient) -> None:
-    step = {"key": "all", "task": "simulate", "tags": ["many"], "map": {"items": [1, 2]}, "notify": {"url": "https://example.org"}}
+    step = {
+        "key": "all",
+        "task": "simulate",
+        "tags": ["many"],
+        "map": {"items": [1, 2]},
+        "notify": {"url": "https://example.org"},
+    }
     made = await created(client, "/v1/workflows", steps=[step])
     run = (await client.get(f"/v1/runs/{made['steps']['all']}")).json()
     assert (run["tags"], run["payload"]["tags"], "notify" in run["payload"], "notify" in run["options"]) == (

@@ -1,4 +1,5 @@
-"""Integers that are written with a point, as JSON Schema allows: taken for what they are, and nothing else is changed for them."""
+"""Integers that are written with a point, as JSON Schema allows: taken for what they are, and nothing else is changed
+for them."""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ def test_numbers_in_a_payload_stay_as_they_are() -> None:
 
 
 def test_what_needs_no_change_gets_none() -> None:
-    assert with_whole_numbers(b'{"task": "a", "priority": 5, "payload": {"x": 1.0}, "timeout_seconds": 5.0}', JobRequest) is None
+    assert (
+        with_whole_numbers(b'{"task": "a", "priority": 5, "payload": {"x": 1.0}, "timeout_seconds": 5.0}', JobRequest)
+        is None
+    )
     assert with_whole_numbers(b"[1.0]", JobRequest) is None
     steps = with_whole_numbers(b'{"steps": [{"key": "a", "map": {"range": {"stop": 5.0}}}]}', Workflow)
     assert steps == b'{"steps":[{"key":"a","map":{"range":{"stop":5}}}]}'

@@ -1,4 +1,5 @@
-"""Workflows over HTTP as they are listed and shown: those that run, those that ended, those to come; and what runs they are made of."""
+"""Workflows over HTTP as they are listed and shown: those that run, those that ended, those to come; and what runs they
+are made of."""
 
 from __future__ import annotations
 
@@ -92,7 +93,15 @@ async def test_workflows_are_listed_latest_first_by_state_and_name_without_those
     assert (running["status"], running["progress"]["share"], running["progress"]["unfinished"]) == ("running", 0.0, 1)
     (found,) = await listed(client, name="bad")
     assert (found["status"], found["reason"], found["error"]["kind"]) == ("failed", "step_failed", "StepFailed")
-    assert found["progress"] == {"share": 1.0, "total": 1, "unfinished": 0, "succeeded": 0, "failed": 1, "cancelled": 0, "skipped": 0}
+    assert found["progress"] == {
+        "share": 1.0,
+        "total": 1,
+        "unfinished": 0,
+        "succeeded": 0,
+        "failed": 1,
+        "cancelled": 0,
+        "skipped": 0,
+    }
 
 
 async def test_a_state_that_no_workflow_has_is_refused(client: httpx.AsyncClient) -> None:
@@ -101,12 +110,19 @@ async def test_a_state_that_no_workflow_has_is_refused(client: httpx.AsyncClient
     assert "did you mean 'completed'" in answer.json()["detail"]
 
 
-async def test_a_workflow_to_come_is_shown_with_its_steps_and_can_be_cancelled(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_workflow_to_come_is_shown_with_its_steps_and_can_be_cancelled(
+    client: httpx.AsyncClient, store: Store
+) -> None:
     await store.workers.announce_tasks({"workflow": "default", "wait": "default"})
-    made = await create(client, WAITS, {"key": "b", "task": "simulate", "after": ["ask"]}, delay_seconds=3600, on_failure="fail_fast")
+    made = await create(
+        client, WAITS, {"key": "b", "task": "simulate", "after": ["ask"]}, delay_seconds=3600, on_failure="fail_fast"
+    )
     shown = await got(client, f"/v1/workflows/{made['id']}")
     assert (shown["status"], shown["on_failure"], shown["progress"]["total"]) == ("scheduled", "fail_fast", 2)
-    assert [(step["key"], step["id"], step["status"]) for step in shown["steps"]] == [("ask", None, "pending"), ("b", None, "pending")]
+    assert [(step["key"], step["id"], step["status"]) for step in shown["steps"]] == [
+        ("ask", None, "pending"),
+        ("b", None, "pending"),
+    ]
     cancelled = (await client.post(f"/v1/workflows/{made['id']}/cancel")).json()
     assert (cancelled["status"], cancelled["steps"][0]["status"]) == ("cancelled", "cancelled")
     refused = await client.post(f"/v1/workflows/{made['id']}/redrive")
@@ -152,9 +168,14 @@ async def test_a_parent_that_is_none_is_refused(client: httpx.AsyncClient) -> No
     assert both.status_code == 422
 
 
-async def test_a_run_says_what_it_is_a_part_of_and_how_far_its_own_parts_are(client: httpx.AsyncClient, worker: None) -> None:
+async def test_a_run_says_what_it_is_a_part_of_and_how_far_its_own_parts_are(
+    client: httpx.AsyncClient, worker: None
+) -> None:
     made = await create(
-        client, {"key": "a", "task": "double", "payload": {"item": 1}}, {"key": "b", "signal": {}, "after": ["a"]}, name="parts"
+        client,
+        {"key": "a", "task": "double", "payload": {"item": 1}},
+        {"key": "b", "signal": {}, "after": ["a"]},
+        name="parts",
     )
 
     async def a_is_done() -> dict[str, Any] | None:
@@ -163,7 +184,10 @@ async def test_a_run_says_what_it_is_a_part_of_and_how_far_its_own_parts_are(cli
 
     whole = await until(a_is_done)
     assert whole is not None
-    assert (whole["status"], whole["progress"]) == ("running", {"share": 0.5, "message": "1 of 2", "total": 2, "done": 1})
+    assert (whole["status"], whole["progress"]) == (
+        "running",
+        {"share": 0.5, "message": "1 of 2", "total": 2, "done": 1},
+    )
     waits = await got(client, f"/v1/runs/{made['steps']['b']}")
     assert (waits["parent_id"], waits["step"], waits["upstream"]) == (made["id"], "b", [made["steps"]["a"]])
     assert (await client.post(f"/v1/runs/{made['steps']['b']}/signal", json={"payload": 7})).status_code == 200

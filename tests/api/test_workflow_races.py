@@ -1,4 +1,5 @@
-"""Everything at once: steps that end, are cancelled, expire and are signalled, workflows that are cancelled and run again.
+"""Everything at once: steps that end, are cancelled, expire and are signalled, workflows that are cancelled and run
+again.
 
 Nothing is stuck, nothing is doubled, what has ended stays as it is, and nobody waits in a circle.
 """
@@ -41,7 +42,9 @@ async def deadlocks(sql: Any) -> int:
 class Meddler:
     """Does to workflows whatever may be done to them, at random."""
 
-    def __init__(self, client: httpx.AsyncClient, store: Store, sql: Any, ids: list[UUID], chance: random.Random) -> None:
+    def __init__(
+        self, client: httpx.AsyncClient, store: Store, sql: Any, ids: list[UUID], chance: random.Random
+    ) -> None:
         self._client = client
         self._store = store
         self._sql = sql
@@ -53,16 +56,21 @@ class Meddler:
         while not self.is_over:
             await asyncio.sleep(self._chance.uniform(0, 0.02))
             workflow_id = self._chance.choice(self._ids)
-            what = self._chance.choice(("redrive", "redrive", "redrive", "cancel", "step", "step", "step", "expire", "force", "signal"))
+            what = self._chance.choice(
+                ("redrive", "redrive", "redrive", "cancel", "step", "step", "step", "expire", "force", "signal")
+            )
             if what in ("redrive", "cancel", "force"):
                 verb, body = ("redrive", None) if what == "redrive" else ("cancel", {"force": what == "force"})
                 answer = await self._client.post(f"/v1/workflows/{workflow_id}/{verb}", json=body)
                 assert answer.status_code in (200, 201, 409), answer.text
                 continue
-            rows = await self._sql("select id from foliot.runs where parent_id = $1 order by random() limit 1", workflow_id)
+            rows = await self._sql(
+                "select id from foliot.runs where parent_id = $1 order by random() limit 1", workflow_id
+            )
             if rows and what == "expire":
                 await self._sql(
-                    "update foliot.runs set expires_at = now() - interval '1 second' where id = $1 and started_at is null", rows[0][0]
+                    "update foliot.runs set expires_at = now() - interval '1 second' where id = $1 and started_at is null",
+                    rows[0][0],
                 )
                 await self._store.runs.expire_runs(100)
             elif rows:
@@ -71,7 +79,9 @@ class Meddler:
 
 
 @pytest.mark.timeout(180 + WORKFLOWS)
-async def test_meddling_leaves_nothing_stuck_and_nothing_doubled(store: Store, sql: Any, client: httpx.AsyncClient, app: Any) -> None:
+async def test_meddling_leaves_nothing_stuck_and_nothing_doubled(
+    store: Store, sql: Any, client: httpx.AsyncClient, app: Any
+) -> None:
     print(f"RACE_SEED={SEED}")  # noqa: T201
     chance = random.Random(SEED)
     drawn = [draw(chance, most=30) for _ in range(WORKFLOWS)]
@@ -129,10 +139,22 @@ async def test_two_that_end_at_the_same_time_let_the_join_go_once(store: Store, 
     ids = [await insert(store, {"steps": [*steps, join]}) for _ in range(20)]
     claims = await claim_runs(store, WORKER, {"default": 100}, ["step"])
     assert len(claims) == 40
-    ends = [store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) for claim in claims]
+    ends = [
+        store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) for claim in claims
+    ]
     assert await asyncio.gather(*ends) == [1] * 40
     joins = await claim_runs(store, WORKER, {"default": 100}, ["step"])
     assert len(joins) == len(ids)
-    assert await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in joins]) == 20
-    assert await sql.fetchval("select count(*) from foliot.history where id = any ($1::uuid[]) and state = 'succeeded'", ids) == 20
+    assert (
+        await store.runs.finish_runs(
+            WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in joins]
+        )
+        == 20
+    )
+    assert (
+        await sql.fetchval(
+            "select count(*) from foliot.history where id = any ($1::uuid[]) and state = 'succeeded'", ids
+        )
+        == 20
+    )
     assert await looked_at_end(sql)

@@ -24,7 +24,10 @@ async def test_a_redrive_runs_what_failed_and_what_follows_and_keeps_the_rest(be
     bench.failing = {"b"}
     workflow_id = await bench.create(act("a"), act("b", "a"), act("c", "b"), act("d", "a"))
     shown = await bench.ended(workflow_id)
-    assert (shown["state"], states_of(shown)) == ("failed", {"a": "succeeded", "b": "failed", "c": "skipped", "d": "succeeded"})
+    assert (shown["state"], states_of(shown)) == (
+        "failed",
+        {"a": "succeeded", "b": "failed", "c": "skipped", "d": "succeeded"},
+    )
     for number in (2, 3):
         if number == 3:
             bench.failing.clear()
@@ -35,7 +38,15 @@ async def test_a_redrive_runs_what_failed_and_what_follows_and_keeps_the_rest(be
         assert bench.ran == {"a": 1, "b": number, "d": 1, **({"c": 1} if number == 3 else {})}
     assert (shown["state"], set(states_of(shown).values())) == ("succeeded", {"succeeded"})
     assert bench.saw["c"]["upstream"] == {"b": "b"}
-    assert shown["progress"] == {"share": 1.0, "total": 4, "unfinished": 0, "succeeded": 4, "failed": 0, "cancelled": 0, "skipped": 0}
+    assert shown["progress"] == {
+        "share": 1.0,
+        "total": 4,
+        "unfinished": 0,
+        "succeeded": 4,
+        "failed": 0,
+        "cancelled": 0,
+        "skipped": 0,
+    }
     answer = await bench.client.post(f"/v1/workflows/{workflow_id}/redrive")
     assert (answer.status_code, "nothing to run again" in answer.text) == (409, True)
 
@@ -104,7 +115,9 @@ async def test_a_map_that_succeeded_runs_whole_when_what_it_follows_is_run_again
 
 async def test_a_map_over_a_list_that_has_changed_begins_anew(bench: WorkflowBench) -> None:
     bench.failing, bench.results = {"m7", "x"}, {"list": [7, 8]}
-    workflow_id = await bench.create(act("x"), act("list", "x", rule="all_done"), act("m", "list", map={"result_of": "list"}))
+    workflow_id = await bench.create(
+        act("x"), act("list", "x", rule="all_done"), act("m", "list", map={"result_of": "list"})
+    )
     assert states_of(await bench.ended(workflow_id)) == {"x": "failed", "list": "succeeded", "m": "failed"}
     bench.failing, bench.results = {"x"}, {"list": [8, 9]}
     for _ in range(2):
@@ -130,7 +143,9 @@ async def test_a_cancelled_workflow_can_be_run_again(bench: WorkflowBench) -> No
     assert (shown["state"], bench.ran) == ("succeeded", {"a": 1, "b": 2, "c": 1, "clean": 2})
 
 
-async def test_a_step_that_was_cancelled_while_it_waited_and_can_not_run_is_skipped_by_a_redrive(bench: WorkflowBench) -> None:
+async def test_a_step_that_was_cancelled_while_it_waited_and_can_not_run_is_skipped_by_a_redrive(
+    bench: WorkflowBench,
+) -> None:
     bench.holding = {"a"}
     workflow_id = await bench.create(act("a"), act("b", "a", rule="one_failed"), act("c", "b", rule="all_done"))
     await bench.is_under_way("a")
@@ -152,7 +167,13 @@ async def test_teardown_comes_after_fail_fast_and_the_others_end(bench: Workflow
     assert shown["state"] == "failed"
     found = states_of(shown)
     # The slow one was either running and asked to end, or had not started.
-    assert found == {"gate": "succeeded", "bad": "failed", "slow": "cancelled", "later": "cancelled", "clean": "succeeded"}
+    assert found == {
+        "gate": "succeeded",
+        "bad": "failed",
+        "slow": "cancelled",
+        "later": "cancelled",
+        "clean": "succeeded",
+    }
     assert steps_of(shown)["later"]["reason"] == "fail_fast"
 
 
@@ -216,11 +237,15 @@ async def test_a_single_step_that_is_cancelled_counts_as_failed(bench: WorkflowB
     assert steps_of(shown)["b"]["error"]["message"] == "dependency_failed: a"
 
 
-async def test_a_large_workflow_is_accepted_within_seconds(bench: WorkflowBench, client: httpx.AsyncClient, sql: Any) -> None:
-    """Ten thousand in less than two seconds is what is promised; a machine that is busy with other tests may take its time."""
+async def test_a_large_workflow_is_accepted_within_seconds(
+    bench: WorkflowBench, client: httpx.AsyncClient, sql: Any
+) -> None:
+    """Ten thousand in less than two seconds is what is promised; a machine that is busy with other tests may take its
+    time."""
     loop = asyncio.get_running_loop()
     steps = [
-        {"key": f"s{n}", "task": "shell", "queue": "nobody", "command": "true", "after": [f"s{n - 1}"] if n else []} for n in range(10_000)
+        {"key": f"s{n}", "task": "shell", "queue": "nobody", "command": "true", "after": [f"s{n - 1}"] if n else []}
+        for n in range(10_000)
     ]
     began = loop.time()
     answer = await client.post("/v1/workflows", json={"steps": steps})

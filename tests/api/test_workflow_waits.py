@@ -105,7 +105,8 @@ async def test_a_delay_counts_from_when_the_step_is_let_go(bench: WorkflowBench,
     workflow_id = await bench.create(act("first", delay_seconds=0.3), act("second", "first", delay_seconds=0.4))
     assert (await bench.ended(workflow_id))["state"] == "succeeded"
     rows = await sql.fetch(
-        "select step, created_at, started_at, finished_at from foliot.history where parent_id = $1 order by step", workflow_id
+        "select step, created_at, started_at, finished_at from foliot.history where parent_id = $1 order by step",
+        workflow_id,
     )
     first, second = rows
     assert (first["started_at"] - first["created_at"]).total_seconds() >= 0.3
@@ -114,7 +115,9 @@ async def test_a_delay_counts_from_when_the_step_is_let_go(bench: WorkflowBench,
 
 async def test_payloads_point_at_results_and_at_parts_of_them(bench: WorkflowBench) -> None:
     bench.results = {"a": {"rows": [{"id": 7}, {"id": 8}]}}
-    pointing = {"value": [{"$result": "a", "path": ["rows", 1, "id"]}, {"deep": {"$result": "a"}}, {"$result": "a", "other": 1}]}
+    pointing = {
+        "value": [{"$result": "a", "path": ["rows", 1, "id"]}, {"deep": {"$result": "a"}}, {"$result": "a", "other": 1}]
+    }
     workflow_id = await bench.create(act("a"), act("b", "a", payload=pointing))
     assert (await bench.ended(workflow_id))["state"] == "succeeded"
     assert bench.saw["b"]["value"] == [8, {"deep": bench.results["a"]}, {"$result": "a", "other": 1}]
@@ -131,9 +134,13 @@ async def test_payloads_point_at_results_and_at_parts_of_them(bench: WorkflowBen
     ],
     ids=["no_such_step", "no_such_place", "no_number", "of_a_failed_step", "no_name"],
 )
-async def test_a_reference_to_nothing_fails_the_step_and_says_so(bench: WorkflowBench, reference: Any, message: str) -> None:
+async def test_a_reference_to_nothing_fails_the_step_and_says_so(
+    bench: WorkflowBench, reference: Any, message: str
+) -> None:
     bench.failing, bench.results = {"failed"}, {"a": {"rows": []}}
-    workflow_id = await bench.create(act("a"), act("failed"), act("b", "a", "failed", rule="all_done", payload={"value": reference}))
+    workflow_id = await bench.create(
+        act("a"), act("failed"), act("b", "a", "failed", rule="all_done", payload={"value": reference})
+    )
     shown = await bench.ended(workflow_id)
     assert states_of(shown)["b"] == "failed"
     assert message in steps_of(shown)["b"]["error"]["message"]

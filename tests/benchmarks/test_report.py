@@ -35,7 +35,10 @@ def test_the_table_is_made_from_the_json() -> None:
     table = report.table(json.loads(json.dumps(report.document("one", "a title", RESULT))))
     assert table.splitlines()[0] == "one: a title"
     assert "  jobs 1,000" in table
-    assert [line.split() for line in table.splitlines() if line.startswith("with")] == [["with", "12,350", "0.7"], ["without", "-"]]
+    assert [line.split() for line in table.splitlines() if line.startswith("with")] == [
+        ["with", "12,350", "0.7"],
+        ["without", "-"],
+    ]
     assert "not met  soon: 5.1, wanted <= 5" in table
     assert "a note" in table
 
@@ -61,7 +64,9 @@ def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> Non
 
 
 def test_the_page_gets_what_was_measured_and_keeps_what_was_written() -> None:
-    page = "before\n<!-- measured: goals -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
+    page = (
+        "before\n<!-- measured: goals -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
+    )
     found = document.filled(page, [report.document("one", "a title", RESULT)])
     assert "old" not in found
     assert "| `one` | fast | 0.7 |  | >= 0.7 | met |" in found
@@ -84,7 +89,10 @@ def test_every_part_of_the_page_can_be_made() -> None:
         "submit": {"bulk, inside Foliot": {"postgres_us": 15.0}},
         "every_second": {"all": {"postgres_us": 100.0, "scheduler_us": 60.0}},
         "latency": {"all": {"postgres_us": 900.0}},
-        "idle": {"alone": {"postgres_%_of_a_core": 1.0, "connections": 10}, "and": {"postgres_%_of_a_core": 2.0, "connections": 40}},
+        "idle": {
+            "alone": {"postgres_%_of_a_core": 1.0, "connections": 10},
+            "and": {"postgres_%_of_a_core": 2.0, "connections": 40},
+        },
         "memory": {"worker, idle": {"rss_mb": 50.0}, "a job on disk": {"history_bytes": 500.0, "wal_bytes": 2000.0}},
     }
     results: list[dict[str, Any]] = [surroundings]
@@ -128,7 +136,9 @@ BURNT_SECONDS = 0.2
 @pytest.fixture
 def parent() -> Iterator[subprocess.Popen[str]]:
     """Of a process that uses 0.3 s for the first line it gets, and ends at the second."""
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as parent:
         yield parent
         parent.communicate("\n")
 
@@ -159,7 +169,9 @@ def test_the_time_of_processes_that_have_ended_is_counted(parent: subprocess.Pop
     assert "nowhere_us" not in used
 
 
-def test_the_time_of_one_that_ends_while_it_is_read_is_counted_too(parent: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_one_that_ends_while_it_is_read_is_counted_too(
+    parent: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     burn(parent)
     read = psutil.Process.cpu_times
     processes_read: list[int] = []

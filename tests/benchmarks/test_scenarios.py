@@ -1,4 +1,5 @@
-"""A scenario of `make bench` works, with numbers too small to say anything. `make bench ARGS="--tiny"` tries all of them."""
+"""A scenario of `make bench` works, with numbers too small to say anything. `make bench ARGS="--tiny"` tries all of
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ async def bench(database_url: str) -> AsyncIterator[Bench]:
 
 
 async def test_a_scenario_measures_something(bench: Bench) -> None:
-    """One that has a bit of everything: a yardstick, a scheduler node, a worker, and jobs that say when they have started."""
+    """One that has a bit of everything: a yardstick, a scheduler node, a worker, and jobs that say when they have
+    started."""
     found = report.document(latency.NAME, latency.TITLE, await latency.measure(bench))
     assert found["rows"]
     assert all(row["name"] in report.table(found) for row in found["rows"])

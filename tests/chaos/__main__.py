@@ -1,4 +1,5 @@
-"""`python -m tests.chaos run | deaths | check DIRECTORY | measure`: make trouble, kill many, look at a history again, time the checker."""
+"""`python -m tests.chaos run | deaths | check DIRECTORY | measure`: make trouble, kill many, look at a history again,
+time the checker."""
 
 # ruff: noqa: T201 (it is a command)
 from __future__ import annotations
@@ -39,7 +40,11 @@ def report(history: History) -> int:
         print(f"\nBROKEN {breach.invariant}")
         for fault in breach.faults:
             print(f"  {fault}")
-    print(f"\n{len(found)} of {len(invariants())} invariants are broken" if found else f"all {len(invariants())} invariants hold")
+    print(
+        f"\n{len(found)} of {len(invariants())} invariants are broken"
+        if found
+        else f"all {len(invariants())} invariants hold"
+    )
     return 1 if found else 0
 
 
@@ -51,7 +56,9 @@ def measure(events: int) -> int:
     print(f"a history of {size} events, made in {time.monotonic() - began:.1f} s")
     began, cpu = time.monotonic(), time.process_time()
     found = breaches(history)
-    print(f"checked in {time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU: {len(found)} invariants broken")
+    print(
+        f"checked in {time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU: {len(found)} invariants broken"
+    )
     return 1 if found else 0
 
 
@@ -67,16 +74,24 @@ def main() -> int:
     running.add_argument("--at-once", type=int, default=1, help="faults side by side")
     running.add_argument("--schedulers", type=int, default=2)
     running.add_argument("--workers", type=int, default=3)
-    running.add_argument("--unfenced", action="store_true", help="workers that trust their leases for ever: I17 has to notice")
-    running.add_argument("--directory", type=Path, help="for the history and the logs; by default one under the temporary directory")
-    dying = commands.add_parser("deaths", help="kill many workers and scheduler nodes, and measure how soon each death is made good")
+    running.add_argument(
+        "--unfenced", action="store_true", help="workers that trust their leases for ever: I17 has to notice"
+    )
+    running.add_argument(
+        "--directory", type=Path, help="for the history and the logs; by default one under the temporary directory"
+    )
+    dying = commands.add_parser(
+        "deaths", help="kill many workers and scheduler nodes, and measure how soon each death is made good"
+    )
     dying.add_argument("--workers", type=int, default=1000, help="deaths of workers")
     dying.add_argument("--schedulers", type=int, default=200, help="deaths of scheduler nodes")
     dying.add_argument("--places", type=int, default=24, help="workers alive at once")
     dying.add_argument("--clusters", type=int, default=8, help="small clusters of scheduler nodes side by side")
     dying.add_argument("--every", type=float, default=1.0, help="seconds between two deaths of workers, on average")
     dying.add_argument("--seed", type=int, default=0, help="0: any")
-    dying.add_argument("--directory", type=Path, help="for the histories and the logs; by default one under the temporary directory")
+    dying.add_argument(
+        "--directory", type=Path, help="for the histories and the logs; by default one under the temporary directory"
+    )
     dying.add_argument("--into", type=Path, help="a document with markers, between which the figures are put")
     check = commands.add_parser("check", help="check a history that was saved")
     check.add_argument("directory", type=Path)
@@ -119,7 +134,8 @@ def prepare(asked: argparse.Namespace) -> tuple[int, Path]:
 
 
 def clear_up(asked: argparse.Namespace, directory: Path, status: int) -> None:
-    """Kept when something is wrong, so that it can be looked at again; removed when all is well, unless a directory was named."""
+    """Kept when something is wrong, so that it can be looked at again; removed when all is well, unless a directory was
+    named."""
     for data in directory.rglob("postgres"):
         shutil.rmtree(data, ignore_errors=True)
     if status == 0 and asked.directory is None:

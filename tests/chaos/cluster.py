@@ -1,4 +1,5 @@
-"""A cluster of real processes: PostgreSQL, PgBouncer, API servers, scheduler nodes and workers, each behind a door of its own."""
+"""A cluster of real processes: PostgreSQL, PgBouncer, API servers, scheduler nodes and workers, each behind a door of
+its own."""
 
 from __future__ import annotations
 
@@ -263,7 +264,9 @@ class Cluster:
         for node in self.nodes:
             with suppress(psutil.NoSuchProcess):
                 if node.is_started:
-                    yield Memory(recorder.monotonic_us(), node.name, node.pid, psutil.Process(node.pid).memory_info().rss)
+                    yield Memory(
+                        recorder.monotonic_us(), node.name, node.pid, psutil.Process(node.pid).memory_info().rss
+                    )
 
 
 class Session:
@@ -274,7 +277,9 @@ class Session:
         self._session: Any = None
 
     async def __aenter__(self) -> Any:
-        self._session = await asyncpg.connect(self._url, timeout=5, server_settings={"default_transaction_read_only": "off"})
+        self._session = await asyncpg.connect(
+            self._url, timeout=5, server_settings={"default_transaction_read_only": "off"}
+        )
         return self._session
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,7 +1,8 @@
 """Many deaths, one after the other, and how soon each was made good: `python -m tests.chaos deaths`.
 
-Workers with jobs in their hands die at random moments, many of them alive at once; scheduler nodes die one at a time, in several small
-clusters side by side, each when the shards of the last one that died have new owners. Real processes, real SIGKILL, default leases.
+Workers with jobs in their hands die at random moments, many of them alive at once; scheduler nodes die one at a time,
+in several small clusters side by side, each when the shards of the last one that died have new owners. Real processes,
+real SIGKILL, default leases.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ async def kill_many(plan: Plan, say: Say) -> list[History]:
         shares = [plan.schedulers // count + (number < plan.schedulers % count) for number in range(count)]
         small = [plan.directory / f"schedulers-{number}" for number in range(count)]
         directories += small
-        await asyncio.gather(*(_kill_schedulers(path, shares[place], plan.seed + place, say) for place, path in enumerate(small)))
+        await asyncio.gather(
+            *(_kill_schedulers(path, shares[place], plan.seed + place, say) for place, path in enumerate(small))
+        )
     return [load(path) for path in directories]
 
 
@@ -158,7 +161,9 @@ def page(histories: Sequence[History]) -> str:
         "last beat of a killed worker to the last of its runs given back": lambda history: noticed(history)[0],
         "last renewal of a killed scheduler node to the last of its shards owned again": owned_again_by_node,
     }
-    found = [Figure(name, [seconds for history in histories for seconds in of(history)]) for name, of in measured.items()]
+    found = [
+        Figure(name, [seconds for history in histories for seconds in of(history)]) for name, of in measured.items()
+    ]
     return "\n\n".join(histogram(figure) for figure in found if figure.seconds) + "\n"
 
 

@@ -1,7 +1,7 @@
 """A TCP door between one process and its database, which can be slammed, jammed, slowed, and made to open one way only.
 
-It reads what the client says, so it knows the statements by their names and can act right before one is carried out, or right after, when
-its answer is on the way.
+It reads what the client says, so it knows the statements by their names and can act right before one is carried out, or
+right after, when its answer is on the way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from foliot.store.queries import load
 from tests.support.proxy import ClientMessages
 
 FAMILIES = ("runs", "jobs", "shards", "workers", "submissions", "gates", "workflows", "logs")
-NAMES = {query.sql.encode(): query.name for family in FAMILIES for query in load(family).values()} | {b"commit\0": "commit"}
+NAMES = {query.sql.encode(): query.name for family in FAMILIES for query in load(family).values()} | {
+    b"commit\0": "commit"
+}
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 

@@ -20,7 +20,9 @@ class Figure:
     def __str__(self) -> str:
         if not self.seconds:
             return f"{self.name}: never"
-        parts = ", ".join(f"{word} {quantile(self.seconds, share):.2f}" for word, share in (("p50", 0.5), ("p99", 0.99), ("most", 1)))
+        parts = ", ".join(
+            f"{word} {quantile(self.seconds, share):.2f}" for word, share in (("p50", 0.5), ("p99", 0.99), ("most", 1))
+        )
         return f"{self.name}: {len(self.seconds)} times, {parts} s"
 
 
@@ -46,7 +48,8 @@ def figures(history: History) -> list[Figure]:
 
 
 def noticed(history: History) -> tuple[list[float], list[float]]:
-    """Once a worker, by the last of its runs; apart those in which those who look for dead workers had trouble of their own."""
+    """Once a worker, by the last of its runs; apart those in which those who look for dead workers had trouble of their
+    own."""
     ends = lease_ends(history)
     found: tuple[list[float], list[float]] = ([], [])
     for worker_id, at in _last_losses(history).items():
@@ -69,7 +72,11 @@ def _last_losses(history: History) -> dict[str, int]:
 def _late_claims(history: History) -> Iterator[float]:
     """On their way when the lease ended: the worker was frozen, or PostgreSQL away."""
     ends = lease_ends(history)
-    return ((loss.at - claim.at) / SECOND for claim, loss in lost_claims(history) if claim.at > ends.get(claim.worker_id, claim.at))
+    return (
+        (loss.at - claim.at) / SECOND
+        for claim, loss in lost_claims(history)
+        if claim.at > ends.get(claim.worker_id, claim.at)
+    )
 
 
 def given_back(history: History) -> Iterator[float]:
@@ -84,7 +91,9 @@ def given_back(history: History) -> Iterator[float]:
     for fault in history.faults:
         if fault.kind in FATAL and fault.process:
             yield from (
-                (lost[worker] - fault.since) / SECOND for worker in workers.get(fault.process, ()) if lost.get(worker, 0) > fault.since
+                (lost[worker] - fault.since) / SECOND
+                for worker in workers.get(fault.process, ())
+                if lost.get(worker, 0) > fault.since
             )
 
 

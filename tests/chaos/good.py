@@ -1,7 +1,7 @@
 """Makes histories in which nothing is wrong, of any size: what the checker must pass, and what mutants are made of.
 
-The runs are spread over ten minutes, whatever their number. Two workers and two scheduler nodes live through it; a third worker dies in the
-middle, and so does a node.
+The runs are spread over ten minutes, whatever their number. Two workers and two scheduler nodes live through it; a
+third worker dies in the middle, and so does a node.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Live:
 class Maker:
     chance: random.Random
     history: History = field(
-        default_factory=lambda: History(Settings(quiet_at=START + LENGTH, ended_at=START + LENGTH + 70 * SECOND, lost_attempts_max=3))
+        default_factory=lambda: History(
+            Settings(quiet_at=START + LENGTH, ended_at=START + LENGTH + 70 * SECOND, lost_attempts_max=3)
+        )
     )
     transactions: int = 0
 
@@ -85,9 +87,20 @@ class Maker:
         )  # fmt: skip
         row.state = after or row.state
 
-    def begin(self, at: int, state: str = "ready", *, acknowledged: bool = True, due_at: int = 0, **fields: Any) -> Live:
+    def begin(
+        self, at: int, state: str = "ready", *, acknowledged: bool = True, due_at: int = 0, **fields: Any
+    ) -> Live:
         row = {"id": self.new_id(), "task": "effect", "queue": "default", "has_ledger": True, **fields}
-        row |= {"is_live": True, "state": "", "reason": "", "token": 0, "attempt": 0, "lost": 0, "started_at": 0, "finished_at": 0}
+        row |= {
+            "is_live": True,
+            "state": "",
+            "reason": "",
+            "token": 0,
+            "attempt": 0,
+            "lost": 0,
+            "started_at": 0,
+            "finished_at": 0,
+        }
         live = Live(Run(created_at=at, due_at=due_at or at, **row))
         self.history.runs.append(live.row)
         self.change(live, "insert", at, state)
@@ -209,7 +222,9 @@ class Maker:
         live.is_cancelled = True
         self.change(live, "update", at + SECOND, "scheduled")
         self.finish(live, at + SECOND + MOMENT, "cancelled", "cancelled")
-        self.history.journal.append(Request("cancel", at + SECOND - MOMENT, at + SECOND + 2 * MOMENT, 200, [live.row.id]))
+        self.history.journal.append(
+            Request("cancel", at + SECOND - MOMENT, at + SECOND + 2 * MOMENT, 200, [live.row.id])
+        )
 
     def limited(self, number: int = 6) -> None:
         """Two at a time, in pairs."""
@@ -259,7 +274,9 @@ class Maker:
         self.finish(steps["e"], at + 4 * SECOND)
         self.finish(whole, at + 4 * SECOND + 1, "failed", "dependency_failed")
         outcomes = dict.fromkeys("abde", "succeeded") | {"c": "failed"}
-        self.history.workflows.append(Workflow(workflow, [WorkflowStep(key, keys[key], rules[key], outcomes[key]) for key in keys]))
+        self.history.workflows.append(
+            Workflow(workflow, [WorkflowStep(key, keys[key], rules[key], outcomes[key]) for key in keys])
+        )
 
     def recurring(self, every: int = 20) -> None:
         job_id = UUID(int=self.chance.getrandbits(128))
@@ -279,26 +296,44 @@ class Maker:
             at = tick * SECOND + MOMENT
             node = "s1" if shard % 2 and at < DIES_AT + 9 * SECOND else "s2"
             run_id = str(tick_run_id(job_id, tick))
-            live = self.begin(at, acknowledged=False, due_at=tick * SECOND, id=run_id, job_id=job.id, tick_at=tick * SECOND)
+            live = self.begin(
+                at, acknowledged=False, due_at=tick * SECOND, id=run_id, job_id=job.id, tick_at=tick * SECOND
+            )
             self.history.changes[-1].writer = NODES[node]
             self.claim(live, at + MOMENT)
             self.finish(live, at + SECOND)
 
     def leases(self) -> None:
-        """Workers beat every five seconds. The first node dies with the third worker, and the second one takes its shards."""
+        """Workers beat every five seconds. The first node dies with the third worker, and the second one takes its
+        shards."""
         for worker, writer in (*WORKERS.items(), DYING):
             last = DIES_AT if worker == DYING[0] else START + LENGTH + 60 * SECOND
             for at in range(START, last + 1, 5 * SECOND):
                 self.history.leases.append(Lease(0, at, "worker", worker, writer, worker, worker, 0, at + TTL, 0))
         self.history.leases.append(
-            Lease(0, DIES_AT + TTL + MOMENT, "worker", DYING[0], "node_5", "", DYING[0], 0, DIES_AT + TTL + MOMENT, DIES_AT + TTL)
+            Lease(
+                0,
+                DIES_AT + TTL + MOMENT,
+                "worker",
+                DYING[0],
+                "node_5",
+                "",
+                DYING[0],
+                0,
+                DIES_AT + TTL + MOMENT,
+                DIES_AT + TTL,
+            )
         )
         for shard in range(100):
             node = "s1" if shard % 2 else "s2"
-            self.history.leases.append(Lease(0, START, "shard", str(shard), NODES[node], node, "", 1, START + 9 * SECOND, 0))
+            self.history.leases.append(
+                Lease(0, START, "shard", str(shard), NODES[node], node, "", 1, START + 9 * SECOND, 0)
+            )
             if shard % 2:
                 end = DIES_AT + 9 * SECOND
-                lease = Lease(0, end - MOMENT, "shard", str(shard), NODES["s2"], "s2", "s1", 2, end + 9 * SECOND, end - 2 * MOMENT)
+                lease = Lease(
+                    0, end - MOMENT, "shard", str(shard), NODES["s2"], "s2", "s1", 2, end + 9 * SECOND, end - 2 * MOMENT
+                )
                 self.history.leases.append(lease)
         self.history.faults += [
             Fault("kill", "worker 3", 3, DIES_AT, DIES_AT + TTL + 3 * SECOND, "", DIES_AT),
@@ -317,7 +352,9 @@ class Maker:
         for name, process, most in (("worker-1", 1, 52_000_000), ("server-1", 7, 200_000_000)):
             for at in range(START, START + LENGTH, 2 * SECOND):
                 warm = min(1.0, 0.5 + (at - START) / (120 * SECOND))
-                self.history.memory.append(Memory(at, name, process, int(most * warm * self.chance.uniform(0.97, 1.03))))
+                self.history.memory.append(
+                    Memory(at, name, process, int(most * warm * self.chance.uniform(0.97, 1.03)))
+                )
 
     def numbered(self) -> History:
         """In the order of time, and numbered by it."""
@@ -338,7 +375,16 @@ def good_history(seed: int, *, lives: int = 40) -> History:
     maker.resumed()
     maker.memory()
     for _ in range(lives):
-        for live in (maker.plain, maker.delayed, maker.retried, maker.released, maker.lost, maker.once_only, maker.failed, maker.keyed):
+        for live in (
+            maker.plain,
+            maker.delayed,
+            maker.retried,
+            maker.released,
+            maker.lost,
+            maker.once_only,
+            maker.failed,
+            maker.keyed,
+        ):
             live()
         maker.cancelled()
         maker.transactional()

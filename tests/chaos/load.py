@@ -1,7 +1,8 @@
-"""Clients that submit, cancel, pause and edit without end, and write down what they were answered, outside of the database.
+"""Clients that submit, cancel, pause and edit without end, and write down what they were answered, outside of the
+database.
 
-The rate is that of jobs which were accepted, over the whole run: what could not be submitted while the servers, or PostgreSQL, were away is
-submitted afterwards, as clients do who kept it.
+The rate is that of jobs which were accepted, over the whole run: what could not be submitted while the servers, or
+PostgreSQL, were away is submitted afterwards, as clients do who kept it.
 """
 
 from __future__ import annotations
@@ -107,13 +108,17 @@ class Load:
         if error := task.exception():
             self._wrong.append(error)
 
-    async def _ask(self, kind: Kind, method: str, path: str, body: Any, *, key: str = "", about: Sequence[str] = ()) -> tuple[int, Any]:
+    async def _ask(
+        self, kind: Kind, method: str, path: str, body: Any, *, key: str = "", about: Sequence[str] = ()
+    ) -> tuple[int, Any]:
         """One question, journalled. The answer's status, 0 for none, and its body."""
         sent_at, status, ids, was_created = monotonic_us(), 0, list(about), True
         answer: Any = None
         headers = {"Idempotency-Key": key} if key and kind not in ("pause", "resume") else {}
         try:
-            response = await self._client.request(method, self._chance.choice(self._servers) + path, json=body, headers=headers)
+            response = await self._client.request(
+                method, self._chance.choice(self._servers) + path, json=body, headers=headers
+            )
             status, answer = response.status_code, response.json()
         except (httpx.HTTPError, ValueError):
             status = 0
@@ -130,7 +135,9 @@ class Load:
         self._journal.write("journal", Request(kind, sent_at, monotonic_us(), status, ids, key, was_created))
         return status, answer
 
-    async def _insist(self, kind: Kind, method: str, path: str, body: Any, *, key: str, about: Sequence[str] = ()) -> tuple[int, Any]:
+    async def _insist(
+        self, kind: Kind, method: str, path: str, body: Any, *, key: str, about: Sequence[str] = ()
+    ) -> tuple[int, Any]:
         """Asks again until an answer says yes or no."""
         with suppress(TimeoutError):
             async with asyncio.timeout(INSIST_SECONDS):
@@ -171,13 +178,15 @@ class Load:
         await self._ask("job", "POST", "/v1/jobs", body)
 
     async def _delayed(self) -> None:
-        status, answer = await self._ask("job", "POST", "/v1/jobs", self._job(delay_seconds=self._chance.choice((0.5, 2, 5))))
+        status, answer = await self._ask(
+            "job", "POST", "/v1/jobs", self._job(delay_seconds=self._chance.choice((0.5, 2, 5)))
+        )
         if status == 201:
             self._cancellable.append(answer["id"])
 
     async def _long(self) -> None:
-        # The longest goes on past the lease of a worker that can't renew it, and does not end its jobs.
-        # The nap is still under way elsewhere when a worker wakes that slept through its lease, and is done with its own.
+        # The longest goes on past the lease of a worker that can't renew it, and does not end its jobs. The nap is
+        # still under way elsewhere when a worker wakes that slept through its lease, and is done with its own.
         kinds: tuple[dict[str, Any], ...] = (
             {"task": "endless"},
             {"task": "nap", "payload": {"seconds": 10}},
@@ -214,7 +223,9 @@ class Load:
     async def _edit(self) -> None:
         if self._recurring:
             job_id = self._chance.choice(self._recurring)
-            await self._ask("edit", "PATCH", f"/v1/jobs/{job_id}", {"every": f"{self._chance.randint(1, 5)}s"}, about=[job_id])
+            await self._ask(
+                "edit", "PATCH", f"/v1/jobs/{job_id}", {"every": f"{self._chance.randint(1, 5)}s"}, about=[job_id]
+            )
 
     async def _pause_now_and_then(self, is_over: asyncio.Event) -> None:
         while not is_over.is_set():
@@ -233,10 +244,19 @@ def draw_steps(chance: random.Random) -> list[Given]:
     for place in range(chance.randint(2, 7)):
         before = chance.sample([step.key for step in steps], k=min(len(steps), chance.choice((0, 1, 1, 2, 3))))
         outcome = "failed" if chance.random() < 0.15 else "succeeded"
-        steps.append(Given(f"s{place}", tuple(sorted(before)), chance.choice(RULES) if before else "all_success", outcome))
+        steps.append(
+            Given(f"s{place}", tuple(sorted(before)), chance.choice(RULES) if before else "all_success", outcome)
+        )
     return steps
 
 
 def _step(step: Given) -> dict[str, Any]:
     payload = {"fails_for_good": True} if step.outcome == "failed" else {}
-    return {"key": step.key, "task": "effect", "payload": payload, "after": list(step.after), "rule": step.rule, "queue": "steps"}
+    return {
+        "key": step.key,
+        "task": "effect",
+        "payload": payload,
+        "after": list(step.after),
+        "rule": step.rule,
+        "queue": "steps",
+    }

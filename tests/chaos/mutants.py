@@ -1,4 +1,5 @@
-"""Good histories with one thing wrong in each: what a checker that is worth anything must notice, and by which invariant."""
+"""Good histories with one thing wrong in each: what a checker that is worth anything must notice, and by which
+invariant."""
 
 from __future__ import annotations
 
@@ -29,9 +30,19 @@ def breaks(number: int) -> Callable[[Mutate], Mutate]:
 
 def a_run(history: History, chance: random.Random, **wanted: object) -> Run:
     """Any one that is like this; a plain one, unless something else is asked for."""
-    plain = {"job_id": "", "parent_id": "", "task": "effect", "state": "succeeded", "lost": 0, "concurrency_key": "", "guarantee": ""}
+    plain = {
+        "job_id": "",
+        "parent_id": "",
+        "task": "effect",
+        "state": "succeeded",
+        "lost": 0,
+        "concurrency_key": "",
+        "guarantee": "",
+    }
     wanted = plain | wanted
-    return chance.choice([run for run in history.runs if all(getattr(run, name) == value for name, value in wanted.items())])
+    return chance.choice(
+        [run for run in history.runs if all(getattr(run, name) == value for name, value in wanted.items())]
+    )
 
 
 def changes_of(history: History, run: Run) -> list[Change]:
@@ -129,7 +140,9 @@ def a_run_is_of_no_tick(history: History, chance: random.Random) -> None:
     run = a_tick(history, chance)
     tick_at = run.tick_at + SECOND
     history.runs.append(
-        msgspec.structs.replace(run, id=str(tick_run_id(UUID(run.job_id), tick_at // SECOND)), tick_at=tick_at, created_at=tick_at)
+        msgspec.structs.replace(
+            run, id=str(tick_run_id(UUID(run.job_id), tick_at // SECOND)), tick_at=tick_at, created_at=tick_at
+        )
     )
 
 
@@ -146,7 +159,9 @@ def a_tick_fires_early(history: History, chance: random.Random) -> None:
 
 @breaks(6)
 def a_delayed_run_starts_early(history: History, chance: random.Random) -> None:
-    run = chance.choice([run for run in history.runs if run.due_at > run.created_at and run.state == "succeeded" and run.attempt == 1])
+    run = chance.choice(
+        [run for run in history.runs if run.due_at > run.created_at and run.state == "succeeded" and run.attempt == 1]
+    )
     the_claim(history, run).due_at += 10 * SECOND
 
 
@@ -164,7 +179,9 @@ def an_epoch_is_used_twice(history: History, chance: random.Random) -> None:
 
 @breaks(8)
 def a_shard_is_taken_from_a_living_node(history: History, chance: random.Random) -> None:
-    chance.choice([lease for lease in history.leases if lease.kind == "shard" and lease.epoch == 2]).expired_at += 5 * SECOND
+    chance.choice([lease for lease in history.leases if lease.kind == "shard" and lease.epoch == 2]).expired_at += (
+        5 * SECOND
+    )
 
 
 @breaks(8)
@@ -235,7 +252,9 @@ def a_skipped_run_was_running(history: History, chance: random.Random) -> None:
 @breaks(12)
 def a_transition_is_missing(history: History, chance: random.Random) -> None:
     run = a_run(history, chance, attempt=2)
-    (back,) = [change for change in changes_of(history, run) if change.before == "running" and change.kind == "update"][:1]
+    (back,) = [change for change in changes_of(history, run) if change.before == "running" and change.kind == "update"][
+        :1
+    ]
     history.changes.remove(back)
 
 
@@ -253,7 +272,9 @@ def lost_more_often_than_may_be(history: History, chance: random.Random) -> None
 @breaks(14)
 def a_retry_does_not_wait(history: History, chance: random.Random) -> None:
     run = a_run(history, chance, attempt=2)
-    (back,) = [change for change in changes_of(history, run) if change.before == "running" and change.after == "scheduled"]
+    (back,) = [
+        change for change in changes_of(history, run) if change.before == "running" and change.after == "scheduled"
+    ]
     back.due_at = the_claim(history, run).at + SECOND
 
 
@@ -355,7 +376,9 @@ def a_success_did_nothing(history: History, chance: random.Random) -> None:
 @breaks(20)
 def a_transaction_takes_effect_twice(history: History, chance: random.Random) -> None:
     run = a_run(history, chance, guarantee="transactional")
-    history.ledger.append(next(effect for effect in history.ledger if effect.run_id == run.id and effect.kind == "commit"))
+    history.ledger.append(
+        next(effect for effect in history.ledger if effect.run_id == run.id and effect.kind == "commit")
+    )
 
 
 @breaks(20)
@@ -429,7 +452,11 @@ def two_runs_of_a_job_overlap(history: History, chance: random.Random) -> None:
 def an_urgent_run_is_passed_over(history: History, chance: random.Random) -> None:
     """It is ready for half a minute while others are taken."""
     run = chance.choice(
-        [run for run in history.runs if not run.job_id and run.attempt == 1 and START + 60 * SECOND < run.created_at < DIES_AT]
+        [
+            run
+            for run in history.runs
+            if not run.job_id and run.attempt == 1 and START + 60 * SECOND < run.created_at < DIES_AT
+        ]
     )
     run.priority = 1
     first = changes_of(history, run)[0]
@@ -490,7 +517,9 @@ def a_live_run_is_deleted(history: History, chance: random.Random) -> None:
 
 def nothing_ends(history: History, since: int, seconds: int) -> None:
     history.changes[:] = [
-        change for change in history.changes if change.kind != "finish" or not since <= change.at < since + seconds * SECOND
+        change
+        for change in history.changes
+        if change.kind != "finish" or not since <= change.at < since + seconds * SECOND
     ]
 
 

@@ -25,7 +25,15 @@ SCHEDULER_AFTERMATH = 12.0
 DATABASE_AFTERMATH = 8.0
 TRAPS = {
     "worker": ("claim_runs", "finish_runs", "retry_runs", "release_runs", "beat", "register_worker"),
-    "scheduler": ("fire_ticks", "beat_scheduler", "take_shards", "promote_due_runs", "lose_runs", "admit_runs", "release_held"),
+    "scheduler": (
+        "fire_ticks",
+        "beat_scheduler",
+        "take_shards",
+        "promote_due_runs",
+        "lose_runs",
+        "admit_runs",
+        "release_held",
+    ),
     "server": ("insert_runs", "take_key", "keep_answer", "commit", "mark_cancelled", "close_cancelled", "change_job"),
 }
 CGROUPS = Path("/sys/fs/cgroup/unified")
@@ -182,7 +190,10 @@ class Nemesis:
 
     async def _crash_postgres(self) -> None:
         number = self._chance.choice((signal.SIGKILL, signal.SIGQUIT))
-        async with self._cluster.changing_postgres, self._noted("crash_postgres", None, DATABASE_AFTERMATH, number.name):
+        async with (
+            self._cluster.changing_postgres,
+            self._noted("crash_postgres", None, DATABASE_AFTERMATH, number.name),
+        ):
             pid = int((self._cluster.postgres.data / "postmaster.pid").read_text().split()[0])
             os.kill(pid, number)
             await self._cluster.postgres.exited.wait()
@@ -231,7 +242,8 @@ class Nemesis:
             node.door.heal()
 
     async def _trap_and_cut(self) -> None:
-        """The connection ends right before a statement, or right after it was carried out: COMMIT was sent, and no answer came."""
+        """The connection ends right before a statement, or right after it was carried out: COMMIT was sent, and no
+        answer came."""
         await self._trap("trap_and_cut", is_fatal=False)
 
     async def _trap_and_kill(self) -> None:
@@ -271,7 +283,8 @@ class Nemesis:
             await asyncio.sleep(0.2)
 
     async def _step_clocks(self) -> None:
-        """The clocks of some machines are set, an hour ahead or back, and later right again. PostgreSQL's is not one of them."""
+        """The clocks of some machines are set, an hour ahead or back, and later right again. PostgreSQL's is not one of
+        them."""
         assert self._cluster.clock is not None
         shift = self._chance.choice(("-1h", "+1h", "-1", "+400d"))
         async with self._noted("step_clocks", None, 0.0, shift):

@@ -11,7 +11,18 @@ import msgspec
 
 from foliot.model.run import RunOptions
 from tests.chaos import tasks
-from tests.chaos.checker.history import FILES, Effect, Fault, Memory, Request, Run, Settings, Workflow, read_lines, write_lines
+from tests.chaos.checker.history import (
+    FILES,
+    Effect,
+    Fault,
+    Memory,
+    Request,
+    Run,
+    Settings,
+    Workflow,
+    read_lines,
+    write_lines,
+)
 
 TRIGGERS = Path(__file__).with_name("recorder.sql")
 CHANGES = """
@@ -97,9 +108,15 @@ async def clock_offset(sql: Any) -> int:
 
 async def bring_together(sql: Any, directory: Path, settings: Settings, offset: int) -> None:
     """The whole history, in the form that the checker reads."""
-    journal = [_moved(request, offset, "sent_at", "answered_at") for request in read_lines(directory / "journal.raw", Request)]
-    effects: list[Effect] = [effect for file in sorted((directory / "ledger").glob("*.jsonl")) for effect in _whole_lines(file)]
-    faults = [_moved(fault, offset, "since", "until", "healed_at") for fault in read_lines(directory / "faults.raw", Fault)]
+    journal = [
+        _moved(request, offset, "sent_at", "answered_at") for request in read_lines(directory / "journal.raw", Request)
+    ]
+    effects: list[Effect] = [
+        effect for file in sorted((directory / "ledger").glob("*.jsonl")) for effect in _whole_lines(file)
+    ]
+    faults = [
+        _moved(fault, offset, "since", "until", "healed_at") for fault in read_lines(directory / "faults.raw", Fault)
+    ]
     workflows = list(read_lines(directory / "workflows.raw", Workflow))
     memory = [_moved(sample, offset, "at") for sample in read_lines(directory / "memory.raw", Memory)]
     write_lines(directory / "journal.jsonl", journal)

@@ -1,5 +1,6 @@
--- Writes every change of runs, and of the leases of workers and shards, into tables of their own, in the transactions that make them.
--- The name of each trigger sorts before those of the schema, so that an end is written before what follows from it.
+-- Writes every change of runs, and of the leases of workers and shards, into tables of their own, in the transactions
+-- that make them. The name of each trigger sorts before those of the schema, so that an end is written before what
+-- follows from it.
 create schema chaos;
 create sequence chaos.seq;
 

@@ -63,7 +63,9 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
         nemeses = [Nemesis(cluster, journal, seed=plan.seed + number, say=tell) for number in range(plan.at_once)]
         is_over, is_load_over = asyncio.Event(), asyncio.Event()
         loading = asyncio.create_task(load.run(is_load_over), name="load")
-        troubling = asyncio.gather(*(one.run(is_over, only=plan.only, every_seconds=plan.every_seconds) for one in nemeses))
+        troubling = asyncio.gather(
+            *(one.run(is_over, only=plan.only, every_seconds=plan.every_seconds) for one in nemeses)
+        )
         peaks: dict[str, int] = {}
         end_at = time.monotonic() + plan.minutes * 60
         while time.monotonic() < end_at and not loading.done() and not troubling.done():

@@ -1,4 +1,5 @@
-"""Jobs that write down what they do to the world, outside of the database: a line for every effect, before the next one is begun."""
+"""Jobs that write down what they do to the world, outside of the database: a line for every effect, before the next one
+is begun."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ async def once(ctx: foliot.Context, seconds: float = 0) -> None:
 
 @app.task(guarantee="at_most_once", retries=0)
 async def quick(mark: str) -> None:
-    """Over before it would wait, and without a context, as most short jobs are: the worker calls many of these in one asyncio task.
+    """Over before it would wait, and without a context, as most short jobs are: the worker calls many of these in one
+    asyncio task.
 
     It cannot know its run, so the ledger names it by its mark, and `recorder.py` finds the run by its payload.
     """

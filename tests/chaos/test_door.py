@@ -31,7 +31,9 @@ async def behind(door: Door, database_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-async def test_a_trap_springs_before_or_after_the_statement_it_is_set_for(door: Door, behind: Store, sql: Any, is_after: bool) -> None:
+async def test_a_trap_springs_before_or_after_the_statement_it_is_set_for(
+    door: Door, behind: Store, sql: Any, is_after: bool
+) -> None:
     sprung = []
     trap = door.set_trap("register_worker", is_after=is_after, spring=lambda: sprung.append(True))
     await behind.jobs.database_now()

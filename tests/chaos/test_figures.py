@@ -38,7 +38,8 @@ def test_the_death_of_a_node_is_measured_by_the_last_of_its_shards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("targets", "is_apart"), [(["scheduler-1"], False), (["scheduler-1", "scheduler-2"], True), (["scheduler-1", "postgres"], True)]
+    ("targets", "is_apart"),
+    [(["scheduler-1"], False), (["scheduler-1", "scheduler-2"], True), (["scheduler-1", "postgres"], True)],
 )
 def test_a_shard_whose_next_owner_was_in_trouble_too_is_counted_apart(targets: list[str], is_apart: bool) -> None:
     history = good_history(1)

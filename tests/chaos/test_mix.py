@@ -1,6 +1,7 @@
 """A minute of mixed trouble beside all the other tests: nothing may be lost, however busy the machine is.
 
-How soon things happen is looked at by `make chaos`, which has the machine to itself. Each day has its own seed, the same on every machine.
+How soon things happen is looked at by `make chaos`, which has the machine to itself. Each day has its own seed, the
+same on every machine.
 """
 
 from __future__ import annotations
@@ -32,4 +33,6 @@ async def test_a_minute_of_mixed_trouble_loses_nothing(tmp_path: Path) -> None:
     history = load(tmp_path)
     assert len(history.runs) > MINUTES * RATE, "there was hardly anything to lose"
     found = [breach for breach in breaches(history) if breach.invariant.number not in TIMED]
-    assert not found, f"seed {seed}; what was done, the history and the logs are in {tmp_path}: python -m tests.chaos check {tmp_path}"
+    assert not found, (
+        f"seed {seed}; what was done, the history and the logs are in {tmp_path}: python -m tests.chaos check {tmp_path}"
+    )

@@ -48,7 +48,9 @@ class Bench:
     async def succeed(self, worker: UUID, claims: list[Claim]) -> None:
         for claim in claims:
             self.effect("finish", claim)
-        await self._store.runs.finish_runs(worker, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims])
+        await self._store.runs.finish_runs(
+            worker, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
+        )
 
     def effect(self, kind: str, claim: Claim) -> None:
         self._effects.append(Effect(monotonic_us(), kind, str(claim.run_id), claim.token, 1))  # type: ignore[arg-type]
@@ -57,7 +59,9 @@ class Bench:
         self._journal.close()
         ledger = self._directory / "ledger"
         ledger.mkdir()
-        (ledger / "1.jsonl").write_bytes(b"".join(msgspec.json.encode(effect) + b"\n" for effect in self._effects) + b'[1,"fin')
+        (ledger / "1.jsonl").write_bytes(
+            b"".join(msgspec.json.encode(effect) + b"\n" for effect in self._effects) + b'[1,"fin'
+        )
         offset = await recorder.clock_offset(self._sql)
         now = monotonic_us() + offset
         await recorder.bring_together(self._sql, self._directory, Settings(quiet_at=now, ended_at=now), offset)
@@ -109,5 +113,7 @@ async def test_what_was_done_behind_everybodys_back_is_noticed(store: Store, sql
     await sql.execute(
         "update foliot.history set state = 'failed' where id = (select id from foliot.history where state = 'succeeded' limit 1)"
     )
-    await sql.execute("delete from foliot.history where id = (select id from foliot.history where state = 'succeeded' limit 1)")
+    await sql.execute(
+        "delete from foliot.history where id = (select id from foliot.history where state = 'succeeded' limit 1)"
+    )
     assert {breach.invariant.number for breach in breaches(await bench.history())} == {1, 11, 35}

@@ -1,4 +1,5 @@
-"""`foliot apply`: what files declare becomes so, and nothing else; what is wrong with them is said with file, line and field."""
+"""`foliot apply`: what files declare becomes so, and nothing else; what is wrong with them is said with file, line and
+field."""
 
 from __future__ import annotations
 
@@ -98,16 +99,27 @@ retries: 5
     assert "every: default -> 2h" in changed.out
     assert changed.out.endswith("1 change, 1 replace\n")
     job = job_of(shell, report)
-    assert (schedule_of(job), job["payload"], job["options"], job["priority"]) == ({"every": "2h"}, {"command": "make reports"}, None, 3)
+    assert (schedule_of(job), job["payload"], job["options"], job["priority"]) == (
+        {"every": "2h"},
+        {"command": "make reports"},
+        None,
+        3,
+    )
     assert (job_of(shell, tidy)["task"], job_of(shell, tidy)["metadata"]) == ("shell", {"applied_by": str(file)})
 
     assert actions(shell.foliot("apply", "--prune", "--dry-run", "--json", str(file)))[gone] == "remove"
     assert job_of(shell, gone)["name"] == gone
-    assert actions(shell.foliot("apply", "--prune", "--json", str(file))) == {report: "unchanged", tidy: "unchanged", gone: "remove"}
+    assert actions(shell.foliot("apply", "--prune", "--json", str(file))) == {
+        report: "unchanged",
+        tidy: "unchanged",
+        gone: "remove",
+    }
     assert gone not in shell.done("jobs")
 
 
-def test_everything_that_a_schedule_can_say_stays_unchanged_when_applied_again(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_everything_that_a_schedule_can_say_stays_unchanged_when_applied_again(
+    shell: Shell, tmp_path: Path, prefix: str
+) -> None:
     file = tmp_path / "all.yaml"
     file.write_text(f"""\
 name: {prefix} all
@@ -149,10 +161,15 @@ metadata: {{deep: [1, {{a: b}}]}}
 
 
 def test_json_files_directories_and_standard_input(shell: Shell, tmp_path: Path, prefix: str) -> None:
-    (tmp_path / "one.json").write_text(f'{{\n\t"name": "{prefix} one \\ud83d\\ude00",\n\t"command": "true", "every": "1h"\n}}')
+    (tmp_path / "one.json").write_text(
+        f'{{\n\t"name": "{prefix} one \\ud83d\\ude00",\n\t"command": "true", "every": "1h"\n}}'
+    )
     (tmp_path / "two.yml").write_text(f"name: {prefix} two\ncommand: 'true'\nevery: 1h\n")
     (tmp_path / "notes.txt").write_text("not looked at")
-    assert actions(shell.foliot("apply", "--json", str(tmp_path))) == {f"{prefix} one \U0001f600": "create", f"{prefix} two": "create"}
+    assert actions(shell.foliot("apply", "--json", str(tmp_path))) == {
+        f"{prefix} one \U0001f600": "create",
+        f"{prefix} two": "create",
+    }
     (tmp_path / "two.yml").unlink()
     pruned = shell.foliot("apply", "--json", "--prune", str(tmp_path))
     assert actions(pruned) == {f"{prefix} one \U0001f600": "unchanged", f"{prefix} two": "remove"}
@@ -180,7 +197,9 @@ def test_a_set_keeps_to_its_own(shell: Shell, tmp_path: Path, prefix: str) -> No
 
 def test_what_the_server_refuses_is_said_before_anything_is_done(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "jobs.yaml"
-    file.write_text(f"- {{name: {prefix} good, task: simulate, every: 1h}}\n- {{name: {prefix} bad, task: nobody-knows-it, every: 1h}}\n")
+    file.write_text(
+        f"- {{name: {prefix} good, task: simulate, every: 1h}}\n- {{name: {prefix} bad, task: nobody-knows-it, every: 1h}}\n"
+    )
     for arguments in ([], ["--dry-run"]):
         refusal = shell.refusal("apply", *arguments, str(file), code=2)
         assert refusal == f"foliot: {file}:2: task: no worker knows a task named 'nobody-knows-it'\n"
@@ -265,9 +284,13 @@ def test_declared_workflows_recur_or_are_run_once(shell: Shell, tmp_path: Path, 
 
 def test_a_changed_workflow_is_checked_by_the_server_too(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "workflow.json"
-    file.write_text(json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "simulate"}]}))
+    file.write_text(
+        json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "simulate"}]})
+    )
     assert actions(shell.foliot("apply", str(file), "--json")) == {prefix: "create"}
-    file.write_text(json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "unheard_of"}]}))
+    file.write_text(
+        json.dumps({"kind": "workflow", "name": prefix, "every": "1h", "steps": [{"key": "a", "task": "unheard_of"}]})
+    )
     assert "steps[0].task: no worker knows a task named 'unheard_of'" in shell.refusal("apply", str(file), code=2)
 
 
@@ -316,7 +339,9 @@ every: 1h
     assert "did you mean 'simulate'?" in refused.err
 
 
-def test_what_a_file_is_wrong_in_is_told_without_a_server(shell: Shell, tmp_path: Path, closed_port: int, prefix: str) -> None:
+def test_what_a_file_is_wrong_in_is_told_without_a_server(
+    shell: Shell, tmp_path: Path, closed_port: int, prefix: str
+) -> None:
     file = tmp_path / "jobs.yaml"
     file.write_text(f'{{name: {prefix}, task: simulate, cron: "nonsense", priority: high}}')
     refused = shell.foliot("apply", str(file), url=f"http://127.0.0.1:{closed_port}")

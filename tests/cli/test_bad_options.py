@@ -33,12 +33,16 @@ def limited_options() -> Iterator[tuple[list[str], str, list[str]]]:
         for option in command.params:
             if isinstance(option, click.Option) and isinstance(option.type, click.Choice):
                 yield path, option.opts[-1], [str(choice) for choice in option.type.choices]
-            elif isinstance(option, click.Option) and isinstance(option.type, click.types.IntParamType | click.types.FloatParamType):
+            elif isinstance(option, click.Option) and isinstance(
+                option.type, click.types.IntParamType | click.types.FloatParamType
+            ):
                 yield path, option.opts[-1], []
 
 
 @pytest.mark.parametrize(
-    ("path", "option", "choices"), list(limited_options()), ids=lambda part: "-".join(part) if isinstance(part, list) else part
+    ("path", "option", "choices"),
+    list(limited_options()),
+    ids=lambda part: "-".join(part) if isinstance(part, list) else part,
 )
 def test_every_option_of_a_few_words_or_a_number_is_refused_in_words(
     shell: Shell, path: list[str], option: str, choices: list[str]
@@ -99,7 +103,9 @@ def test_other_values_that_make_no_sense_are_refused_in_words(shell: Shell, argu
     assert not REPR.search(ended.err)
 
 
-@pytest.mark.parametrize("arguments", [["events"], ["events", "-f"], ["runs"], ["logs", "0190c5c0-0000-7000-8000-000000000000", "-f"]])
+@pytest.mark.parametrize(
+    "arguments", [["events"], ["events", "-f"], ["runs"], ["logs", "0190c5c0-0000-7000-8000-000000000000", "-f"]]
+)
 def test_a_server_that_is_not_there_is_said_in_words(shell: Shell, closed_port: int, arguments: list[str]) -> None:
     ended = shell.foliot(*arguments, url=f"http://127.0.0.1:{closed_port}")
     assert (ended.code, ended.out) == (1, "")

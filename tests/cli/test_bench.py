@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
 def left_of_it(shell: Shell) -> list[str]:
     jobs = [job["name"] for job in json.loads(shell.done("jobs", "--json"))["items"]]
-    runs = json.loads(shell.done("runs", "--state", "pending,scheduled,running,retrying", "--text", "foliot bench", "--json"))["items"]
+    runs = json.loads(
+        shell.done("runs", "--state", "pending,scheduled,running,retrying", "--text", "foliot bench", "--json")
+    )["items"]
     return [name for name in [*jobs, *(run["name"] for run in runs)] if name.startswith("foliot bench")]
 
 
@@ -50,7 +52,9 @@ def test_ctrl_c_ends_it_and_it_clears_up(shell: Shell, cluster: Cluster) -> None
         [sys.executable, "-m", "foliot", "bench", "--seconds", "60"],
         env={"FOLIOT_URL": cluster.url, "PATH": ""}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        while not json.loads(shell.done("runs", "--text", "foliot bench", "--state", "pending,running", "--json"))["items"]:
+        while not json.loads(shell.done("runs", "--text", "foliot bench", "--state", "pending,running", "--json"))[
+            "items"
+        ]:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

@@ -37,7 +37,9 @@ def test_help_lists_every_command_and_what_it_does(terminal: Terminal) -> None:
 
 def test_help_is_quick_because_it_loads_no_command() -> None:
     code = "import sys, click.testing, foliot.cli.main as m; click.testing.CliRunner().invoke(m.cli, ['--help']); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
     assert "foliot.cli.main" in loaded
     assert not {"foliot.cli.up", "foliot.assembly", "asyncpg", "fastapi", "httpx", "uvicorn"} & set(loaded)
 
@@ -56,7 +58,9 @@ def test_the_version_is_told(terminal: Terminal) -> None:
         (["up", "extra"], "unexpected extra argument"),
     ],
 )
-def test_a_wrong_command_line_exits_with_2_and_says_what_is_wrong(terminal: Terminal, arguments: list[str], complaint: str) -> None:
+def test_a_wrong_command_line_exits_with_2_and_says_what_is_wrong(
+    terminal: Terminal, arguments: list[str], complaint: str
+) -> None:
     ended = terminal.foliot(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert complaint in ended.err
@@ -88,7 +92,9 @@ def test_check_shows_every_setting_and_warns_but_shows_no_password(terminal: Ter
 
 
 def test_check_as_json_is_for_programs(terminal: Terminal) -> None:
-    ended = terminal.foliot("check", "--json", database_direct_url="postgresql://foliot:hunter2@db.example.com/foliot", poll_seconds="11")
+    ended = terminal.foliot(
+        "check", "--json", database_direct_url="postgresql://foliot:hunter2@db.example.com/foliot", poll_seconds="11"
+    )
     assert (ended.code, ended.err) == (0, "")
     document = json.loads(ended.out)
     assert document["settings"]["poll_seconds"] == 11
@@ -143,9 +149,13 @@ def test_no_database_at_all_is_answered_with_what_to_do(terminal: Terminal) -> N
     assert "set FOLIOT_DATABASE_URL, or start `foliot up`" in said
 
 
-async def test_migrate_brings_a_database_up_to_date_and_does_nothing_the_second_time(terminal: Terminal, postgres: PostgresServer) -> None:
+async def test_migrate_brings_a_database_up_to_date_and_does_nothing_the_second_time(
+    terminal: Terminal, postgres: PostgresServer
+) -> None:
     database = await postgres.empty()
-    first, second = (terminal.foliot("migrate", database_url=postgres.url_of(database), log_format="json") for _ in range(2))
+    first, second = (
+        terminal.foliot("migrate", database_url=postgres.url_of(database), log_format="json") for _ in range(2)
+    )
     await postgres.drop(database)
     newest = known_migrations()[-1].version
     for ended in (first, second):

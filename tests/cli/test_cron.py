@@ -66,7 +66,9 @@ def test_next_prints_five_times_from_now_on_unless_told_otherwise() -> None:
 
 
 def test_a_zone_moves_the_wall_and_shows_its_offset() -> None:
-    assert times("0 9 * * *", "--after", NOON, "--count", "1", "--tz", "Asia/Kathmandu") == ["2026-03-02T09:00:00+05:45"]
+    assert times("0 9 * * *", "--after", NOON, "--count", "1", "--tz", "Asia/Kathmandu") == [
+        "2026-03-02T09:00:00+05:45"
+    ]
     over_the_change = times("0 12 * * *", "--after", "2026-03-27T13:00:00Z", "--count", "3", "--tz", "Europe/Zurich")
     assert over_the_change == ["2026-03-28T12:00:00+01:00", "2026-03-29T12:00:00+02:00", "2026-03-30T12:00:00+02:00"]
 
@@ -99,7 +101,10 @@ def test_where_no_times_are_left_nothing_is_printed() -> None:
         result = CliRunner().invoke(cli, ["cron", "next", "@daily", "--after", after])
         assert (result.exit_code, result.stdout, result.stderr) == (0, "", "it never fires after that\n")
         assert json.loads(cron("next", "@daily", "--after", after, "--json"))["times"] == []
-    assert times("@yearly", "--after", "2198-06-01T00:00:00Z") == ["2199-01-01T00:00:00+00:00", "2200-01-01T00:00:00+00:00"]
+    assert times("@yearly", "--after", "2198-06-01T00:00:00Z") == [
+        "2199-01-01T00:00:00+00:00",
+        "2200-01-01T00:00:00+00:00",
+    ]
 
 
 def test_the_first_instant_that_can_be_written_is_no_harm() -> None:
@@ -159,7 +164,11 @@ def test_explain_prints_the_expression_in_words(expression: str, words: str) -> 
     printed = cron("explain", expression)
     assert printed.startswith(words)
     assert printed.count("\n") == 1
-    assert json.loads(cron("explain", expression, "--json")) == {"expression": expression, "meaning": printed.rstrip("\n"), "notes": []}
+    assert json.loads(cron("explain", expression, "--json")) == {
+        "expression": expression,
+        "meaning": printed.rstrip("\n"),
+        "notes": [],
+    }
 
 
 def test_explain_notes_what_may_surprise_apart_from_the_words() -> None:
@@ -177,12 +186,20 @@ def test_a_zone_in_the_expression_is_that_of_the_times() -> None:
     assert json.loads(cron("next", berlin, "--after", NOON, "--json"))["timezone"] == "Europe/Berlin"
     assert cron("explain", berlin) == "at 09:00, in the time zone Europe/Berlin\n"
     for command in ("next", "explain"):
-        assert refusal(command, berlin, "--tz", "UTC") == "--tz: the expression says Europe/Berlin and --tz says UTC: leave one of them out"
-        assert refusal(command, "CRON_TZ=Europe/Berlim 0 9 * * *").endswith("\n  CRON_TZ=Europe/Berlim 0 9 * * *\n          ^^^^^^^^^^^^^")
+        assert (
+            refusal(command, berlin, "--tz", "UTC")
+            == "--tz: the expression says Europe/Berlin and --tz says UTC: leave one of them out"
+        )
+        assert refusal(command, "CRON_TZ=Europe/Berlim 0 9 * * *").endswith(
+            "\n  CRON_TZ=Europe/Berlim 0 9 * * *\n          ^^^^^^^^^^^^^"
+        )
 
 
 def test_a_period_is_counted_from_the_instant_after_which_it_is_asked_for() -> None:
-    assert times("@every 1h30m", "--after", NOON, "--count", "2") == ["2026-03-01T13:30:00+00:00", "2026-03-01T15:00:00+00:00"]
+    assert times("@every 1h30m", "--after", NOON, "--count", "2") == [
+        "2026-03-01T13:30:00+00:00",
+        "2026-03-01T15:00:00+00:00",
+    ]
     assert times("rate(1 day)", "--after", NOON, "--count", "1", "--tz", "Asia/Tokyo") == ["2026-03-02T21:00:00+09:00"]
     assert cron("explain", "@every 90s").startswith("every 1 minute and 30 seconds, counted from")
     assert "write it like 90s, 5m" in refusal("next", "@every soon")
@@ -195,7 +212,9 @@ def test_years_that_are_past_end_cleanly() -> None:
 
 
 def test_an_expression_of_a_hundred_kilobytes_is_refused_in_a_line() -> None:
-    assert refusal("next", "1," * 50_000 + "1 * * * *").startswith("the expression has 100009 characters, and 500 is the most")
+    assert refusal("next", "1," * 50_000 + "1 * * * *").startswith(
+        "the expression has 100009 characters, and 500 is the most"
+    )
     assert len(refusal("explain", "*" * 100_000)) < 200
 
 
@@ -270,7 +289,11 @@ def test_an_after_that_is_no_time_is_refused(after: str) -> None:
     "arguments",
     [
         *(["next", "@daily", "--count", count] for count in ("0", "-1", "10001", "x", "1.5")),
-        *(["next", "@daily", "--dst-gap", "jump"], ["explain", "@daily", "--dst-fold", "twice"], ["explain", "@daily", "--after", NOON]),
+        *(
+            ["next", "@daily", "--dst-gap", "jump"],
+            ["explain", "@daily", "--dst-fold", "twice"],
+            ["explain", "@daily", "--after", NOON],
+        ),
         *(["next"], ["next", "0", "9", "*", "*", "*"], ["explain"], ["previous", "@daily"]),
     ],
 )
@@ -295,7 +318,10 @@ def test_a_process_prints_what_it_is_asked_for_and_exits_with_0(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["next", "0 9,24 * * *"], "foliot: hour: 24 is not between 0 and 23; midnight is 0\n  0 9,24 * * *\n      ^^\n"),
+        (
+            ["next", "0 9,24 * * *"],
+            "foliot: hour: 24 is not between 0 and 23; midnight is 0\n  0 9,24 * * *\n      ^^\n",
+        ),
         (
             ["explain", "0 9 * * MO"],
             "foliot: day-of-week: can't read 'MO'; write 0 to 7, or SUN to SAT, did you mean 'MON'?\n  0 9 * * MO\n          ^^\n",
@@ -304,7 +330,10 @@ def test_a_process_prints_what_it_is_asked_for_and_exits_with_0(tmp_path: Path) 
             ["next", "@daily", "--tz", "Europe/Zuric"],
             "foliot: timezone: there is no IANA time zone 'Europe/Zuric', did you mean 'Europe/Zurich'?\n",
         ),
-        (["next", "@daily", "--after", "x"], "foliot: --after 'x': not an ISO 8601 time, such as 2026-03-28T12:00:00+01:00\n"),
+        (
+            ["next", "@daily", "--after", "x"],
+            "foliot: --after 'x': not an ISO 8601 time, such as 2026-03-28T12:00:00+01:00\n",
+        ),
     ],
 )
 def test_a_process_that_refuses_exits_with_2_and_says_why(tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -312,7 +341,11 @@ def test_a_process_that_refuses_exits_with_2_and_says_why(tmp_path: Path, argume
 
 
 def test_arguments_that_are_no_text_are_refused_like_others(tmp_path: Path) -> None:
-    for arguments in ([b"next", b"\xff * * * *"], [b"next", b"@daily", b"--tz", b"\xff"], [b"next", b"@daily", b"--after", b"\xff"]):
+    for arguments in (
+        [b"next", b"\xff * * * *"],
+        [b"next", b"@daily", b"--tz", b"\xff"],
+        [b"next", b"@daily", b"--after", b"\xff"],
+    ):
         code, out, err = foliot(tmp_path, *arguments)
         assert (code, out) == (2, "")
         assert err.startswith("foliot: ")

@@ -53,7 +53,9 @@ def only(text: str, *, has_users: bool = False) -> dict[str, Any]:
 
 def test_a_real_crontab() -> None:
     found = parsed(REAL)
-    assert [(entry.line, entry.fields["name"], entry.fields["cron"], entry.fields["timezone"]) for entry in found.entries] == [
+    assert [
+        (entry.line, entry.fields["name"], entry.fields["cron"], entry.fields["timezone"]) for entry in found.entries
+    ] == [
         (10, "Nightly backup", "30 2 * * *", "UTC"),
         (14, "find", "0 0 * * *", "UTC"),
         (17, "mail", "*/15 8-18 * * MON-FRI", "Europe/Berlin"),
@@ -68,8 +70,17 @@ def test_a_real_crontab() -> None:
 
 def test_what_cron_does_is_kept() -> None:
     job = only("SHELL=/bin/bash\nPATH=/opt/bin\nHOME=/srv\n0 1 * * * run\n")
-    assert job["payload"] == {"argv": ["/bin/bash", "-c", "run"], "cwd": "/srv", "environment": {"PATH": "/opt/bin", "HOME": "/srv"}}
-    assert (job["overlap"], job["catchup"], job["retries"], job["timeout_seconds"]) == ("allow_all", "none", 0, 31_536_000)
+    assert job["payload"] == {
+        "argv": ["/bin/bash", "-c", "run"],
+        "cwd": "/srv",
+        "environment": {"PATH": "/opt/bin", "HOME": "/srv"},
+    }
+    assert (job["overlap"], job["catchup"], job["retries"], job["timeout_seconds"]) == (
+        "allow_all",
+        "none",
+        0,
+        31_536_000,
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +100,16 @@ def test_a_percent_sign_is_the_end_of_a_line_unless_it_is_escaped(command: str, 
 
 @pytest.mark.parametrize(
     ("line", "value"),
-    [("A=b", "b"), ("A = b c ", "b c"), ('A="b c"', "b c"), ("A='b'", "b"), ('"A"="b"', "b"), ("A=", ""), ('A="', '"'), ("A=b=c", "b=c")],
+    [
+        ("A=b", "b"),
+        ("A = b c ", "b c"),
+        ('A="b c"', "b c"),
+        ("A='b'", "b"),
+        ('"A"="b"', "b"),
+        ("A=", ""),
+        ('A="', '"'),
+        ("A=b=c", "b=c"),
+    ],
 )
 def test_variables_are_read_as_cron_reads_them(line: str, value: str) -> None:
     assert only(f"{line}\n* * * * * x")["payload"]["environment"] == {"A": value}
@@ -99,7 +119,11 @@ def test_a_variable_holds_from_its_line_on() -> None:
     found = parsed("0 1 * * * before\nCRON_TZ=Asia/Tokyo\nRANDOM_DELAY=5\nA=1\n0 1 * * * after\n")
     before, after = (entry.fields for entry in found.entries)
     assert (before["timezone"], "jitter_seconds" in before, "environment" in before["payload"]) == ("UTC", False, False)
-    assert (after["timezone"], after["jitter_seconds"], after["payload"]["environment"]) == ("Asia/Tokyo", 300, {"A": "1"})
+    assert (after["timezone"], after["jitter_seconds"], after["payload"]["environment"]) == (
+        "Asia/Tokyo",
+        300,
+        {"A": "1"},
+    )
 
 
 def test_a_zone_that_does_not_exist_and_the_user_s_name_are_said() -> None:
@@ -109,9 +133,15 @@ def test_a_zone_that_does_not_exist_and_the_user_s_name_are_said() -> None:
 
 
 def test_a_system_crontab_has_a_user() -> None:
-    found = parsed("17 *\t* * *\troot\tcd / && run-parts --report /etc/cron.hourly\n@daily www-data /usr/bin/tidy\n", has_users=True)
+    found = parsed(
+        "17 *\t* * *\troot\tcd / && run-parts --report /etc/cron.hourly\n@daily www-data /usr/bin/tidy\n",
+        has_users=True,
+    )
     first, second = (entry.fields for entry in found.entries)
-    assert (first["name"], first["payload"]) == ("run-parts", {"command": "cd / && run-parts --report /etc/cron.hourly"})
+    assert (first["name"], first["payload"]) == (
+        "run-parts",
+        {"command": "cd / && run-parts --report /etc/cron.hourly"},
+    )
     assert (second["name"], second["payload"]) == ("tidy", {"command": "/usr/bin/tidy"})
     assert [note.text.partition(":")[0] for note in found.notes] == ["user root", "user www-data"]
     assert "without users" in parsed("0 1 * * * lonely\n", has_users=True).left_out[0].text
@@ -184,7 +214,12 @@ class TestTheCommand:
         made = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna", "--apply")
         assert (made.code, made.out.splitlines()[-1]) == (1, "4 create")
         job = json.loads(shell.done("jobs", "show", "Nightly backup", "--json"))
-        assert job["schedule"] == {"cron": "30 2 * * *", "timezone": "Europe/Vienna", "overlap": "allow_all", "catchup": "none"}
+        assert job["schedule"] == {
+            "cron": "30 2 * * *",
+            "timezone": "Europe/Vienna",
+            "overlap": "allow_all",
+            "catchup": "none",
+        }
         assert job["metadata"] == {"description": "Nightly backup", "applied_by": f"crontab {crontab}"}
         assert job["payload"]["argv"][:2] == ["/bin/bash", "-c"]
 
@@ -203,7 +238,9 @@ class TestTheCommand:
         ended = shell.foliot("import-crontab", "-", "--apply", stdin=b"# taken by hand\n0 2 * * * x\n")
         assert ended.code == 1
         assert "was made by somebody else; --adopt takes it over" in ended.out
-        assert shell.foliot("import-crontab", "-", "--apply", "--adopt", stdin=b"# taken by hand\n0 2 * * * x\n").code == 0
+        assert (
+            shell.foliot("import-crontab", "-", "--apply", "--adopt", stdin=b"# taken by hand\n0 2 * * * x\n").code == 0
+        )
 
     def test_an_imported_command_runs_with_its_input(self, shell: Shell) -> None:
         shell.done("import-crontab", "-", "--apply", stdin=b"A=b\n# with input\n0 0 1 1 * echo $A; cat%to the end\n")
@@ -224,7 +261,9 @@ class TestTheCommand:
     def test_bytes_that_are_no_text(self, shell: Shell) -> None:
         assert "not UTF-8 at byte 2" in shell.refusal("import-crontab", "-", code=2, stdin=b"# \xff")
 
-    def test_without_a_file_the_user_s_own_is_taken(self, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_file_the_user_s_own_is_taken(
+        self, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         program = tmp_path / "crontab"
         program.write_text('#!/bin/sh\n[ "$1" = -l ] && echo "0 1 * * * mine"\n')
         program.chmod(0o755)
@@ -295,7 +334,8 @@ def test_a_line_that_becomes_no_job_says_what_to_write(line: str, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "line", ["A=x" + " " * 200_000 + "y", "A" * 200_000, "* " * 100_000, "@" + "x" * 200_000, "1," * 100_000 + "1 * * * * x"]
+    "line",
+    ["A=x" + " " * 200_000 + "y", "A" * 200_000, "* " * 100_000, "@" + "x" * 200_000, "1," * 100_000 + "1 * * * * x"],
 )
 def test_a_line_of_a_hundred_kilobytes_is_read_at_once(line: str) -> None:
     started = time.process_time()

@@ -33,7 +33,11 @@ def examples() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "line"), list(examples()))
 def test_an_example_is_a_command_line_that_is_understood(name: str, line: str) -> None:
-    words = [word for word in shlex.split(line.split(" > ")[0] if name == "completion" else line) if not word.startswith("FOLIOT_")]
+    words = [
+        word
+        for word in shlex.split(line.split(" > ")[0] if name == "completion" else line)
+        if not word.startswith("FOLIOT_")
+    ]
     assert words[:2] == ["foliot", name]
     context = click.Context(cli, info_name="foliot")
     command, rest = cli.get_command(context, name), words[2:]
@@ -62,7 +66,9 @@ def test_help_says_where_it_asks_and_groups_the_commands(terminal: Terminal) -> 
     assert "Jobs:" in alone.err
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("rusn", "runs"), ("wokers", "workers"), ("import-cron", "import-crontab")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("rusn", "runs"), ("wokers", "workers"), ("import-cron", "import-crontab")]
+)
 def test_a_command_that_does_not_exist_is_met_with_the_nearest_one(terminal: Terminal, typed: str, meant: str) -> None:
     ended = terminal.foliot(typed)
     assert ended.code == 2
@@ -75,10 +81,19 @@ def test_a_command_like_no_other_is_met_with_help(terminal: Terminal) -> None:
 
 def completed(url: str, *words: str, shell: str = "bash") -> list[str]:
     """What a shell would offer for the last word."""
-    asked = {"_FOLIOT_COMPLETE": f"{shell}_complete", "COMP_WORDS": shlex.join(["foliot", *words]), "COMP_CWORD": str(len(words))}
+    asked = {
+        "_FOLIOT_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": shlex.join(["foliot", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
     done = subprocess.run(
-        [sys.executable, "-m", "foliot"], env=kept | {"FOLIOT_URL": url} | asked, capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-m", "foliot"],
+        env=kept | {"FOLIOT_URL": url} | asked,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
     )
     assert done.stderr == ""
     return [line.split(",", 1)[1] for line in done.stdout.splitlines() if line]

@@ -1,4 +1,5 @@
-"""The commands that look at recurring jobs and work on them: `jobs`, `ticks`, `pause`, `resume`, `trigger`, `backfill`."""
+"""The commands that look at recurring jobs and work on them: `jobs`, `ticks`, `pause`, `resume`, `trigger`,
+`backfill`."""
 
 from __future__ import annotations
 
@@ -29,7 +30,19 @@ pytestmark = pytest.mark.process
 
 Recurring = Callable[..., str]
 # Names that a path, a pattern or a terminal would make something else of.
-ODD_NAMES = ["a b", "100%", "%41", "über 日本", "a?b=c&d#e", "-dash", "a+b;c", "...", "\U0001f468‍\U0001f469‍\U0001f467", "'\"`$(x)", "show"]
+ODD_NAMES = [
+    "a b",
+    "100%",
+    "%41",
+    "über 日本",
+    "a?b=c&d#e",
+    "-dash",
+    "a+b;c",
+    "...",
+    "\U0001f468‍\U0001f469‍\U0001f467",
+    "'\"`$(x)",
+    "show",
+]
 RANGE = ("--from", "2026-03-01T00:00:00Z", "--to", "2026-03-01T05:59:59+00:00")
 ON_ONE_JOB = [
     ["jobs", "show"],
@@ -85,7 +98,9 @@ def test_jobs_lists_recurring_jobs_in_columns(shell: Shell, recurring: Recurring
     assert wide.index("active") + 2 == plain.index("paused") == header.index("STATUS")
 
 
-def test_jobs_as_json_are_those_of_the_api_from_every_page(shell: Shell, recurring: Recurring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_as_json_are_those_of_the_api_from_every_page(
+    shell: Shell, recurring: Recurring, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = [recurring(name=f"page {number}") for number in range(5)]
     monkeypatch.setattr(sdk_client, "PAGE", 2)
     listed = parsed(shell, "jobs")
@@ -106,7 +121,9 @@ def test_no_jobs_at_all_is_said_to_people_only(shell: Shell, monkeypatch: pytest
 
 def test_show_describes_a_recurring_job(shell: Shell, recurring: Recurring) -> None:
     payload = '{"execution_time_ms": 5}'
-    name = recurring("--every", "2h", "--overlap", "buffer_one", "--priority", "3", "--max-runs", "4", "--payload", payload)
+    name = recurring(
+        "--every", "2h", "--overlap", "buffer_one", "--priority", "3", "--max-runs", "4", "--payload", payload
+    )
     shell.done("pause", name, "--reason", "bell\a and \x1b[31mred", "--until", "2199-01-01T00:00:00Z")
     shown = dict(line.split("  ", 1) for line in shell.done("jobs", "show", name).splitlines())
     facts = {key: value.strip() for key, value in shown.items()}
@@ -144,7 +161,11 @@ def test_next_shows_the_fire_times_in_the_zone_of_the_job(shell: Shell, recurrin
 
 def test_next_says_where_the_clocks_change(shell: Shell, recurring: Recurring) -> None:
     name = recurring("--cron", "30 2 29 3 *", "--timezone", "Europe/Berlin", "--start-at", "2026-01-01T00:00:00Z")
-    years = [line for line in shell.done("jobs", "next", name, "--count", "12").splitlines() if "its time is skipped that day" in line]
+    years = [
+        line
+        for line in shell.done("jobs", "next", name, "--count", "12").splitlines()
+        if "its time is skipped that day" in line
+    ]
     # The last Sunday in March is the 29th in some of any twelve years.
     assert years
     assert all(line.split()[0].endswith("T03:00:00+02:00") for line in years)
@@ -188,7 +209,15 @@ def test_a_deleted_job_is_gone(shell: Shell, recurring: Recurring) -> None:
 def test_odd_names_are_found_by_every_command(shell: Shell, recurring: Recurring, name: str) -> None:
     recurring(name=name)
     assert json.loads(shell.done("jobs", "show", "--json", "--", name))["name"] == name
-    for arguments in (["pause"], ["resume"], ["ticks"], ["jobs", "next"], ["backfill", *RANGE], ["trigger"], ["jobs", "delete"]):
+    for arguments in (
+        ["pause"],
+        ["resume"],
+        ["ticks"],
+        ["jobs", "next"],
+        ["backfill", *RANGE],
+        ["trigger"],
+        ["jobs", "delete"],
+    ):
         shell.done(*arguments, "--", name)
 
 
@@ -213,7 +242,9 @@ def test_a_one_off_job_has_no_schedule_to_work_on(shell: Shell) -> None:
         assert shell.refusal(*arguments, job_id, code=1) == f"foliot: there is no recurring job '{job_id}'\n"
 
 
-@pytest.mark.parametrize("arguments", [["submit", "simulate"], ["jobs"], *([*command, "x"] for command in ON_ONE_JOB)], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["submit", "simulate"], ["jobs"], *([*command, "x"] for command in ON_ONE_JOB)], ids=" ".join
+)
 def test_a_server_that_is_not_there_is_one_clear_line(shell: Shell, closed_port: int, arguments: list[str]) -> None:
     url = f"http://127.0.0.1:{closed_port}"
     assert shell.refusal(*arguments, code=1, url=url) == (
@@ -224,7 +255,9 @@ def test_a_server_that_is_not_there_is_one_clear_line(shell: Shell, closed_port:
 def test_ctrl_c_while_the_server_is_silent_ends_it_quietly() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         environment = os.environ | {"FOLIOT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
-        asking = subprocess.Popen([sys.executable, "-m", "foliot", "jobs"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        asking = subprocess.Popen(
+            [sys.executable, "-m", "foliot", "jobs"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         connection, _ = silent.accept()
         with connection:
             assert connection.recv(4) == b"GET "
@@ -232,7 +265,9 @@ def test_ctrl_c_while_the_server_is_silent_ends_it_quietly() -> None:
             assert (*asking.communicate(timeout=60), asking.returncode) == (b"", b"", 130)
 
 
-def test_an_answer_of_something_else_is_one_clear_line(shell: Shell, recurring: Recurring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_something_else_is_one_clear_line(
+    shell: Shell, recurring: Recurring, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = recurring()
     monkeypatch.setattr(sdk_client.Client, "_send", lambda *_, **__: b'{"items": [{}], "next": null}')
     on_one = [[*command, name] for command in ON_ONE_JOB if command[-1] not in ("next", "delete")]
@@ -241,10 +276,22 @@ def test_an_answer_of_something_else_is_one_clear_line(shell: Shell, recurring: 
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:8000", "ftp://localhost", "http://", "http://host:port", "http://[::1", "x", "http://h/?q", "http://a b"]
+    "url",
+    [
+        "localhost:8000",
+        "ftp://localhost",
+        "http://",
+        "http://host:port",
+        "http://[::1",
+        "x",
+        "http://h/?q",
+        "http://a b",
+    ],
 )
 def test_an_address_that_is_none_is_a_wrong_configuration(shell: Shell, url: str) -> None:
-    assert shell.refusal("jobs", code=2, url=url) == f"foliot: FOLIOT_URL {url!r}: must look like http://127.0.0.1:8000\n"
+    assert (
+        shell.refusal("jobs", code=2, url=url) == f"foliot: FOLIOT_URL {url!r}: must look like http://127.0.0.1:8000\n"
+    )
 
 
 def test_a_token_that_is_none_is_refused_and_not_shown(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +362,9 @@ def test_a_missed_tick_says_from_when_to_when_no_scheduler_node_was_there() -> N
     assert "no scheduler node was there from 2026-03-01T12:00:46Z to 2026-03-01T12:00:50Z" in missed
 
 
-async def test_ticks_show_each_outcome_its_reason_and_its_run(shell: Shell, recurring: Recurring, cluster: Cluster) -> None:
+async def test_ticks_show_each_outcome_its_reason_and_its_run(
+    shell: Shell, recurring: Recurring, cluster: Cluster
+) -> None:
     name = recurring("--cron", "* * * * * *", "--payload", '{"execution_time_ms": 60000}')
     shell.done("trigger", name)
 
@@ -329,7 +378,8 @@ async def test_ticks_show_each_outcome_its_reason_and_its_run(shell: Shell, recu
     assert parsed(shell, "ticks", name, "--limit", "1")["items"] == ticks[:1]
     strip_line, blank, header, *lines = shell.done("ticks", name).splitlines()
     marks, outcomes = {"running": "▶", "overlap": "o"}, [tick["outcome"] for tick in reversed(ticks)]
-    # A tick that a busy scheduler fires late finds the triggered run open, and is older than it: either outcome may come first.
+    # A tick that a busy scheduler fires late finds the triggered run open, and is older than it: either outcome may
+    # come first.
     legend = " ".join(f"{marks[outcome]} {outcome}" for outcome in dict.fromkeys(outcomes))
     assert strip_line == f"{''.join(marks[outcome] for outcome in outcomes)}   {legend}"
     # A busy scheduler may decide a tick more than a second after it.
@@ -399,7 +449,9 @@ def test_many_ticks_are_shown_in_part(shell: Shell, recurring: Recurring) -> Non
 
 
 @pytest.mark.parametrize(("typed", "code", "runs"), [("n\n", 1, 0), ("\n", 1, 0), ("\x04", 1, 0), ("y\n", 0, 6)])
-def test_somebody_at_a_terminal_is_asked(shell: Shell, cluster: Cluster, recurring: Recurring, typed: str, code: int, runs: int) -> None:
+def test_somebody_at_a_terminal_is_asked(
+    shell: Shell, cluster: Cluster, recurring: Recurring, typed: str, code: int, runs: int
+) -> None:
     name = recurring("--cron", "0 * * * *")
     ended = on_a_terminal(cluster, "backfill", name, *RANGE, typed=typed)
     assert f"Run 6 ticks of {name} now? [y/N]: " in ended.out
@@ -428,7 +480,9 @@ def test_yes_is_not_asked(shell: Shell, cluster: Cluster, recurring: Recurring) 
         ([*RANGE, "--overlap", "skip"], "'--overlap': 'skip' is not one of"),
     ],
 )
-def test_a_range_that_makes_no_sense_is_refused(shell: Shell, recurring: Recurring, arguments: list[str], complaint: str) -> None:
+def test_a_range_that_makes_no_sense_is_refused(
+    shell: Shell, recurring: Recurring, arguments: list[str], complaint: str
+) -> None:
     name = recurring("--cron", "0 * * * *")
     assert complaint in shell.refusal("backfill", name, *arguments, code=2)
     assert parsed(shell, "ticks", name)["items"] == []

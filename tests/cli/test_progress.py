@@ -62,7 +62,9 @@ def test_a_batch_is_submitted_line_by_line(shell: Shell, tmp_path: Path) -> None
     assert (ended.code, ended.err) == (0, "3 jobs submitted\n")
     payloads = [json.loads(shell.done("runs", "show", run_id, "--json"))["payload"] for run_id in ended.out.split()]
     assert payloads == [{"execution_time_ms": 1}, {"execution_time_ms": 2.5}, {}]
-    (made,) = map(json.loads, shell.foliot("submit", "simulate", "--batch", "-", "--json", stdin=b"{}").out.splitlines())
+    (made,) = map(
+        json.loads, shell.foliot("submit", "simulate", "--batch", "-", "--json", stdin=b"{}").out.splitlines()
+    )
     assert made["created"] is True
     assert shell.foliot("submit", "simulate", "--batch", "-", stdin=b"").err == "0 jobs submitted\n"
 
@@ -76,12 +78,16 @@ def test_a_batch_is_submitted_line_by_line(shell: Shell, tmp_path: Path) -> None
     ],
 )
 def test_a_batch_with_a_bad_line_is_not_begun(shell: Shell, content: bytes, complaint: str) -> None:
-    assert complaint in shell.refusal("submit", "simulate", "--name", "not begun", "--batch", "-", stdin=content, code=2)
+    assert complaint in shell.refusal(
+        "submit", "simulate", "--name", "not begun", "--batch", "-", stdin=content, code=2
+    )
     assert json.loads(shell.done("runs", "--text", "not begun", "--json"))["items"] == []
 
 
 def test_what_a_batch_can_not_have_is_refused(shell: Shell) -> None:
-    assert "--batch no-such-file: No such file" in shell.refusal("submit", "simulate", "--batch", "no-such-file", code=2)
+    assert "--batch no-such-file: No such file" in shell.refusal(
+        "submit", "simulate", "--batch", "no-such-file", code=2
+    )
     for wrong in (["--wait"], ["--cron", "* * * * *"], ["--payload", "{}"], ["--idempotency-key", "k"]):
         assert "leave it out" in shell.refusal("submit", "simulate", "--batch", "-", *wrong, code=2)
 

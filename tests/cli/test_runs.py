@@ -45,7 +45,9 @@ def test_runs_are_listed_with_filters(shell: Shell) -> None:
     assert [item["id"] for item in parsed(shell, "runs", "--text", name)["items"]] == [bad, good]
     assert [item["id"] for item in parsed(shell, "runs", "--text", name, "--limit", "1")["items"]] == [bad]
     assert [item["id"] for item in parsed(shell, "runs", "--text", name, "--state", "completed")["items"]] == [good]
-    shown = shell.done("runs", "--text", name, "--state", "failed", "--task", "shell", "--queue", "default", "--since", "1h")
+    shown = shell.done(
+        "runs", "--text", name, "--state", "failed", "--task", "shell", "--queue", "default", "--since", "1h"
+    )
     assert bad in shown
     assert "ExitCode: exit code 3" in shown
     assert good not in shown
@@ -84,7 +86,9 @@ def test_output_of_a_run_that_has_ended(shell: Shell) -> None:
 
 def test_output_is_followed_as_it_comes(shell: Shell, cluster: Cluster, tmp_path: Any) -> None:
     gate = tmp_path / "gate"
-    run_id = parsed(shell, "submit", "--command", f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second")["id"]
+    run_id = parsed(
+        shell, "submit", "--command", f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second"
+    )["id"]
     with subprocess.Popen(
         [sys.executable, "-m", "foliot", "logs", "-f", run_id],
         env={"FOLIOT_URL": cluster.url, "PATH": ""},
@@ -106,7 +110,9 @@ def test_dead_letters_are_grouped_listed_and_replayed_once(shell: Shell) -> None
     assert [item["id"] for item in listed] == [second, first]
     group = listed[0]["fingerprint"]
     assert group in shell.done("dead")
-    assert [one["kind"] for one in parsed(shell, "dead", "--task", "shell")["items"] if one["fingerprint"] == group] == ["ExitCode"]
+    assert [
+        one["kind"] for one in parsed(shell, "dead", "--task", "shell")["items"] if one["fingerprint"] == group
+    ] == ["ExitCode"]
     assert first in shell.done("dead", "list", "--group", group)
     assert "would be replayed" in shell.done("dead", "replay", "--group", group, "--dry-run")
     done = shell.foliot("dead", "replay", first, "--rate", "100")

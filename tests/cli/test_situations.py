@@ -1,4 +1,5 @@
-"""`foliot` where things are not as they should be: streams that are closed, full or gone, strange locales and terminals of no size."""
+"""`foliot` where things are not as they should be: streams that are closed, full or gone, strange locales and terminals
+of no size."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def foliot(
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
     """A real process; `closed`: a standard stream that it is started without."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FOLIOT_", "LC_", "LANG", "PYTHON"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("FOLIOT_", "LC_", "LANG", "PYTHON"))
+    }
     environment = kept | {"FOLIOT_URL": cluster.url} | more
     command: list[str] = [sys.executable, "-m", "foliot", *arguments]
     if closed is not None:
@@ -52,7 +55,9 @@ async def test_who_is_refused_is_told_what_to_do(cluster: Cluster, status: str, 
     async with answering() as server:
         server.answers["/v1/workers"] = answer(status, json.dumps({"code": code, "detail": "not now"}).encode())
         url = server.url
-        ended = await asyncio.to_thread(lambda: foliot(cluster, "--namespace", "team", "workers", FOLIOT_URL=url, FOLIOT_TOKEN="secret"))
+        ended = await asyncio.to_thread(
+            lambda: foliot(cluster, "--namespace", "team", "workers", FOLIOT_URL=url, FOLIOT_TOKEN="secret")
+        )
     assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (1, b"", 1)
     assert ended.stderr.startswith(b"foliot: not now")
     assert advice in ended.stderr
@@ -66,7 +71,9 @@ def full() -> Any:
         yield device
 
 
-@pytest.mark.parametrize("arguments", [["queues"], ["queues", "--json"], ["--help"], ["runs", "--help"], ["--version"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["queues"], ["queues", "--json"], ["--help"], ["runs", "--help"], ["--version"]], ids=" ".join
+)
 def test_a_full_disk_is_said_to_be_full(cluster: Cluster, full: IO[bytes], arguments: list[str]) -> None:
     ended = foliot(cluster, *arguments, stdout=full)
     assert ended.returncode == 1
@@ -119,7 +126,11 @@ def test_any_locale_will_do(cluster: Cluster, shell: Shell, locale: str) -> None
 
 def test_names_that_are_no_text_are_refused(cluster: Cluster) -> None:
     odd = os.fsdecode(b"\xff\xfe")
-    for arguments, code in ((["jobs", "show", odd], 1), (["submit", "simulate", "--name", odd], 2), (["--namespace", odd, "jobs"], 2)):
+    for arguments, code in (
+        (["jobs", "show", odd], 1),
+        (["submit", "simulate", "--name", odd], 2),
+        (["--namespace", odd, "jobs"], 2),
+    ):
         ended = foliot(cluster, *arguments)
         assert (ended.returncode, ended.stdout) == (code, b""), ended.stderr
         assert b"Traceback" not in ended.stderr

@@ -40,7 +40,13 @@ def test_every_option_of_a_one_off_job_arrives(shell: Shell) -> None:
         shell, "simulate", "--payload", '{"execution_time_ms": 1.50, "n": 12345678901234567890}', "--name", "über alles", "--at", LATER,
         "--queue", "mail", "--priority", "7", "--retries", "2", "--timeout", "1h30m", "--backoff", '{"kind": "fixed", "base_seconds": 5}',
     )  # fmt: skip
-    assert (job["task"], job["name"], job["queue"], job["priority"], job["status"]) == ("simulate", "über alles", "mail", 7, "scheduled")
+    assert (job["task"], job["name"], job["queue"], job["priority"], job["status"]) == (
+        "simulate",
+        "über alles",
+        "mail",
+        7,
+        "scheduled",
+    )
     assert job["payload"] == {"execution_time_ms": 1.5, "n": 12345678901234567890}
     assert job["options"] == {"retries": 2, "timeout_seconds": 5400, "backoff": {"kind": "fixed", "base_seconds": 5}}
     assert datetime.fromisoformat(job["scheduled_at"]) == datetime.fromisoformat(LATER)
@@ -61,7 +67,9 @@ def test_what_a_job_says_of_limits_keys_and_errors_arrives(shell: Shell) -> None
     assert (again.out.strip(), again.err) == (job["id"], "there is one already, and it is scheduled\n")
     replaced = shell.foliot("submit", "simulate", "--delay", "1h", "--unique", "limits", "--on-conflict", "replace")
     assert replaced.err == "it took the place of one that had not started, and is scheduled\n"
-    assert "has the key 'limits'" in shell.refusal("submit", "simulate", "--unique", "limits", "--on-conflict", "reject", code=1)
+    assert "has the key 'limits'" in shell.refusal(
+        "submit", "simulate", "--unique", "limits", "--on-conflict", "reject", code=1
+    )
 
 
 def test_the_same_idempotency_key_is_the_same_job(shell: Shell) -> None:
@@ -86,7 +94,9 @@ def test_an_option_that_says_too_little_is_refused(shell: Shell, arguments: list
 @pytest.mark.parametrize(("delay", "seconds"), [("3600", 3600), ("1h30m", 5400), ("7200.5", 7200.5)])
 def test_a_delay_is_a_number_or_a_duration(shell: Shell, delay: str, seconds: float) -> None:
     job = submitted(shell, "simulate", "--delay", delay)
-    assert datetime.fromisoformat(job["scheduled_at"]) - datetime.fromisoformat(job["created_at"]) == timedelta(seconds=seconds)
+    assert datetime.fromisoformat(job["scheduled_at"]) - datetime.fromisoformat(job["created_at"]) == timedelta(
+        seconds=seconds
+    )
 
 
 def test_a_delayed_job_says_when_it_starts(shell: Shell) -> None:
@@ -175,12 +185,16 @@ def test_json_is_the_answer_of_the_api(shell: Shell) -> None:
         (["simulate", "twice"], "unexpected extra argument"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_2_and_says_where(shell: Shell, arguments: list[str], complaint: str) -> None:
+def test_what_makes_no_sense_is_refused_with_2_and_says_where(
+    shell: Shell, arguments: list[str], complaint: str
+) -> None:
     assert complaint in shell.refusal("submit", *arguments, code=2)
 
 
 def test_a_payload_that_is_too_large_is_refused(shell: Shell) -> None:
-    said = shell.refusal("submit", "simulate", "--payload", "-", code=2, stdin=json.dumps({"a": "x" * 1_100_000}).encode())
+    said = shell.refusal(
+        "submit", "simulate", "--payload", "-", code=2, stdin=json.dumps({"a": "x" * 1_100_000}).encode()
+    )
     assert said == "foliot: the body is larger than 1048576 bytes\n"
 
 
@@ -211,14 +225,27 @@ def test_waiting_for_a_job_that_fails(shell: Shell) -> None:
 
 @pytest.mark.parametrize(("fail_rate", "code", "status"), [("0", 0, "completed"), ("1", 1, "failed")])
 def test_waiting_as_json_prints_the_ended_job_alone(shell: Shell, fail_rate: str, code: int, status: str) -> None:
-    ended = shell.foliot("submit", "simulate", "--payload", f'{{"fail_rate": {fail_rate}}}', "--retries", "0", "--wait", "--json")
+    ended = shell.foliot(
+        "submit", "simulate", "--payload", f'{{"fail_rate": {fail_rate}}}', "--retries", "0", "--wait", "--json"
+    )
     job = json.loads(ended.out)
     assert (ended.code, job["status"], job["attempt"]) == (code, status, 1)
 
 
 def test_waiting_waits_through_retries(shell: Shell) -> None:
     backoff = '{"kind": "fixed", "base_seconds": 0.1, "jitter": 0}'
-    ended = shell.foliot("submit", "simulate", "--payload", '{"fail_rate": 1}', "--retries", "1", "--backoff", backoff, "--wait", "--json")
+    ended = shell.foliot(
+        "submit",
+        "simulate",
+        "--payload",
+        '{"fail_rate": 1}',
+        "--retries",
+        "1",
+        "--backoff",
+        backoff,
+        "--wait",
+        "--json",
+    )
     assert (ended.code, json.loads(ended.out)["attempt"]) == (1, 2)
 
 
@@ -231,5 +258,9 @@ def test_ctrl_c_ends_the_waiting_but_not_the_job(shell: Shell, cluster: Cluster)
     job_id = waiting.stderr.readline().split()[0]
     waiting.send_signal(signal.SIGINT)
     out, err = waiting.communicate(timeout=60)
-    assert (waiting.returncode, out, err) == (130, "", f"\nThe job goes on. Look at it with: foliot jobs show {job_id}\n")
+    assert (waiting.returncode, out, err) == (
+        130,
+        "",
+        f"\nThe job goes on. Look at it with: foliot jobs show {job_id}\n",
+    )
     assert json.loads(shell.done("jobs", "show", job_id, "--json"))["status"] == "scheduled"

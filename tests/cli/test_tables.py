@@ -1,4 +1,5 @@
-"""Tables for people: columns that stand straight, hints of how far away a time is, and text that can't take over a terminal."""
+"""Tables for people: columns that stand straight, hints of how far away a time is, and text that can't take over a
+terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def test_columns_are_aligned_whatever_the_letters_and_colours() -> None:
     shown = click.unstyle(
-        table(("NAME", "STATUS", "N"), [("a", word("active"), "1"), ("日本", word("paused"), "22"), ("e\u0301", "", "3")])
+        table(
+            ("NAME", "STATUS", "N"), [("a", word("active"), "1"), ("日本", word("paused"), "22"), ("e\u0301", "", "3")]
+        )
     )
     assert shown.splitlines() == ["NAME  STATUS  N", "a     active  1", "日本  paused  22", "e\u0301             3"]
 

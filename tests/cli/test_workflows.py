@@ -77,7 +77,9 @@ def test_a_failure_is_explained_and_redriven(shell: Shell, tmp_path: Path) -> No
 
 def test_an_approval_is_given_refused_and_cancelled(shell: Shell) -> None:
     ask = {"key": "ask", "signal": {}}
-    given, refused, stopped = (submit(shell, ask, {"key": "end", "command": "true", "teardown": True}) for _ in range(3))
+    given, refused, stopped = (
+        submit(shell, ask, {"key": "end", "command": "true", "teardown": True}) for _ in range(3)
+    )
     waiting = shell.done("workflows", "show", given)
     assert "waits for a signal" in waiting
     said = shell.foliot("signal", given, "ask", "--payload", '{"by": "ann"}')
@@ -94,7 +96,9 @@ def test_an_approval_is_given_refused_and_cancelled(shell: Shell) -> None:
 
 
 def test_the_items_of_a_map_and_what_a_run_is_a_part_of(shell: Shell) -> None:
-    workflow_id = submit(shell, {"key": "all", "task": "simulate", "map": {"range": {"stop": 3}, "item_name": "seed"}}, name="cli: map")
+    workflow_id = submit(
+        shell, {"key": "all", "task": "simulate", "map": {"range": {"stop": 3}, "item_name": "seed"}}, name="cli: map"
+    )
     shown = ended(shell, workflow_id)
     (step,) = shown["steps"]
     items = json.loads(shell.done("runs", "--parent", step["id"], "--json"))["items"]
@@ -131,7 +135,12 @@ def test_what_makes_no_sense_is_refused(shell: Shell, content: bytes, why: str) 
 
 def test_what_is_not_there_is_said(shell: Shell) -> None:
     assert "No such file" in shell.refusal("workflows", "submit", "/no/such/file", code=2)
-    for arguments in (["workflows", "show", "x"], ["workflows", "cancel", "x"], ["workflows", "redrive", "x"], ["signal", "x", "y"]):
+    for arguments in (
+        ["workflows", "show", "x"],
+        ["workflows", "cancel", "x"],
+        ["workflows", "redrive", "x"],
+        ["signal", "x", "y"],
+    ):
         assert "there is no workflow 'x'" in shell.refusal(*arguments, code=1)
     assert "there is no run 'x'" in shell.refusal("signal", "x", code=1)
     assert shell.foliot("workflows", "--name", "nobody's").err == "There are no such workflows.\n"

@@ -38,7 +38,9 @@ async def debit(amount: int, ctx: foliot.Context) -> None:
 
 
 @app.task(retries=3, backoff=foliot.Backoff(kind="fixed", base_seconds=0.05))
-async def step(ctx: foliot.Context, fails: bool = False, retries: int = 0, item: int = -1, failing_items: tuple[int, ...] = ()) -> str:
+async def step(
+    ctx: foliot.Context, fails: bool = False, retries: int = 0, item: int = -1, failing_items: tuple[int, ...] = ()
+) -> str:
     """A step of a random workflow, as it was drawn."""
     await asyncio.sleep(random.uniform(0, 0.1))
     if fails or item in failing_items:

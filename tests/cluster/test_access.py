@@ -44,8 +44,11 @@ async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_
             assert (await client.get("/v1/runs")).status_code == 401
             assert (await client.get("/healthz")).status_code == 200
             assert (await client.get("/v1/runs", headers=bearer(token))).status_code == 200
-            # A name that is not this machine's is nobody's business here: whoever has a token may call it what they like.
-            assert (await client.get("/v1/runs", headers=bearer(token) | {"Host": "jobs.example.com"})).status_code == 200
+            # A name that is not this machine's is nobody's business here: whoever has a token may call it what they
+            # like.
+            assert (
+                await client.get("/v1/runs", headers=bearer(token) | {"Host": "jobs.example.com"})
+            ).status_code == 200
         for arguments, said in (
             (("token",), "root"),
             (("token", "create", "ci", "--role", "submitter", "--expires", "30d"), "foliot_"),
@@ -63,7 +66,9 @@ async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_
         assert "there is a token named 'root' already" in again.lines[-1]
 
 
-async def test_up_on_a_public_address_lets_in_only_those_with_a_token(database_url: str, store: Store, tmp_path: Path) -> None:
+async def test_up_on_a_public_address_lets_in_only_those_with_a_token(
+    database_url: str, store: Store, tmp_path: Path
+) -> None:
     around = environment(database_url, workers="0")
     arguments = ("up", "--host", "0.0.0.0", "--data", str(tmp_path))
     async with FoliotProcess(*arguments, environment=around) as refused:
@@ -89,9 +94,13 @@ async def test_a_server_speaks_tls(database_url: str, store: Store, tmp_path: Pa
         address = (await server.event("ProcessStarted", part="server"))["address"]
         assert address.startswith("https://")
         trusted = ssl.create_default_context(cafile=authority.certificate)
-        async with httpx.AsyncClient(base_url=address.replace("0.0.0.0", "127.0.0.1"), verify=trusted, timeout=20) as client:
+        async with httpx.AsyncClient(
+            base_url=address.replace("0.0.0.0", "127.0.0.1"), verify=trusted, timeout=20
+        ) as client:
             assert (await client.get("/v1/runs", headers=bearer(token))).status_code == 200
-    async with FoliotProcess("server", environment=environment(database_url, tls_certificate_file=str(certificate))) as half:
+    async with FoliotProcess(
+        "server", environment=environment(database_url, tls_certificate_file=str(certificate))
+    ) as half:
         assert await half.wait() == 2
         assert "belong together" in half.lines[-1]
 
@@ -134,7 +143,10 @@ async def test_workers_serve_one_namespace(database_url: str, store: Store) -> N
 async def test_a_stream_ends_when_its_token_is_revoked(database_url: str, store: Store) -> None:
     token = await make_token(store, Role.OPERATOR, "default", name="watcher")
     await store.workers.announce_tasks({"greet": "default"})
-    async with FoliotProcess("server", environment=environment(database_url)) as server, api_of(server, part="server") as api:
+    async with (
+        FoliotProcess("server", environment=environment(database_url)) as server,
+        api_of(server, part="server") as api,
+    ):
         job = await Api(api.client, headers=bearer(token)).submit(task="greet", delay_seconds=3600)
         path = f"/v1/runs/{job['id']}/logs?follow=1"
         async with api.client.stream("GET", path, headers=bearer(token), timeout=60) as stream:

@@ -34,19 +34,31 @@ def starts(directory: Path) -> Counter[str]:
     return Counter(effect.run_id for effect in effects if effect.kind == "start")
 
 
-async def test_no_run_starts_twice_when_connections_break_under_load(database_url: str, store: Store, sql: Any, tmp_path: Path) -> None:
+async def test_no_run_starts_twice_when_connections_break_under_load(
+    database_url: str, store: Store, sql: Any, tmp_path: Path
+) -> None:
     environment = {"FOLIOT_DATABASE_URL": database_url, LEDGER: str(tmp_path)}
-    workers = [FoliotProcess("worker", "tests.chaos.tasks:app", "--queue", "default=100", environment=environment) for _ in range(2)]
+    workers = [
+        FoliotProcess("worker", "tests.chaos.tasks:app", "--queue", "default=100", environment=environment)
+        for _ in range(2)
+    ]
     async with FoliotProcess("scheduler", environment=environment), workers[0], workers[1]:
         for worker in workers:
             await worker.event("ProcessStarted", part="worker")
-        runs = [NewRun(id=new_id(), task="once", queue="default", payload='{"seconds": 0.01}') for _ in range(RUNS // 2)]
-        runs += [NewRun(id=new_id(), task="quick", queue="default", payload=f'{{"mark": "{number}"}}') for number in range(RUNS // 2)]
+        runs = [
+            NewRun(id=new_id(), task="once", queue="default", payload='{"seconds": 0.01}') for _ in range(RUNS // 2)
+        ]
+        runs += [
+            NewRun(id=new_id(), task="quick", queue="default", payload=f'{{"mark": "{number}"}}')
+            for number in range(RUNS // 2)
+        ]
         await store.runs.insert_runs(runs)
         store.hints.send(["default"])
         for cut in range(1, CUTS + 1):
             # In the thick of it: each time another part of the work is done.
-            await until(partial(sql.fetchval, "select count(*) <= $1 from foliot.runs", RUNS * (CUTS + 1 - cut) // (CUTS + 1)))
+            await until(
+                partial(sql.fetchval, "select count(*) <= $1 from foliot.runs", RUNS * (CUTS + 1 - cut) // (CUTS + 1))
+            )
             await sql.execute(CUT)
         await until(lambda: sql.fetchval("select count(*) = 0 from foliot.runs"))
     states = await sql.fetch("select state, reason, count(*) from foliot.history group by 1, 2")

@@ -56,8 +56,12 @@ async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, sto
             assert instants == list(range(instants[0], instants[-1] - 1, -1))
             assert len(instants) >= 4
         await until(lambda: sql.fetchval("select count(*) >= 20 * 4 from foliot.history where job_id is not null"))
-        late = await sql.fetchval("select max(extract(epoch from created_at - tick_at)) from foliot.history where job_id is not null")
-        early = await sql.fetchval("select min(extract(epoch from created_at - tick_at)) from foliot.history where job_id is not null")
+        late = await sql.fetchval(
+            "select max(extract(epoch from created_at - tick_at)) from foliot.history where job_id is not null"
+        )
+        early = await sql.fetchval(
+            "select min(extract(epoch from created_at - tick_at)) from foliot.history where job_id is not null"
+        )
         assert 0 <= early <= late < LATE.total_seconds()
 
 
@@ -66,7 +70,9 @@ def error_of(job: dict[str, Any]) -> timedelta:
     return made_at(UUID(job["id"])) - datetime.fromisoformat(job["created_at"])
 
 
-async def test_clocks_that_step_while_it_fires_change_nothing(database_url: str, store: Store, sql: Any, tmp_path: Path) -> None:
+async def test_clocks_that_step_while_it_fires_change_nothing(
+    database_url: str, store: Store, sql: Any, tmp_path: Path
+) -> None:
     clock = SteppingClock(tmp_path)
     around = clock.of(database_url)
     async with (
@@ -101,12 +107,19 @@ async def test_clocks_that_step_while_it_fires_change_nothing(database_url: str,
             assert timedelta(0) <= late < LATE
         await until(lambda: sql.fetchval("select count(*) >= 20 * 16 from foliot.history where job_id is not null"))
         found_stories = await assert_sound(sql)
-        lost = await sql.fetchval("select count(*) from foliot.history where state <> 'succeeded' or lost > 0 or attempt > 1")
+        lost = await sql.fetchval(
+            "select count(*) from foliot.history where state <> 'succeeded' or lost > 0 or attempt > 1"
+        )
     assert lost == 0
     assert all(not story.notes for story in found_stories)
     lates = [run.created_at.timestamp() - run.tick for story in found_stories for run in story.runs]
     assert 0 <= min(lates) <= max(lates) < LATE.total_seconds()
-    assert not [event for process in processes for event in process.events if event["event"] in ("WorkerExpired", "ServiceFailed")]
+    assert not [
+        event
+        for process in processes
+        for event in process.events
+        if event["event"] in ("WorkerExpired", "ServiceFailed")
+    ]
     # Nor does it try over and over what is not due yet.
     in_vain = [event for event in scheduler.events if event["event"] == "TicksFired" and not event["fired"]]
     assert len(in_vain) < 20

@@ -1,4 +1,5 @@
-"""Recurring jobs changed, paused and triggered many times a second while they fire: no tick is lost, doubled or of the wrong version."""
+"""Recurring jobs changed, paused and triggered many times a second while they fire: no tick is lost, doubled or of the
+wrong version."""
 
 from __future__ import annotations
 
@@ -49,7 +50,10 @@ async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, s
     ):
         for node in (first, second):
             await node.event("ShardsChanged", count=50)
-        made = [await make_job(store, every="1s", overlap="allow_all", catchup="all", catchup_max=10_000) for _ in range(JOBS)]
+        made = [
+            await make_job(store, every="1s", overlap="allow_all", catchup="all", catchup_max=10_000)
+            for _ in range(JOBS)
+        ]
         jobs = [job.id for job in made]
         await until(lambda: sql.fetchval("select exists (select from foliot.runs)"))
         answers: Counter[tuple[str, int]] = Counter()
@@ -64,8 +68,8 @@ async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, s
         now = await sql.fetchval("select clock_timestamp()")
         await until(lambda: fired_past(sql, now))
         found = await assert_sound(sql)
-    # A change or a resumption that meets another one may be told to look again, and a short pause may be over before it was read; nothing
-    # else may go wrong.
+    # A change or a resumption that meets another one may be told to look again, and a short pause may be over before it
+    # was read; nothing else may go wrong.
     assert all(status in (200, 201, 409) for what, status in answers if (what, status) != ("pause until", 422)), answers
     assert sum(count for (_, status), count in answers.items() if status == 409) <= answers.total() // 20
     assert sum(len(story.versions) for story in found) > 5 * JOBS
@@ -73,8 +77,11 @@ async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, s
     assert sum(len(story.runs) for story in found) > 3 * JOBS
 
 
-async def edit(client: httpx.AsyncClient, jobs: list[UUID], chance: random.Random, name: str, answers: Counter[tuple[str, int]]) -> None:
-    """Edits at a steady rate. Most are around a whole second, where the ticks are, and half are of a few jobs, so that they meet."""
+async def edit(
+    client: httpx.AsyncClient, jobs: list[UUID], chance: random.Random, name: str, answers: Counter[tuple[str, int]]
+) -> None:
+    """Edits at a steady rate. Most are around a whole second, where the ticks are, and half are of a few jobs, so that
+    they meet."""
     for number in range(EDITS_EACH):
         now = datetime.now(UTC).timestamp()
         turn = now + SECONDS / EDITS_EACH
@@ -83,13 +90,26 @@ async def edit(client: httpx.AsyncClient, jobs: list[UUID], chance: random.Rando
         await asyncio.sleep(max(0.0, turn - now))
         job_id = jobs[chance.randrange(HOT_JOBS if chance.random() < 0.5 else JOBS)]
         kind = chance.choice(
-            ["payload", "priority", "schedule", "schedule", "schedule", "pause", "pause until", "resume", "resume", "trigger"]
+            [
+                "payload",
+                "priority",
+                "schedule",
+                "schedule",
+                "schedule",
+                "pause",
+                "pause until",
+                "resume",
+                "resume",
+                "trigger",
+            ]
         )
         answer = await request(client, job_id, kind, chance, f"{name}-{number}")
         answers[kind, answer.status_code] += 1
 
 
-async def request(client: httpx.AsyncClient, job_id: UUID, kind: str, chance: random.Random, mark: str) -> httpx.Response:
+async def request(
+    client: httpx.AsyncClient, job_id: UUID, kind: str, chance: random.Random, mark: str
+) -> httpx.Response:
     path = f"/v1/jobs/{job_id}"
     match kind:
         case "payload":
@@ -159,5 +179,10 @@ def test_the_oracle_finds_a_run_that_is_lost_doubled_early_or_wrong(number: int)
 def test_the_oracle_finds_a_note_that_is_lost_doubled_or_wrong(number: int) -> None:
     note = SOUND.notes[number]
     rest = SOUND.notes[:number] + SOUND.notes[number + 1 :]
-    for notes in (rest, (*SOUND.notes, note), (*rest, replace(note, first=note.first - 1)), (*rest, replace(note, last=note.last + 1))):
+    for notes in (
+        rest,
+        (*SOUND.notes, note),
+        (*rest, replace(note, first=note.first - 1)),
+        (*rest, replace(note, last=note.last + 1)),
+    ):
         assert faults_of(replace(SOUND, notes=notes)) != []

@@ -1,4 +1,5 @@
-"""Scheduler nodes that die, freeze or sleep: how soon others fire for them, and that what they still write is refused."""
+"""Scheduler nodes that die, freeze or sleep: how soon others fire for them, and that what they still write is
+refused."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ SECOND = timedelta(seconds=1)
 # A lease of nine seconds, a second between two ticks, and two for whoever takes over.
 WITHIN = 12 * SECOND
 NOW = "select clock_timestamp()"
-# A node that was stopped between the parsing of a statement and its execution has a transaction for as long as it sleeps, but no lock.
+# A node that was stopped between the parsing of a statement and its execution has a transaction for as long as it
+# sleeps, but no lock.
 AT_WORK = """
 select exists (
     select from pg_stat_activity
@@ -48,7 +50,10 @@ select max(following - created_at), max(following - $1) filter (where created_at
 async def two_nodes(database_url: str) -> AsyncIterator[tuple[FoliotProcess, FoliotProcess]]:
     """Two nodes with default settings, each with its half of the shards."""
     around = {"FOLIOT_DATABASE_URL": database_url}
-    async with FoliotProcess("scheduler", environment=around) as first, FoliotProcess("scheduler", environment=around) as second:
+    async with (
+        FoliotProcess("scheduler", environment=around) as first,
+        FoliotProcess("scheduler", environment=around) as second,
+    ):
         for node in (first, second):
             await node.event("ShardsChanged", count=50)
         yield first, second
@@ -86,9 +91,11 @@ async def reach(sql: Any, instant: datetime) -> None:
 
 
 async def out_of_step(sql: Any, victim: FoliotProcess, other: FoliotProcess) -> None:
-    """Returns at the worst moment to lose a node: it has just renewed its lease, and the other looks just before that will end.
+    """Returns at the worst moment to lose a node: it has just renewed its lease, and the other looks just before that
+    will end.
 
-    Nodes that found each other by a hint renew in step. So the other one stutters for long enough to be out of step by nearly a turn.
+    Nodes that found each other by a hint renew in step. So the other one stutters for long enough to be out of step by
+    nearly a turn.
     """
     end = await renewed(sql, victim)
     turn = timedelta(seconds=Config().shard_renew_seconds)
@@ -126,7 +133,8 @@ async def measure(sql: Any, gone_at: datetime, shards: Epochs) -> tuple[timedelt
 
 
 async def busyness(sql: Any, gone_at: datetime, shards: Epochs) -> timedelta:
-    """By how much the machine holds up a node that has lost nothing. To take over is a few steps, and each is held up."""
+    """By how much the machine holds up a node that has lost nothing. To take over is a few steps, and each is held
+    up."""
     longest, _ = await sql.fetchrow(GAPS, gone_at, list(shards))
     return 5 * (longest - SECOND)  # type: ignore[no-any-return]
 
@@ -160,8 +168,11 @@ async def test_every_job_of_a_lost_node_fires_again_within_twelve_seconds(
         await assert_sound(sql)
 
 
-async def assert_refused(store: Store, sql: Any, owner: FoliotProcess, *, stale: tuple[UUID, Epochs], current: tuple[UUID, Epochs]) -> None:
-    """A write under the old epochs matches nothing, though the jobs are due: the very same one under the epochs in force moves them."""
+async def assert_refused(
+    store: Store, sql: Any, owner: FoliotProcess, *, stale: tuple[UUID, Epochs], current: tuple[UUID, Epochs]
+) -> None:
+    """A write under the old epochs matches nothing, though the jobs are due: the very same one under the epochs in
+    force moves them."""
     shards = list(stale[1])
     jobs = await sql.fetchval("select count(*) from foliot.jobs where shard = any ($1::bigint[])", shards)
 
@@ -202,7 +213,9 @@ GRACE = 4
 """What a tick is forgiven; less than a period, and more than a busy machine needs to wake up."""
 
 
-async def test_after_a_sleep_of_all_nodes_each_policy_deals_with_the_gap(database_url: str, store: Store, sql: Any) -> None:
+async def test_after_a_sleep_of_all_nodes_each_policy_deals_with_the_gap(
+    database_url: str, store: Store, sql: Any
+) -> None:
     async with two_nodes(database_url) as nodes:
         # All in step, so that one instant suits all: a sleep begins and ends well away from their ticks.
         start = (await sql.fetchval(NOW)).replace(microsecond=0)
@@ -231,7 +244,8 @@ async def test_after_a_sleep_of_all_nodes_each_policy_deals_with_the_gap(databas
 
 
 def assert_slept_through(story: JobStory, slept: int, woken: int, *, reason: str | None) -> None:
-    """The ticks of the gap became runs, or one run and one note, or one note alone. The one due when it woke up is within its grace."""
+    """The ticks of the gap became runs, or one run and one note, or one note alone. The one due when it woke up is
+    within its grace."""
     missed = [tick for tick in range(story.cursor - 100 * PERIOD, story.cursor, PERIOD) if slept < tick < woken - GRACE]
     assert len(missed) >= 3
     ran = sorted(run.tick for run in story.runs if run.tick in missed)

@@ -28,7 +28,13 @@ async def test_each_ending_is_told_of_once_although_workers_die(database_url: st
         server.answers["/hook"] = answer("200 OK")
         options = json.dumps({"notify": [{"url": f"{server.url}/hook", "on": ["completed", "failed"]}], "retries": 0})
         runs = [
-            NewRun(new_id(), "simulate", "default", payload=json.dumps({"execution_time_ms": 100, "fail_rate": n % 2}), options=options)
+            NewRun(
+                new_id(),
+                "simulate",
+                "default",
+                payload=json.dumps({"execution_time_ms": 100, "fail_rate": n % 2}),
+                options=options,
+            )
             for n in range(RUNS)
         ]
         await store.runs.insert_runs(runs)

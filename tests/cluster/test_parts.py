@@ -35,7 +35,9 @@ async def test_server_scheduler_and_workers_work_together(database_url: str, sto
             await process.event("ProcessStarted", part="worker")
         async with api_of(server, part="server") as served:
             api = Api(served.client, headers=token)
-            jobs = [await api.submit(task="greet", payload={"name": str(n)}, delay_seconds=n % 2 / 2) for n in range(20)]
+            jobs = [
+                await api.submit(task="greet", payload={"name": str(n)}, delay_seconds=n % 2 / 2) for n in range(20)
+            ]
             for number, job in enumerate(jobs):
                 assert (await api.ended(job["id"]))["result"] == f"hello {number}"
         for process in processes:
@@ -64,7 +66,9 @@ async def test_a_worker_outlives_an_outage_of_its_database(postgres: Any, databa
         # Sessions die and none can be made until the lease is long over.
         name, mine = await sql.fetchval("select current_database()"), await sql.fetchval("select pg_backend_pid()")
         await postgres.admin(f"alter database {name} allow_connections off")
-        await postgres.admin("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> $2", name, mine)
+        await postgres.admin(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> $2", name, mine
+        )
         await worker.event("WorkerExpired")
         await postgres.admin(f"alter database {name} allow_connections on")
         await sql.execute("delete from foliot.workers")

@@ -1,4 +1,5 @@
-"""Many scheduler nodes, killed and frozen while they fire: every tick is there exactly once, as a run or with a reason."""
+"""Many scheduler nodes, killed and frozen while they fire: every tick is there exactly once, as a run or with a
+reason."""
 
 from __future__ import annotations
 
@@ -29,12 +30,17 @@ select job_id, extract(epoch from tick_at)::bigint, extract(epoch from coalesce(
 """
 
 
-async def test_nodes_killed_and_frozen_while_they_fire_lose_and_double_nothing(database_url: str, store: Store, sql: Any) -> None:
+async def test_nodes_killed_and_frozen_while_they_fire_lose_and_double_nothing(
+    database_url: str, store: Store, sql: Any
+) -> None:
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_LOG_LEVEL": "warning"}
     chance = random.Random(7)
     async with AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(FoliotProcess("scheduler", environment=around)) for _ in range(NODES)]
-        jobs = [await make_job(store, every="1s", overlap="allow_all", catchup="all", catchup_max=10_000) for _ in range(JOBS)]
+        jobs = [
+            await make_job(store, every="1s", overlap="allow_all", catchup="all", catchup_max=10_000)
+            for _ in range(JOBS)
+        ]
         await until(lambda: sql.fetchval("select exists (select from foliot.runs)"))
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
@@ -77,6 +83,7 @@ async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
             first.signal(signal.SIGTERM)
             began = time.monotonic()
             await second.event("ShardsChanged", count=100)
-            # A second, where nothing else runs; by its own renewal it would be up to fifteen, by the other's lease more.
+            # A second, where nothing else runs; by its own renewal it would be up to fifteen, by the other's lease
+            # more.
             assert time.monotonic() - began < 10
             assert await first.wait() == 0

@@ -1,4 +1,5 @@
-"""Processes at work while a newer Foliot migrates their database: they go on beside it, or they stop and say why. Nothing is lost."""
+"""Processes at work while a newer Foliot migrates their database: they go on beside it, or they stop and say why.
+Nothing is lost."""
 
 from __future__ import annotations
 
@@ -71,7 +72,10 @@ async def cluster(database_url: str, store: Store) -> AsyncIterator[Cluster]:
     around, token = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}, bearer(await make_token(store))
     commands = {"server": ["server"], "scheduler": ["scheduler"], "worker": ["worker", APP]}
     async with AsyncExitStack() as stack:
-        processes = {part: await stack.enter_async_context(FoliotProcess(*words, environment=around)) for part, words in commands.items()}
+        processes = {
+            part: await stack.enter_async_context(FoliotProcess(*words, environment=around))
+            for part, words in commands.items()
+        }
         for part, process in processes.items():
             await process.event("ProcessStarted", part=part)
         served = await stack.enter_async_context(api_of(processes["server"], part="server"))
@@ -83,7 +87,9 @@ def pretend(monkeypatch: pytest.MonkeyPatch, works_beside: int | None, sql: str)
     known = migrate.known_migrations()
     version = known[-1].version + 1
     first = "" if works_beside is None else f"-- works beside: {works_beside}\n"
-    monkeypatch.setattr(migrate, "known_migrations", lambda: [*known, migrate.Migration(version, "future", first + sql)])
+    monkeypatch.setattr(
+        migrate, "known_migrations", lambda: [*known, migrate.Migration(version, "future", first + sql)]
+    )
     return version
 
 
@@ -96,7 +102,9 @@ async def test_processes_go_on_beside_a_migration_that_allows_it(
 ) -> None:
     newest = migrate.known_migrations()[-1].version
     version = pretend(
-        monkeypatch, newest, "alter table foliot.runs add column future text; alter table foliot.history add column future text default 'x'"
+        monkeypatch,
+        newest,
+        "alter table foliot.runs add column future text; alter table foliot.history add column future text default 'x'",
     )
     async with cluster.load():
         await cluster.more()

@@ -55,7 +55,9 @@ async def test_jobs_of_every_kind_run_end_to_end(tmp_path: Path) -> None:
         shell = await api.submit(command="echo out; echo err >&2; exit 3", retries=0, name="a shell job")
         python = await api.submit(task="greet", payload={"name": "you"})
         delayed = await api.submit(task="simulate", payload={"execution_time_ms": 10}, delay_seconds=0.5)
-        flaky = await api.submit(job_type="simulate", payload={"fail_rate": 1}, max_retries=1, backoff={"base_seconds": 0.1})
+        flaky = await api.submit(
+            job_type="simulate", payload={"fail_rate": 1}, max_retries=1, backoff={"base_seconds": 0.1}
+        )
         job = await api.ended(shell["id"])
         assert (job["status"], job["error"]["message"], job["output"], job["name"]) == (
             "failed",
@@ -122,7 +124,9 @@ async def test_ten_thousand_jobs_survive_sigkill_of_everything_and_each_ends_onc
         await all_gone(tree)
     async with foliot_up(tmp_path, environment=QUICK) as up, api_of(up), sql_of(tmp_path) as sql:
         await until(lambda: sql.fetchval("select not exists (select from foliot.runs)"), seconds=90)
-        counted = await sql.fetchrow("select count(*), count(distinct id), count(*) filter (where state = 'succeeded') from foliot.history")
+        counted = await sql.fetchrow(
+            "select count(*), count(distinct id), count(*) filter (where state = 'succeeded') from foliot.history"
+        )
         assert tuple(counted) == (count, count, count)
         ids = {row[0] for row in await sql.fetch("select id from foliot.history")}
         assert ids == {run.id for run in runs}
@@ -151,7 +155,10 @@ async def test_a_killed_api_is_replaced_and_refuses_nobody(tmp_path: Path) -> No
 
 async def test_a_killed_postgres_is_replaced_and_work_goes_on(tmp_path: Path) -> None:
     # As long as PostgreSQL may take to come back on a busy machine.
-    async with foliot_up(tmp_path, environment=QUICK | {"FOLIOT_DATABASE_RETRY_SECONDS": "60"}) as up, api_of(up) as api:
+    async with (
+        foliot_up(tmp_path, environment=QUICK | {"FOLIOT_DATABASE_RETRY_SECONDS": "60"}) as up,
+        api_of(up) as api,
+    ):
         postmaster = int((tmp_path / "postgres" / "postmaster.pid").read_text().split()[0])
         psutil.Process(postmaster).kill()
         await up.event("ChildDied", name="postgres")
@@ -190,7 +197,8 @@ async def test_other_processes_share_the_embedded_server(tmp_path: Path) -> None
 
 
 async def test_the_second_start_is_quick(tmp_path: Path) -> None:
-    """A second or two, where nothing else runs: less than the first, which makes a database. On a busy machine both take their time."""
+    """A second or two, where nothing else runs: less than the first, which makes a database. On a busy machine both
+    take their time."""
     took = []
     for _ in range(2):
         began = time.monotonic()

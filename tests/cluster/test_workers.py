@@ -36,7 +36,9 @@ def around(database_url: str, **settings: str) -> dict[str, str]:
     return {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_LOG_LEVEL": "info"} | settings
 
 
-async def submit(store: Store, task: str, number: int, payload: str | None = None, queue: str = "default") -> list[NewRun]:
+async def submit(
+    store: Store, task: str, number: int, payload: str | None = None, queue: str = "default"
+) -> list[NewRun]:
     runs = [NewRun(id=new_id(), task=task, queue=queue, payload=payload) for _ in range(number)]
     await store.runs.insert_runs(runs)
     store.hints.send([queue])
@@ -44,11 +46,15 @@ async def submit(store: Store, task: str, number: int, payload: str | None = Non
 
 
 async def running(sql: Any, worker: str = "") -> int:
-    found: int = await sql.fetchval("select count(*) from foliot.runs where state = 'running' and worker_id::text <> $1", worker)
+    found: int = await sql.fetchval(
+        "select count(*) from foliot.runs where state = 'running' and worker_id::text <> $1", worker
+    )
     return found
 
 
-async def test_the_jobs_of_a_killed_worker_run_elsewhere_within_twenty_seconds(database_url: str, store: Store, sql: Any) -> None:
+async def test_the_jobs_of_a_killed_worker_run_elsewhere_within_twenty_seconds(
+    database_url: str, store: Store, sql: Any
+) -> None:
     environment = around(database_url)
     async with (
         FoliotProcess("scheduler", environment=environment),
@@ -101,7 +107,9 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_c
             await until(_is_gone)
             # It has begun anew, and is of use.
             await other.event("ProcessStarted", part="worker")
-            await until(lambda: sql.fetchval("select count(*) = 2 from foliot.workers where expires_at > clock_timestamp()"))
+            await until(
+                lambda: sql.fetchval("select count(*) = 2 from foliot.workers where expires_at > clock_timestamp()")
+            )
         row = await sql.fetchrow("select id, state, attempt, lost from foliot.history")
         assert tuple(row) == (run.id, "succeeded", 2, 1)
         assert len(journal.read_text().split()) == 2
@@ -113,7 +121,9 @@ async def _lines(path: Path, number: int) -> bool:
 
 async def _is_asleep() -> bool:
     """By its words: inside a namespace it does not know its own process id."""
-    return any(process.info["cmdline"] and process.info["cmdline"][-1] == LONG for process in psutil.process_iter(["cmdline"]))
+    return any(
+        process.info["cmdline"] and process.info["cmdline"][-1] == LONG for process in psutil.process_iter(["cmdline"])
+    )
 
 
 async def _is_gone() -> bool:
@@ -124,7 +134,9 @@ async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels
     database_url: str, store: Store, sql: Any
 ) -> None:
     environment = around(database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1")
-    async with FoliotProcess("worker", APP, "--queue", "default=4", "--queue", "mail=1", environment=environment) as worker:
+    async with FoliotProcess(
+        "worker", APP, "--queue", "default=4", "--queue", "mail=1", environment=environment
+    ) as worker:
         await worker.event("ProcessStarted", part="worker")
         blocked = await submit(store, "linger", 4, '{"seconds": 300}')
         await until(lambda: sql.fetchval("select count(*) = 4 from foliot.runs where state = 'running'"))
@@ -133,18 +145,26 @@ async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels
         await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history where task = 'greet'"), seconds=30)
         marked = await store.runs.mark_cancelled([blocked[0].id], "enough", is_forced=False)
         store.hints.send(worker_topic(holder) for holder in marked.values() if holder)
-        await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history where state = 'cancelled'"), seconds=30)
+        await until(
+            lambda: sql.fetchval("select count(*) = 1 from foliot.history where state = 'cancelled'"), seconds=30
+        )
         assert not [event for event in worker.events if event["event"] == "WorkerExpired"]
 
 
-async def test_an_account_is_right_to_the_cent_while_workers_are_killed(database_url: str, store: Store, sql: Any) -> None:
-    environment = around(database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1", FOLIOT_LOST_ATTEMPTS_MAX="100")
+async def test_an_account_is_right_to_the_cent_while_workers_are_killed(
+    database_url: str, store: Store, sql: Any
+) -> None:
+    environment = around(
+        database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1", FOLIOT_LOST_ATTEMPTS_MAX="100"
+    )
     await sql.execute("create table account (id bigint primary key, balance bigint not null)")
     await sql.execute("insert into account select n, 1000000 from generate_series(0, 7) n")
     chance = random.Random(11)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(FoliotProcess("scheduler", environment=environment))
-        workers = [await stack.enter_async_context(FoliotProcess("worker", APP, environment=environment)) for _ in range(2)]
+        workers = [
+            await stack.enter_async_context(FoliotProcess("worker", APP, environment=environment)) for _ in range(2)
+        ]
         for worker in workers:
             await worker.event("ProcessStarted", part="worker")
         await submit(store, "debit", DEBITS, '{"amount": 7}')
@@ -168,7 +188,9 @@ async def has_work_or_there_is_none(sql: Any, worker_id: str) -> bool:
     return holds or not await sql.fetchval("select exists (select from foliot.runs where state <> 'running')")
 
 
-async def test_a_worker_that_waits_or_watches_a_long_run_costs_next_to_nothing(database_url: str, store: Store, sql: Any) -> None:
+async def test_a_worker_that_waits_or_watches_a_long_run_costs_next_to_nothing(
+    database_url: str, store: Store, sql: Any
+) -> None:
     async with FoliotProcess("worker", APP, environment=around(database_url)) as worker:
         await worker.event("ProcessStarted", part="worker")
         await submit(store, "linger", 5, '{"seconds": 60}')
@@ -177,5 +199,7 @@ async def test_a_worker_that_waits_or_watches_a_long_run_costs_next_to_nothing(d
         before = process.cpu_times()
         await asyncio.sleep(10)
         after = process.cpu_times()
-        assert (after.user + after.system) - (before.user + before.system) < 0.2, "two per cent of one core; one where it is quiet"
+        assert (after.user + after.system) - (before.user + before.system) < 0.2, (
+            "two per cent of one core; one where it is quiet"
+        )
         assert process.memory_info().rss < 80 << 20

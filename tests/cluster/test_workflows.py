@@ -28,7 +28,9 @@ APP = "tests.cluster.apps:app"
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600 + WORKFLOWS)]
 
 
-async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_says(database_url: str, store: Store, sql: Any) -> None:
+async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_says(
+    database_url: str, store: Store, sql: Any
+) -> None:
     print(f"CLUSTER_SEED={SEED}")  # noqa: T201
     chance = random.Random(SEED)
     environment = {
@@ -69,11 +71,15 @@ async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_say
         if state != sum_up(end.state for end in seen.values()):
             wrong.append((one.definition, f"the workflow is {state}"))
     assert wrong == []
-    assert await sql.fetchval("select count(*) from foliot.attempts where outcome = 'lost'") > 0, "nobody was killed while it ran"
+    assert await sql.fetchval("select count(*) from foliot.attempts where outcome = 'lost'") > 0, (
+        "nobody was killed while it ran"
+    )
 
 
 async def is_busy(sql: Any, worker_id: str) -> bool:
-    running = await sql.fetchval("select count(*) from foliot.runs where state = 'running' and worker_id = $1", worker_id)
+    running = await sql.fetchval(
+        "select count(*) from foliot.runs where state = 'running' and worker_id = $1", worker_id
+    )
     return running >= BUSY or not await sql.fetchval(
         "select exists (select from foliot.runs where state in ('ready', 'waiting', 'scheduled'))"
     )

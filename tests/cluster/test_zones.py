@@ -42,7 +42,10 @@ async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
     database_url: str, store: Store, sql: Any, tmp_path: Path
 ) -> None:
     around = {"FOLIOT_DATABASE_URL": database_url}
-    rules = [around | {"PYTHONTZPATH": str(zone_file(tmp_path / str(offset), "Africa/Lagos", 3600 + offset))} for offset in (0, APART)]
+    rules = [
+        around | {"PYTHONTZPATH": str(zone_file(tmp_path / str(offset), "Africa/Lagos", 3600 + offset))}
+        for offset in (0, APART)
+    ]
     now = datetime.now(UTC) + timedelta(hours=1)
     # Fixed hours: it goes by the wall. The hour after, should this one be nearly over.
     hours = f"{now.hour},{(now.hour + 1) % 24}"
@@ -52,7 +55,9 @@ async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
         for node in nodes:
             await node.event("ShardsChanged", count=50)
         jobs = [
-            await make_job(store, cron=f"0,20,40 * {hours} * * *", timezone="Africa/Lagos", overlap="allow_all", catchup="all")
+            await make_job(
+                store, cron=f"0,20,40 * {hours} * * *", timezone="Africa/Lagos", overlap="allow_all", catchup="all"
+            )
             for _ in range(JOBS)
         ]
         start = await sql.fetchval("select clock_timestamp()")
@@ -69,7 +74,8 @@ async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
         await until(lambda: sql.fetchval("select min(fire_at) > $1 from foliot.jobs", now))
         ticks = await sql.fetch("select job_id, tick_at from foliot.runs")
     assert await sql.fetchval("select count(*) from foliot.ticks") == 0
-    # On the wall of the one a tick is at :00, :20 or :40, for the other APART seconds earlier. Rounded up they are the same.
+    # On the wall of the one a tick is at :00, :20 or :40, for the other APART seconds earlier. Rounded up they are the
+    # same.
     seen = Counter((job_id, -(-int(tick.timestamp()) // 20)) for job_id, tick in ticks)
     assert set(seen.values()) == {1}
     first, last = int(start.timestamp() + 2 * APART) // 20 + 1, int(now.timestamp() - APART) // 20

@@ -121,7 +121,9 @@ def test_every_page_is_in_the_index() -> None:
 
 
 def test_every_word_that_code_knows_is_in_its_guide() -> None:
-    cron, concepts, security = ((ROOT / "docs" / name).read_text() for name in ("cron.md", "concepts.md", "security.md"))
+    cron, concepts, security = (
+        (ROOT / "docs" / name).read_text() for name in ("cron.md", "concepts.md", "security.md")
+    )
     for word in (*get_args(Overlap), *get_args(Catchup), *get_args(Reason)):
         assert f"`{word}`" in cron
     for state in RunState:

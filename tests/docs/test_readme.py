@@ -145,7 +145,10 @@ def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
     first = next(number for number, line in enumerate(README.splitlines(), 1) if line == "```bash") + 1
     assert first <= 25
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"make ([a-z]+)\b", " ".join(re.findall(r"`make [a-z]+`|^make [a-z]+", README, re.MULTILINE)))) <= targets
+    assert (
+        set(re.findall(r"make ([a-z]+)\b", " ".join(re.findall(r"`make [a-z]+`|^make [a-z]+", README, re.MULTILINE))))
+        <= targets
+    )
 
 
 def test_links_lead_somewhere() -> None:

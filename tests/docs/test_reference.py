@@ -37,7 +37,8 @@ def test_the_page_of_the_api_is_up_to_date_and_complete() -> None:
 
 
 def test_every_code_of_a_problem_is_on_the_page_of_the_api() -> None:
-    """Those that are written where they are given as well; should one be missing, OTHERS of tools/document_api.py is the place."""
+    """Those that are written where they are given as well; should one be missing, OTHERS of tools/document_api.py is
+    the place."""
     sources = [path.read_text() for path in (ROOT / "src" / "foliot" / "api").rglob("*.py")]
     given = {code for text in sources for code in re.findall(r"""(?:\bproblem\(|\breturn )\d{3}, "(\w+)""", text)}
     assert {"internal", "store_unavailable"} <= given
@@ -53,7 +54,9 @@ def test_every_package_and_module_that_the_map_names_exists() -> None:
 
 
 def test_no_file_names_a_registry_or_a_machine_path() -> None:
-    forbidden = re.compile("|".join(["pypi" + r"\.org", "python" + "hosted", "registry" + r"\.npmjs", "deb" + r"\.debian\.org"]))
+    forbidden = re.compile(
+        "|".join(["pypi" + r"\.org", "python" + "hosted", "registry" + r"\.npmjs", "deb" + r"\.debian\.org"])
+    )
     for path in [*ROOT.glob("requirements/*"), *ROOT.glob("*.*"), *ROOT.glob("src/**/*.*")]:
         if path.is_file() and path.suffix in {".txt", ".toml", ".md", ".py", ".sql", ".in"}:
             assert not forbidden.search(path.read_text()), path

@@ -31,7 +31,8 @@ def fake_data(directory: Path, version: str) -> Path:
 
 @pytest.fixture
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with an empty site-packages, an empty PATH and an empty /usr/lib/postgresql, all below the returned directory."""
+    """A machine with an empty site-packages, an empty PATH and an empty /usr/lib/postgresql, all below the returned
+    directory."""
     for name in ("site", "path", "debian"):
         (tmp_path / name).mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])

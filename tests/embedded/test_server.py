@@ -1,4 +1,5 @@
-"""The embedded server through what can happen to it: kills, crashes, rivals, odd users and bad directories. All with real processes."""
+"""The embedded server through what can happen to it: kills, crashes, rivals, odd users and bad directories. All with
+real processes."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ asyncio.run(main())
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which a server ran once, for tests that do not care for the first start. Each borrows it: a copy of its 1300
-    files would cost more than all the rest of a test."""
+    """A directory in which a server ran once, for tests that do not care for the first start. Each borrows it: a copy
+    of its 1300 files would cost more than all the rest of a test."""
 
     async def make(directory: Path) -> None:
         postgres = EmbeddedPostgres(directory, clock=SystemClock(), settings=FAST)
@@ -518,7 +519,10 @@ async def test_runs_as_a_plain_user_with_or_without_a_name(public_path: Path, us
 async def test_unwritable_directory_is_named(public_path: Path) -> None:
     python = python_for(NOBODY)
     (public_path / "empty").mkdir(mode=0o755)
-    for path, culprit in ((public_path / "foliot", public_path / "foliot"), (public_path / "empty", public_path / "empty")):
+    for path, culprit in (
+        (public_path / "foliot", public_path / "foliot"),
+        (public_path / "empty", public_path / "empty"),
+    ):
         with owner_process(path, python=python, user=NOBODY) as owner:
             message = await asyncio.to_thread(refusal, owner)
         assert f"refused: {culprit}" in message
@@ -542,7 +546,9 @@ async def test_root_without_namespaces_runs_it_as_nobody(made_once: Path, public
 
 
 @root_only
-async def test_nobody_who_cannot_reach_the_directory_or_the_programs_is_told_so(tmp_path: Path, public_path: Path) -> None:
+async def test_nobody_who_cannot_reach_the_directory_or_the_programs_is_told_so(
+    tmp_path: Path, public_path: Path
+) -> None:
     binaries = tmp_path / "bin"
     binaries.symlink_to(find_binaries("", Path("/no/such/data")).directory)
     for directory, named, complaint in (

@@ -1,4 +1,5 @@
-"""Commands with a limit of memory, run by whoever runs this: `python -m tests.hostile.limited_commands MEANS MEGABYTES`."""
+"""Commands with a limit of memory, run by whoever runs this: `python -m tests.hostile.limited_commands MEANS
+MEGABYTES`."""
 
 from __future__ import annotations
 

@@ -43,9 +43,13 @@ BATCHES: dict[str, Callable[[], bytes]] = {
     "empty strings": lambda: full(b'""'),
     "empty lists in a payload": lambda: in_payload(full(b"[]", BATCH_BYTES - 100)),
     "as many numbers as are allowed, and then no JSON": lambda: b"[" + b"1.5," * (VALUES_MAX - 10) + b"x]",
-    "as many strings as are allowed, the last with NUL": lambda: in_payload(b"[" + b'"a",' * (VALUES_MAX - 10) + b'"\\u0000"]'),
+    "as many strings as are allowed, the last with NUL": lambda: in_payload(
+        b"[" + b'"a",' * (VALUES_MAX - 10) + b'"\\u0000"]'
+    ),
     "as many jobs as are values allowed": lambda: b"[" + b"{}," * (VALUES_MAX // 2 - 10) + b"{}]",
-    "an object of a million keys": lambda: in_payload(b"{" + b",".join(b'"%d":1' % n for n in range(VALUES_MAX - 10)) + b"}"),
+    "an object of a million keys": lambda: in_payload(
+        b"{" + b",".join(b'"%d":1' % n for n in range(VALUES_MAX - 10)) + b"}"
+    ),
     "one key, again and again": lambda: in_payload(b"{" + b'"k":1,' * (VALUES_MAX - 10) + b'"k":2}'),
     "a name of 32 MB": lambda: b'{"' + b"k" * (BATCH_BYTES - 100) + b'": 1}',
     "a string of 32 MB": lambda: b'"' + b"s" * (BATCH_BYTES - 100) + b'"',
@@ -70,21 +74,35 @@ JOBS: dict[str, Callable[[], bytes]] = {
     "empty lists": lambda: full(b"[]", JOB_BYTES),
     "numbers in an unknown field": lambda: b'{"task": "shell", "x": ' + full(b"1", JOB_BYTES - 100) + b"}",
     "empty lists and NUL": lambda: b'{"task": "a\\u0000", "payload": {"x": ' + full(b"[]", JOB_BYTES - 100) + b"}}",
-    "a number of a million digits": lambda: b'{"task": "send_invoice", "payload": {"x": ' + b"9" * (JOB_BYTES - 100) + b"}}",
+    "a number of a million digits": lambda: (
+        b'{"task": "send_invoice", "payload": {"x": ' + b"9" * (JOB_BYTES - 100) + b"}}"
+    ),
     "a name of a million characters": lambda: b'{"' + b"k" * (JOB_BYTES - 100) + b'": 1}',
 }
 WORKFLOWS: dict[str, Callable[[], bytes]] = {
-    "steps that all the others wait for": lambda: steps(9_999)[:-2] + b", " + steps(9_999, teardown=True).replace(b"k", b"t")[11:],
+    "steps that all the others wait for": lambda: (
+        steps(9_999)[:-2] + b", " + steps(9_999, teardown=True).replace(b"k", b"t")[11:]
+    ),
     "too many steps": lambda: b'{"steps": [' + b'{"key":"a"},' * 400_000 + b'{"key":"a"}]}',
-    "a list of items": lambda: b'{"steps": [{"key": "a", "task": "shell", "map": {"items": ' + full(b"[]", BATCH_BYTES - 200) + b"}}]}",
+    "a list of items": lambda: (
+        b'{"steps": [{"key": "a", "task": "shell", "map": {"items": ' + full(b"[]", BATCH_BYTES - 200) + b"}}]}"
+    ),
 }
 ATTACKS = {
     **{f"batch: {name}": ("POST", "/v1/jobs/batch", make) for name, make in BATCHES.items()},
     **{f"job: {name}": ("POST", "/v1/jobs", make) for name, make in JOBS.items()},
     **{f"workflow: {name}": ("POST", "/v1/workflows", make) for name, make in WORKFLOWS.items()},
-    "calendar: dates": ("PUT", "/v1/calendars/c", lambda: b'{"dates": ' + full(b'"2026-01-01"', JOB_BYTES - 100) + b"}"),
+    "calendar: dates": (
+        "PUT",
+        "/v1/calendars/c",
+        lambda: b'{"dates": ' + full(b'"2026-01-01"', JOB_BYTES - 100) + b"}",
+    ),
     "signal: lists": ("POST", "/v1/runs/x/signal", lambda: b'{"payload": ' + full(b"[[]]", JOB_BYTES - 100) + b"}"),
-    "change of a job: objects": ("PATCH", "/v1/jobs/x", lambda: b'{"payload": {"x": ' + full(b"{}", JOB_BYTES - 100) + b"}}"),
+    "change of a job: objects": (
+        "PATCH",
+        "/v1/jobs/x",
+        lambda: b'{"payload": {"x": ' + full(b"{}", JOB_BYTES - 100) + b"}}",
+    ),
 }
 
 
@@ -104,10 +122,16 @@ async def test_no_body_within_the_limit_keeps_a_server_busy(server: Attacked) ->
             async with server.watched() as cost:
                 answer = await client.request(method, path, content=body, headers=JSON)
             # Some of them are within all limits, and so they are taken.
-            assert answer.status_code == 201 or 400 <= answer.status_code < 500, (name, answer.status_code, answer.text[:300])
+            assert answer.status_code == 201 or 400 <= answer.status_code < 500, (
+                name,
+                answer.status_code,
+                answer.text[:300],
+            )
             assert len(answer.content) < 10_000, f"{name}: the answer repeats the body"
             found.append((cost.cpu_seconds, cost.slowest, name, cost.refusals))
-    assert not [entry for entry in found if entry[0] > CPU_SECONDS or entry[1] > LATENCY_SECONDS or entry[3]], sorted(found)[-5:]
+    assert not [entry for entry in found if entry[0] > CPU_SECONDS or entry[1] > LATENCY_SECONDS or entry[3]], sorted(
+        found
+    )[-5:]
 
 
 @pytest.mark.process
@@ -124,7 +148,9 @@ async def test_large_bodies_are_read_one_at_a_time_and_others_are_served_meanwhi
 @pytest.mark.process
 async def test_a_body_that_says_itself_that_it_is_too_large_is_not_read(server: Attacked) -> None:
     reader, writer = await asyncio.open_connection(*server.place)
-    writer.write(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n")
+    writer.write(
+        b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n"
+    )
     async with asyncio.timeout(PATIENCE_SECONDS):
         assert b"413" in await reader.readline()
     writer.close()

@@ -27,8 +27,8 @@ LIMIT_MB = 100
 # Most of what is written between two looks. A machine that is busy looks late.
 ROOM_MB = 900
 
-# Each takes far more than the limit, a megabyte at a time, and would then stay. None of it is in a process's resident memory, or mapped
-# by more than one.
+# Each takes far more than the limit, a megabyte at a time, and would then stay. None of it is in a process's resident
+# memory, or mapped by more than one.
 PLACES = {
     "memfd": """
         descriptor = os.memfd_create("mine")
@@ -228,7 +228,9 @@ async def test_a_result_that_takes_space_without_being_large_is_too_large() -> N
 
 
 @pytest.mark.parametrize("means", ["bubblewrap", "launcher"])
-async def test_a_command_with_a_limit_has_a_dev_shm_of_its_own_which_is_empty_again_for_the_next(means: str, mark: str) -> None:
+async def test_a_command_with_a_limit_has_a_dev_shm_of_its_own_which_is_empty_again_for_the_next(
+    means: str, mark: str
+) -> None:
     require_means(means)
     if means == "launcher" and os.geteuid() != 0:
         pytest.skip("without bubblewrap, only root can have a /dev/shm of its own")
@@ -259,7 +261,11 @@ def test_a_worker_that_is_not_root_limits_it_likewise(means: str) -> None:
         env={"PYTHONPATH": path, "PATH": os.environ["PATH"]}, cwd=ROOT, user=NOBODY, group=NOBODY, extra_groups=[],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert ran.stdout.splitlines() == ["memfd LimitExceeded", "file of /dev/shm LimitExceeded", "result ResultTooLarge"], ran.stderr
+    assert ran.stdout.splitlines() == [
+        "memfd LimitExceeded",
+        "file of /dev/shm LimitExceeded",
+        "result ResultTooLarge",
+    ], ran.stderr
 
 
 async def test_a_sandbox_hides_directories_that_can_not_be_written_to(tmp_path: Path) -> None:
@@ -268,10 +274,10 @@ async def test_a_sandbox_hides_directories_that_can_not_be_written_to(tmp_path: 
     hidden = Path("/opt") if Path("/opt").is_dir() else Path("/srv")
     context = KeptContext()
     async with launchers_in(choose(Config(containment="bubblewrap"))) as launchers:
-        command = (
-            f"echo x > {hidden}/x; echo x > /dev/x; df --output=size -B1 /tmp /run /dev/shm | tail -n 3; echo x > /dev/null && echo fine"
+        command = f"echo x > {hidden}/x; echo x > /dev/x; df --output=size -B1 /tmp /run /dev/shm | tail -n 3; echo x > /dev/null && echo fine"
+        await shell(Config(), launchers, [hidden])(
+            {"command": command, "sandbox": "bubblewrap", "memory_mb": LIMIT_MB}, context
         )
-        await shell(Config(), launchers, [hidden])({"command": command, "sandbox": "bubblewrap", "memory_mb": LIMIT_MB}, context)
     output = context.output.decode()
     assert output.count("Read-only file system") + output.count("Permission denied") == 2, output
     assert output.splitlines()[-4:] == [*[str(LIMIT_MB << 20)] * 3, "fine"]

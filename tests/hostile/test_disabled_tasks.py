@@ -56,7 +56,9 @@ async def client(app: FastAPI, store: Store) -> AsyncIterator[httpx.AsyncClient]
 
 
 def caller(app: FastAPI, token: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:8000", headers=bearer(token))
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost:8000", headers=bearer(token)
+    )
 
 
 @pytest.fixture
@@ -93,18 +95,34 @@ WAYS_IN: list[tuple[str, Any, str]] = [
         "steps[0].payload.steps[0].task",
     ),
     ("/v1/workflows", {"steps": [{**STEP, "map": {"items": ["1"], "item_name": "stdin"}}]}, "steps[0].task"),
-    ("/v1/jobs", {"task": "map", "payload": {"task": "shell", "map": {"items": ["true"], "item_name": "command"}}}, "task"),
-    ("/v1/jobs", {"task": "map", "payload": {"command": "true", "map": {"items": ["1"], "item_name": "stdin"}}}, "task"),
+    (
+        "/v1/jobs",
+        {"task": "map", "payload": {"task": "shell", "map": {"items": ["true"], "item_name": "command"}}},
+        "task",
+    ),
+    (
+        "/v1/jobs",
+        {"task": "map", "payload": {"command": "true", "map": {"items": ["1"], "item_name": "stdin"}}},
+        "task",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("path", "body", "field"), WAYS_IN)
-async def test_a_disabled_task_is_refused_at_submission(client: httpx.AsyncClient, sql: Any, path: str, body: Any, field: str) -> None:
+async def test_a_disabled_task_is_refused_at_submission(
+    client: httpx.AsyncClient, sql: Any, path: str, body: Any, field: str
+) -> None:
     await disable(client)
     answer = await client.post(path, json=body)
-    assert (answer.status_code, answer.json()["code"], answer.json().get("field")) == (403, "task_disabled", field), answer.text
+    assert (answer.status_code, answer.json()["code"], answer.json().get("field")) == (403, "task_disabled", field), (
+        answer.text
+    )
     assert "'shell' is disabled in the namespace 'default'" in answer.json()["detail"]
-    assert await sql.fetchval("select count(*) from foliot.runs") == await sql.fetchval("select count(*) from foliot.jobs") == 0
+    assert (
+        await sql.fetchval("select count(*) from foliot.runs")
+        == await sql.fetchval("select count(*) from foliot.jobs")
+        == 0
+    )
     assert (await client.post("/v1/tasks/shell/enable")).json() == {"items": []}
     again = await client.post(path, json=body)
     assert again.status_code == 201, again.text
@@ -113,14 +131,18 @@ async def test_a_disabled_task_is_refused_at_submission(client: httpx.AsyncClien
 @pytest.mark.parametrize("task", sorted(BUILT_IN_TASKS))
 async def test_every_built_in_task_can_be_disabled(client: httpx.AsyncClient, task: str) -> None:
     await disable(client, task)
-    answer = await client.post("/v1/jobs", json={"task": task, "payload": {"steps": [{"key": "a", "task": "send_invoice"}]}})
+    answer = await client.post(
+        "/v1/jobs", json={"task": task, "payload": {"steps": [{"key": "a", "task": "send_invoice"}]}}
+    )
     assert (answer.status_code, answer.json()["code"]) == (403, "task_disabled"), answer.text
     workflow = {"steps": [{"key": "a", "task": "send_invoice", "map": {"items": [1]}}]}
     answer = await client.post("/v1/workflows", json=workflow)
     assert answer.status_code == (403 if task in ("workflow", "map") else 201), answer.text
 
 
-async def test_jobs_that_are_there_already_are_not_run_again_by_hand(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_jobs_that_are_there_already_are_not_run_again_by_hand(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     job = (await client.post("/v1/jobs", json={"command": "true", "name": "n", "every": "1h"})).json()["id"]
     run = (await client.post("/v1/jobs", json={"command": "true", "delay_seconds": 60})).json()["id"]
     workflow = (await client.post("/v1/workflows", json={"steps": [STEP]})).json()
@@ -143,13 +165,19 @@ async def test_jobs_that_are_there_already_are_not_run_again_by_hand(client: htt
 
 async def test_the_function_in_the_database_refuses_it(client: httpx.AsyncClient, sql: Any) -> None:
     await disable(client)
-    with pytest.raises(asyncpg.InsufficientPrivilegeError, match="task: 'shell' is disabled in the namespace 'default'"):
+    with pytest.raises(
+        asyncpg.InsufficientPrivilegeError, match="task: 'shell' is disabled in the namespace 'default'"
+    ):
         await sql.fetchval("""select foliot.submit('{"task": "shell", "payload": {"command": "true"}}')""")
-    assert await sql.fetchval("""select foliot.submit('{"task": "shell", "namespace": "team-a", "payload": {"command": "true"}}')""")
+    assert await sql.fetchval(
+        """select foliot.submit('{"task": "shell", "namespace": "team-a", "payload": {"command": "true"}}')"""
+    )
     assert await sql.fetchval("""select foliot.submit('{"task": "send_invoice"}')""")
     await disable(client, everywhere=True)
     with pytest.raises(asyncpg.InsufficientPrivilegeError, match="disabled in the namespace 'team-a'"):
-        await sql.fetchval("""select foliot.submit('{"task": "shell", "namespace": "team-a", "payload": {"command": "true"}}')""")
+        await sql.fetchval(
+            """select foliot.submit('{"task": "shell", "namespace": "team-a", "payload": {"command": "true"}}')"""
+        )
 
 
 async def test_a_client_straight_at_the_database_is_refused(client: httpx.AsyncClient, database_url: str) -> None:
@@ -184,7 +212,9 @@ async def test_a_run_that_is_stored_already_fails_and_its_command_does_not_run(
         assert witness.exists()
 
 
-async def test_ticks_steps_items_and_retries_fail_likewise(client: httpx.AsyncClient, store: Store, sql: Any, witness: Path) -> None:
+async def test_ticks_steps_items_and_retries_fail_likewise(
+    client: httpx.AsyncClient, store: Store, sql: Any, witness: Path
+) -> None:
     """Everything here is stored before the task is disabled, and becomes a run of it only later."""
     command = COMMAND.format(witness)
     later, waits = {"delay_seconds": 1}, {"key": "first", "task": "wait", "signal": {"timeout_seconds": 1}}
@@ -200,7 +230,9 @@ async def test_ticks_steps_items_and_retries_fail_likewise(client: httpx.AsyncCl
         assert answer.status_code == 201, answer.text
         made.append(NewRun(id=msgspec.convert(answer.json()["id"], type(new_id())), task="", queue=""))
     await disable(client)
-    await sql.execute("update foliot.runs set due_at = now() - interval '1 second' where state = 'scheduled' or held_by = 'signal'")
+    await sql.execute(
+        "update foliot.runs set due_at = now() - interval '1 second' where state = 'scheduled' or held_by = 'signal'"
+    )
     async with worker_node(store, App()):
         await store.runs.promote_due_runs(100)
         await store.workflows.time_out_signals(100)
@@ -296,7 +328,9 @@ async def test_a_name_that_no_built_in_task_has_is_refused(client: httpx.AsyncCl
 # --- by a worker
 
 
-async def test_a_worker_neither_announces_nor_claims_what_it_has_disabled(store: Store, sql: Any, witness: Path) -> None:
+async def test_a_worker_neither_announces_nor_claims_what_it_has_disabled(
+    store: Store, sql: Any, witness: Path
+) -> None:
     config = msgspec.structs.replace(QUICK, disabled_tasks="shell, http")
     async with worker_node(store, App(), config=config):
         announced = {row[0] for row in await sql.fetch("select name from foliot.tasks")}

@@ -1,4 +1,5 @@
-"""Exceptions that fight being put into words: every attempt ends, says as much as can be said, and costs a bounded amount of time."""
+"""Exceptions that fight being put into words: every attempt ends, says as much as can be said, and costs a bounded
+amount of time."""
 
 from __future__ import annotations
 
@@ -253,7 +254,10 @@ def is_storable(attempted: Attempted) -> bool:
     encoded = msgspec.json.encode(error)
     assert b"\\u0000" not in encoded
     # Every lone surrogate may take six characters.
-    return len(error.kind) <= 6 * ERROR_KIND_MAX and max(len(error.message), len(error.traceback)) <= 6 * ERROR_TEXT_MAX + 5
+    return (
+        len(error.kind) <= 6 * ERROR_KIND_MAX
+        and max(len(error.message), len(error.traceback)) <= 6 * ERROR_TEXT_MAX + 5
+    )
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -283,7 +287,9 @@ async def test_an_attempt_ends_whatever_it_raises(name: str, where: str, threads
     else:
         executor = on_the_loop(as_async(task), result_max_bytes=1000)
     # In a thread, words that never come are no more than a function that takes too long.
-    outcome = await outcome_of(executor, timeout_seconds=1 if "never" in name and where == "thread" else 60, may_never_wait=where == "lane")
+    outcome = await outcome_of(
+        executor, timeout_seconds=1 if "never" in name and where == "thread" else 60, may_never_wait=where == "lane"
+    )
     assert outcome.state in (RunState.FAILED, RunState.SCHEDULED)
     if outcome.state is RunState.FAILED:
         assert outcome.error is not None
@@ -291,7 +297,9 @@ async def test_an_attempt_ends_whatever_it_raises(name: str, where: str, threads
 
 @pytest.mark.parametrize("name", NEVER_SPEAKS)
 @pytest.mark.parametrize("where", ["lane", "loop"])
-async def test_an_error_that_never_says_what_it_is_holds_up_neither_its_attempt_nor_the_loop(name: str, where: str) -> None:
+async def test_an_error_that_never_says_what_it_is_holds_up_neither_its_attempt_nor_the_loop(
+    name: str, where: str
+) -> None:
     executor = on_the_loop(as_async(task_that_raises(NEVER_SPEAKS[name])), result_max_bytes=1000)
     turns = 0
 

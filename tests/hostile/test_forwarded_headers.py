@@ -1,4 +1,5 @@
-"""Headers that claim another address: believed from the proxies that are named in the configuration, and from nobody else."""
+"""Headers that claim another address: believed from the proxies that are named in the configuration, and from nobody
+else."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ def test_nobody_is_believed_by_default(peer: str) -> None:
         ([], "10.0.0.5"),
     ],
 )
-def test_of_a_trusted_proxy_the_right_most_address_that_is_not_a_proxy_counts(forwarded: list[str], address: str) -> None:
+def test_of_a_trusted_proxy_the_right_most_address_that_is_not_a_proxy_counts(
+    forwarded: list[str], address: str
+) -> None:
     assert address_of("10.0.0.5", *forwarded, trusted="10.0.0.0/24, 127.0.0.1") == address
     assert address_of("::ffff:10.0.0.5", *forwarded, trusted="10.0.0.0/24") == address
     # The same from somebody else means nothing.
@@ -92,7 +95,9 @@ def test_an_ipv6_client_is_counted_by_its_network() -> None:
     assert counted_as(None) == ""
 
 
-@pytest.mark.parametrize("setting", ["proxy.example", "10.0.0.5/8", "10.0.0.5,", "*", "0.0.0.0/0", "::/0", "10.0.0.5;10.0.0.6"])
+@pytest.mark.parametrize(
+    "setting", ["proxy.example", "10.0.0.5/8", "10.0.0.5,", "*", "0.0.0.0/0", "::/0", "10.0.0.5;10.0.0.6"]
+)
 def test_a_bad_list_of_proxies_is_refused_at_the_start(setting: str) -> None:
     with pytest.raises(ConfigurationError, match="trusted_proxies"):
         load(environment={"FOLIOT_TRUSTED_PROXIES": setting})
@@ -114,7 +119,8 @@ async def test_wrong_tokens_are_counted_by_the_address_that_is_really_theirs(sto
         assert answers[-1].status_code == 429
         assert int(answers[-1].headers["retry-after"]) >= 1
         assert await addresses(sql) == {"127.0.0.1"}
-        # Through the proxy, each of its clients has a count of its own, and what they send along themselves is not looked at.
+        # Through the proxy, each of its clients has a count of its own, and what they send along themselves is not
+        # looked at.
         async with client_at(app, "10.0.0.5") as proxy:
             answers = [await wrong(proxy, f"198.51.100.{number}, 192.0.2.1") for number in range(int(WRONG_BURST) + 5)]
             assert answers[-1].status_code == 429
@@ -129,7 +135,14 @@ async def wrong(client: httpx.AsyncClient, forwarded: str) -> httpx.Response:
 async def test_the_audit_record_holds_addresses_only(store: Store, sql: Any) -> None:
     token = bearer(await make_token(store))
     async with door(store, trusted_proxies="10.0.0.5") as app, client_at(app, "10.0.0.5") as client:
-        for value in (b"<script>", b"'; drop table foliot.audit; --", b"\xff\xfe", b"192.0.2.7\t<b>", b"," * 1000, b"evil, 10.0.0.5"):
+        for value in (
+            b"<script>",
+            b"'; drop table foliot.audit; --",
+            b"\xff\xfe",
+            b"192.0.2.7\t<b>",
+            b"," * 1000,
+            b"evil, 10.0.0.5",
+        ):
             headers = [(name.encode(), text.encode()) for name, text in token.items()]
             answer = await client.post("/v1/pause", json={}, headers=[*headers, (b"x-forwarded-for", value)])
             assert answer.status_code == 200
@@ -139,13 +152,16 @@ async def test_the_audit_record_holds_addresses_only(store: Store, sql: Any) -> 
 @pytest.mark.process
 @pytest.mark.timeout(120)
 async def test_a_server_process_believes_nobody_either(database_url: str, store: Store, sql: Any) -> None:
-    """Also the HTTP server below the application has ideas of its own about these headers, and variables that change them."""
+    """Also the HTTP server below the application has ideas of its own about these headers, and variables that change
+    them."""
     await make_token(store)
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FORWARDED_ALLOW_IPS": "*"}
     async with FoliotProcess("server", environment=around) as server:
         address = (await server.event("ProcessStarted", part="server"))["address"]
         async with httpx.AsyncClient(base_url=address, timeout=20) as client:
-            statuses = [(await wrong(client, f"198.51.100.{number}")).status_code for number in range(int(WRONG_BURST) + 30)]
+            statuses = [
+                (await wrong(client, f"198.51.100.{number}")).status_code for number in range(int(WRONG_BURST) + 30)
+            ]
     assert statuses[-1] == 429
     assert await addresses(sql) == {"127.0.0.1"}
 

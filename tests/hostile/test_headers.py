@@ -1,4 +1,5 @@
-"""Heads of requests that never end, that are too large, or that hold too much; and bodies that hide the same in their framing."""
+"""Heads of requests that never end, that are too large, or that hold too much; and bodies that hide the same in their
+framing."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from tests.support.processes import foliot_up
 pytestmark = pytest.mark.process
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
-CHUNKED = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED = (
+    b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 ENDLESS = {
     "a header's value": (HEAD + b"X: ", b"x"),
     "a header's name": (HEAD, b"x"),

@@ -13,7 +13,16 @@ from tests.support.doors import client_at, door, send_raw
 from tests.support.processes import foliot_up
 from tests.support.tokens import bearer, make_token
 
-OURS = ["127.0.0.1", "127.0.0.1:8000", "localhost", "LocalHost:8000", "[::1]", "[::1]:8000", "localhost:1", "localhost:65535"]
+OURS = [
+    "127.0.0.1",
+    "127.0.0.1:8000",
+    "localhost",
+    "LocalHost:8000",
+    "[::1]",
+    "[::1]:8000",
+    "localhost:1",
+    "localhost:65535",
+]
 FOREIGN: list[str | bytes] = [
     # User names, which a careless parser cuts off.
     "evil.com@127.0.0.1", "evil.com@127.0.0.1:8000", "evil.com:80@localhost", "@127.0.0.1", "user:@localhost", "localhost@evil.com",
@@ -81,13 +90,17 @@ async def test_no_other_origin_is_let_in(client: httpx.AsyncClient) -> None:
     let_in = []
     for method in ("GET", "POST", "DELETE", "OPTIONS"):
         for origin in origins:
-            answer = await client.request(method, "/v1/pauses", headers=[(b"host", ours.encode()), (b"origin", as_bytes(origin))])
+            answer = await client.request(
+                method, "/v1/pauses", headers=[(b"host", ours.encode()), (b"origin", as_bytes(origin))]
+            )
             if (answer.status_code, answer.json()["code"]) != (403, "foreign_origin"):
                 let_in.append((method, origin))
     assert let_in == []
 
 
-@pytest.mark.parametrize("name", ["Host", "Origin", "Sec-Fetch-Site", "Authorization", "Content-Type", "Foliot-Namespace"])
+@pytest.mark.parametrize(
+    "name", ["Host", "Origin", "Sec-Fetch-Site", "Authorization", "Content-Type", "Foliot-Namespace"]
+)
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_a_header_that_decides_who_is_let_in_is_there_once(store: Store, name: str, is_open: bool) -> None:
     good = {
@@ -100,14 +113,23 @@ async def test_a_header_that_decides_who_is_let_in_is_there_once(store: Store, n
         for other in (b"evil.com", good[name].encode()):
             for repeated in ([*headers, (name.encode(), other)], [(name.lower().encode(), other), *headers]):
                 answer = await client.get("/v1/pauses", headers=repeated)
-                assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (400, "malformed", name.lower())
+                assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (
+                    400,
+                    "malformed",
+                    name.lower(),
+                )
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything", ""])
 async def test_pages_of_others_can_link_here_and_nothing_else(client: httpx.AsyncClient, site: str) -> None:
     visit = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert (await client.get("/docs", headers=visit)).status_code == 200
-    for kind in ({"Sec-Fetch-Mode": "no-cors"}, {"Sec-Fetch-Dest": "iframe"}, {"Sec-Fetch-Dest": "image"}, {"Sec-Fetch-Mode": "websocket"}):
+    for kind in (
+        {"Sec-Fetch-Mode": "no-cors"},
+        {"Sec-Fetch-Dest": "iframe"},
+        {"Sec-Fetch-Dest": "image"},
+        {"Sec-Fetch-Mode": "websocket"},
+    ):
         assert (await client.get("/v1/events", headers=visit | kind)).json()["code"] == "foreign_origin"
     assert (await client.post("/v1/pause", headers=visit)).json()["code"] == "foreign_origin"
     assert (await client.get("/v1/pauses", headers={"Sec-Fetch-Site": site})).json()["code"] == "foreign_origin"
@@ -138,7 +160,12 @@ async def test_a_real_server_in_local_mode(tmp_path: Path, database_url: str) ->
     async with foliot_up(tmp_path, environment=around) as up:
         url = (await up.event("ProcessStarted", part="up"))["address"]
         ours = url.removeprefix("http://")
-        upgrade = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version: 13")
+        upgrade = (
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+            "Sec-WebSocket-Version: 13",
+        )
         for expected, sent in {
             (200,): [
                 request("/v1/pauses", f"Host: {ours}"),

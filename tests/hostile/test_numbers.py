@@ -43,7 +43,9 @@ def test_they_are_found_wherever_they_are(number: float, wrap: Callable[[float],
     assert str(refused.value).startswith(f"{place}{number!r} is no number")
 
 
-@pytest.mark.parametrize("value", [None, {"a": None}, "null", {"null": [1.5, None, "nan"]}, {"raw": msgspec.Raw(b"null")}, Measured(1e308)])
+@pytest.mark.parametrize(
+    "value", [None, {"a": None}, "null", {"null": [1.5, None, "nan"]}, {"raw": msgspec.Raw(b"null")}, Measured(1e308)]
+)
 def test_what_is_json_is_encoded_as_ever(value: Any) -> None:
     assert encode_finite(value) == msgspec.json.encode(value)
 

@@ -1,4 +1,5 @@
-"""What an attempt had shown before its worker died is kept as its output, whole or cut in the middle, whatever becomes of its run."""
+"""What an attempt had shown before its worker died is kept as its output, whole or cut in the middle, whatever becomes
+of its run."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ async def shown_and_lost(store: Store, *outputs: bytes) -> list[UUID]:
     runs = [await insert(store) for _ in outputs]
     tokens = {one.run_id: one.token for one in await claim(store, count=len(runs))}
     for run_id, output in zip(runs, outputs, strict=True):
-        parts = [LogPart(run_id, tokens[run_id], at, output[at : at + PART_MAX_BYTES]) for at in range(0, len(output), PART_MAX_BYTES)]
+        parts = [
+            LogPart(run_id, tokens[run_id], at, output[at : at + PART_MAX_BYTES])
+            for at in range(0, len(output), PART_MAX_BYTES)
+        ]
         await store.logs.write_logs(WORKER, [*parts, *parts[:1]], [])
     await store.workers.remove_worker(WORKER)
     return runs
@@ -64,7 +68,10 @@ async def test_a_lost_attempt_keeps_what_it_had_shown_when_its_run_goes_on_and_w
     await reap(store, config, clock, events, sql)
     rows = await sql.fetch("select state, reason, output from foliot.history where id = any ($1)", runs)
     assert {tuple(row) for row in rows} == {("failed", "lost", b"second")}
-    assert [one.output_bytes for one in await store.run_lists.list_attempts(runs[0])] == [len(outputs[0]), len(b"second")]
+    assert [one.output_bytes for one in await store.run_lists.list_attempts(runs[0])] == [
+        len(outputs[0]),
+        len(b"second"),
+    ]
 
 
 async def test_many_lost_outputs_are_kept_and_those_that_showed_nothing_have_none(
@@ -77,7 +84,9 @@ async def test_many_lost_outputs_are_kept_and_those_that_showed_nothing_have_non
     assert kept == {run_id: output or None for run_id, output in zip(runs, outputs, strict=True)}
 
 
-async def test_an_output_with_a_gap_is_kept_up_to_the_gap(store: Store, sql: Any, config: Config, clock: Clock, events: EventBus) -> None:
+async def test_an_output_with_a_gap_is_kept_up_to_the_gap(
+    store: Store, sql: Any, config: Config, clock: Clock, events: EventBus
+) -> None:
     (run_id,) = await shown_and_lost(store, b"before")
     token = await sql.fetchval("select token from foliot.runs")
     await store.logs.write_logs(WORKER, [LogPart(run_id, token, 100, b"after")], [])

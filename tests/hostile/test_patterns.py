@@ -1,8 +1,8 @@
 """No regular expression of ours takes more than linear time, whatever it is given.
 
-All of them are found in the source, with the way each is used, and run on texts that are made of what it looks for: each piece, each pair
-of pieces, over and over, with what can't match at the end. A text four times as long may take about four times as long, and with a
-generous margin no more.
+All of them are found in the source, with the way each is used, and run on texts that are made of what it looks for:
+each piece, each pair of pieces, over and over, with what can't match at the end. A text four times as long may take
+about four times as long, and with a generous margin no more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ SOURCE = Path(foliot.__file__).parent
 WAYS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer")
 SHORT, LONG = 4_000, 16_000
 SUSPECT_SECONDS = 0.001
-"""What a text of the short length takes with each character looked at a hundred times. Those that take longer are looked at again."""
+"""What a text of the short length takes with each character looked at a hundred times. Those that take longer are
+looked at again."""
 HOPELESS_SECONDS = 0.03
 GROWTH_MAX = 9.0
 """Four is linear, sixteen quadratic."""
@@ -61,7 +62,9 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 
 
 def module_of(where: str) -> dict[str, Any]:
-    return vars(importlib.import_module("foliot." + where.removesuffix(".py").replace("/", ".").removesuffix(".__init__")))
+    return vars(
+        importlib.import_module("foliot." + where.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
+    )
 
 
 def ways_by_name() -> dict[str, set[str]]:
@@ -69,7 +72,11 @@ def ways_by_name() -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for _, tree in sources():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in WAYS and isinstance(node.value, ast.Name | ast.Attribute):
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in WAYS
+                and isinstance(node.value, ast.Name | ast.Attribute)
+            ):
                 found[node.value.id if isinstance(node.value, ast.Name) else node.value.attr].add(node.attr)
     return found
 
@@ -95,7 +102,11 @@ def patterns() -> tuple[Used, ...]:
                 if keyword.arg == "pattern":
                     # Of a field: msgspec searches for it.
                     found.add(Used(where, value_of(keyword.value, where), 0, "search"))
-            if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
+            if (
+                isinstance(node.func, ast.Attribute)
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id == "re"
+            ):
                 found |= set(of_call(node, node.func.attr, where, names.get(id(node), ""), named))
     return tuple(sorted(found, key=repr))
 
@@ -103,7 +114,11 @@ def patterns() -> tuple[Used, ...]:
 def of_call(node: ast.Call, way: str, where: str, name: str, named: dict[str, set[str]]) -> Iterator[Used]:
     if way == "escape" or way not in (*WAYS, "compile"):
         return
-    flags = [value for value in (*node.args[1:], *(k.value for k in node.keywords)) if re.fullmatch(r"re\.[A-Z]+", ast.unparse(value))]
+    flags = [
+        value
+        for value in (*node.args[1:], *(k.value for k in node.keywords))
+        if re.fullmatch(r"re\.[A-Z]+", ast.unparse(value))
+    ]
     number = int(value_of(flags[0], where)) if flags else 0
     try:
         pattern = value_of(node.args[0], where)
@@ -193,7 +208,12 @@ def classes(what: Any) -> Iterator[str]:
 
 def texts(used: Used) -> Iterator[Callable[[int], str | bytes]]:
     found = pieces(used.pattern, used.flags)
-    pumps = [*found, *("".join(pair) for pair in itertools.permutations(found, 2)), "".join(found), "".join(reversed(found))]
+    pumps = [
+        *found,
+        *("".join(pair) for pair in itertools.permutations(found, 2)),
+        "".join(found),
+        "".join(reversed(found)),
+    ]
     whole = sample(_parser.parse(used.pattern, used.flags))
     around = [("", ""), ("", "\x01"), (whole, "\x01"), (whole, whole[-1:] + "y"), ("".join(found), "\n\n")]
     for pump, (start, end) in itertools.product(pumps, around):
@@ -230,7 +250,11 @@ def slow_text(used: Used) -> str | bytes | None:
 
 def test_every_pattern_is_found() -> None:
     found = {used.where for used in patterns()}
-    mentioned = {where for where, tree in sources() if "re." in ast.unparse(tree) and re.search(r"^import re$", ast.unparse(tree), re.M)}
+    mentioned = {
+        where
+        for where, tree in sources()
+        if "re." in ast.unparse(tree) and re.search(r"^import re$", ast.unparse(tree), re.M)
+    }
     assert mentioned <= found
     assert len(patterns()) > 60
 
@@ -250,7 +274,13 @@ ONCE_OURS = [
 
 @pytest.mark.parametrize(
     ("pattern", "way"),
-    [(r"\S*(?:://|password=)\S*", "sub"), (r"\s+$", "search"), (r"(a|aa)+$", "search"), (r"(.*?);", "search"), *ONCE_OURS],
+    [
+        (r"\S*(?:://|password=)\S*", "sub"),
+        (r"\s+$", "search"),
+        (r"(a|aa)+$", "search"),
+        (r"(.*?);", "search"),
+        *ONCE_OURS,
+    ],
 )
 def test_the_search_finds_patterns_that_take_longer(pattern: str | bytes, way: str) -> None:
     shorter = Used("here", pattern, 0, way)

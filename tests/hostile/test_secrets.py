@@ -1,4 +1,5 @@
-"""Commands that look for the secrets of the processes around them: their environments, memories, descriptors and files."""
+"""Commands that look for the secrets of the processes around them: their environments, memories, descriptors and
+files."""
 
 from __future__ import annotations
 
@@ -70,7 +71,10 @@ def directory() -> Iterator[Path]:
 async def test_a_command_finds_no_secret_in_any_environment(directory: Path, mark: str, user: int | None) -> None:
     """The supervisor, the server, the scheduler, the workers, launchers, guards, Python processes and PostgreSQL."""
     environment = {"APP_PASSWORD": mark, "FOLIOT_CONTAINMENT": "launcher", "FOLIOT_WORKERS": "1"}
-    async with foliot_up(directory / "data", "--app", APP, environment=environment, user=user, cwd=directory) as up, api_of(up) as api:
+    async with (
+        foliot_up(directory / "data", "--app", APP, environment=environment, user=user, cwd=directory) as up,
+        api_of(up) as api,
+    ):
         # Starts a process of the pool, which stays. The application still gets its own secrets.
         assert (await api.ended((await api.submit(task="password"))["id"]))["result"] == mark
         assert (await api.ended((await api.submit(task="password_in_a_process"))["id"]))["result"] == mark
@@ -81,12 +85,17 @@ async def test_a_command_finds_no_secret_in_any_environment(directory: Path, mar
 
 async def test_a_command_of_the_same_user_can_look_into_no_process_of_foliot(directory: Path) -> None:
     environment = {"FOLIOT_CONTAINMENT": "launcher", "FOLIOT_WORKERS": "1"}
-    async with foliot_up(directory / "data", "--app", APP, environment=environment, user=NOBODY, cwd=directory) as up, api_of(up) as api:
+    async with (
+        foliot_up(directory / "data", "--app", APP, environment=environment, user=NOBODY, cwd=directory) as up,
+        api_of(up) as api,
+    ):
         assert (await api.ended((await api.submit(task="password_in_a_process"))["id"]))["status"] == "completed"
         # PostgreSQL's processes hold no secret, and the guard is a shell without an environment.
         pids = [str(process.pid) for process in up.tree() if process.name().startswith("python")]
         assert len(pids) >= 6
-        job = await api.ended((await api.submit(payload={"argv": ["python3", "-c", PRIVATE, *pids]}, task="shell"))["id"])
+        job = await api.ended(
+            (await api.submit(payload={"argv": ["python3", "-c", PRIVATE, *pids]}, task="shell"))["id"]
+        )
         assert (job["status"], job["output"]) == ("completed", None), job
 
 
@@ -116,10 +125,15 @@ async def test_the_url_of_the_database_can_be_in_a_file_or_a_descriptor(database
 
 
 @pytest.mark.parametrize("kill", ["worker", "worker and launchers"])
-async def test_concealed_python_processes_and_their_forks_end_with_their_worker(directory: Path, mark: str, kill: str) -> None:
+async def test_concealed_python_processes_and_their_forks_end_with_their_worker(
+    directory: Path, mark: str, kill: str
+) -> None:
     """They hide the environment by which others are found once the worker is dead."""
     environment = {"FOLIOT_CONTAINMENT": "launcher", "FOLIOT_WORKERS": "1"}
-    async with foliot_up(directory / "data", "--app", APP, environment=environment, user=NOBODY, cwd=directory) as up, api_of(up) as api:
+    async with (
+        foliot_up(directory / "data", "--app", APP, environment=environment, user=NOBODY, cwd=directory) as up,
+        api_of(up) as api,
+    ):
         started = await api.submit(task="forks_and_stays", payload={"mark": mark})
         await api.status(started["id"], "running")
         await until_there(mark)
@@ -163,7 +177,13 @@ def test_a_process_that_conceals_itself_keeps_its_variables_and_hands_them_on(ma
         os.environ["LATER"] = "set"
         print(os.popen("echo $LATER").read().strip())
     """)
-    environment = {"SECRET": mark, "EMPTY": "", "PATH": os.environ["PATH"], "ÜMLAUT": "\udcff", "PYTHONPATH": str(ROOT / "src")}
+    environment = {
+        "SECRET": mark,
+        "EMPTY": "",
+        "PATH": os.environ["PATH"],
+        "ÜMLAUT": "\udcff",
+        "PYTHONPATH": str(ROOT / "src"),
+    }
     ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["[]", "True", "True", f"{mark} .", "set"]
 

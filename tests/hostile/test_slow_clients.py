@@ -115,7 +115,10 @@ async def test_an_answer_may_go_on_for_as_long_as_it_likes(database_url: str, st
 
 
 async def test_a_client_that_reads_nothing_is_let_go(database_url: str) -> None:
-    async with attacked(database_url, response_unread_seconds=1) as server, httpx.AsyncClient(base_url=server.address) as client:
+    async with (
+        attacked(database_url, response_unread_seconds=1) as server,
+        httpx.AsyncClient(base_url=server.address) as client,
+    ):
         size = len((await client.get("/openapi.json")).content)
         assert size > 100_000
         asking = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 60
@@ -162,7 +165,9 @@ async def test_more_slow_clients_than_files_leave_room_for_an_honest_one(databas
         assert not [line for line in server.process.lines if "Traceback" in line]
 
 
-async def test_tls_clients_that_never_shake_hands_leave_room_for_an_honest_one(database_url: str, tmp_path: Path) -> None:
+async def test_tls_clients_that_never_shake_hands_leave_room_for_an_honest_one(
+    database_url: str, tmp_path: Path
+) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.files("IP:127.0.0.1")
     trusting = ssl.create_default_context(cafile=str(authority.certificate))
@@ -171,7 +176,9 @@ async def test_tls_clients_that_never_shake_hands_leave_room_for_an_honest_one(d
         before = server.cpu_seconds()
         with slow_clients(server, 400, b"\x16\x03\x01"):
             for _ in range(5):
-                async with httpx.AsyncClient(base_url=server.address, verify=trusting, timeout=PATIENCE_SECONDS) as client:
+                async with httpx.AsyncClient(
+                    base_url=server.address, verify=trusting, timeout=PATIENCE_SECONDS
+                ) as client:
                     assert (await client.get("/healthz")).status_code == 200
         assert server.cpu_seconds() - before < 3.0
         assert not [line for line in server.process.lines if "Traceback" in line]

@@ -81,7 +81,10 @@ async def test_every_kind_of_stream_counts(store: Store) -> None:
 async def test_many_tokens_of_one_namespace_can_not_either(store: Store) -> None:
     ours = [bearer(await make_token(store, Role.VIEWER, "ours")) for _ in range(5)]
     theirs = bearer(await make_token(store, Role.VIEWER, "theirs"))
-    async with served(store, followers_per_token_max=2, followers_per_namespace_max=4) as client, crowd(client) as streams:
+    async with (
+        served(store, followers_per_token_max=2, followers_per_namespace_max=4) as client,
+        crowd(client) as streams,
+    ):
         assert [await streams.follow("/v1/events", one) for one in ours] == [200, 200, 200, 200, 429]
         assert await streams.follow("/v1/events", theirs) == 200
 
@@ -89,7 +92,9 @@ async def test_many_tokens_of_one_namespace_can_not_either(store: Store) -> None
 async def test_a_token_for_all_namespaces_has_one_limit_for_all_of_them(store: Store) -> None:
     admin = bearer(await make_token(store))
     async with served(store, followers_per_token_max=3) as client, crowd(client) as streams:
-        statuses = [await streams.follow("/v1/events", admin | {"Foliot-Namespace": name}) for name in ("a", "b", "c", "d")]
+        statuses = [
+            await streams.follow("/v1/events", admin | {"Foliot-Namespace": name}) for name in ("a", "b", "c", "d")
+        ]
     assert statuses == [200, 200, 200, 429]
 
 

@@ -45,11 +45,18 @@ HARMLESS = {"stop_the_loop", "cancel_everything", "take_signals", "warn_loudly",
 
 
 def around(database_url: str, **settings: str) -> dict[str, str]:
-    return {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_LOG_LEVEL": "info", "FOLIOT_GRACE_SECONDS": str(GRACE)} | settings
+    return {
+        "FOLIOT_DATABASE_URL": database_url,
+        "FOLIOT_LOG_LEVEL": "info",
+        "FOLIOT_GRACE_SECONDS": str(GRACE),
+    } | settings
 
 
 async def submit(store: Store, *jobs: tuple[str, dict[str, Any]]) -> list[UUID]:
-    runs = [NewRun(id=new_id(), task=task, queue="default", payload=json.dumps(payload) if payload else None) for task, payload in jobs]
+    runs = [
+        NewRun(id=new_id(), task=task, queue="default", payload=json.dumps(payload) if payload else None)
+        for task, payload in jobs
+    ]
     await store.runs.insert_runs(runs)
     store.hints.send(["default"])
     return [run.id for run in runs]
@@ -74,7 +81,9 @@ async def stops(worker: FoliotProcess) -> None:
     await worker.wait(seconds=STOP_SECONDS)
 
 
-async def test_hostile_tasks_end_and_hurt_neither_the_innocent_nor_the_worker(database_url: str, store: Store, sql: Any) -> None:
+async def test_hostile_tasks_end_and_hurt_neither_the_innocent_nor_the_worker(
+    database_url: str, store: Store, sql: Any
+) -> None:
     environment = around(database_url)
     async with (
         FoliotProcess("scheduler", environment=environment),
@@ -115,7 +124,9 @@ async def test_a_recursion_limit_that_a_task_lowered_is_put_back(database_url: s
         # Whatever happened to those beside it: from here on nothing does.
         runs = await submit(store, *[("innocent", {}), ("innocent_thread", {})] * 5)
         await all_end(sql, runs, worker)
-        assert {row[0] for row in await sql.fetch("select state from foliot.history where id = any ($1)", runs)} == {"succeeded"}
+        assert {row[0] for row in await sql.fetch("select state from foliot.history where id = any ($1)", runs)} == {
+            "succeeded"
+        }
         await stops(worker)
 
 
@@ -136,7 +147,9 @@ async def test_a_worker_ends_within_its_grace_and_a_margin_whatever_its_tasks_re
     async with FoliotProcess("worker", APP, environment=around(database_url)) as worker:
         await worker.event("ProcessStarted", part="worker")
         runs = await submit(store, *jobs)
-        await until(lambda: sql.fetchval("select count(*) > 0 from foliot.runs where state = 'running' and id = any ($1)", runs))
+        await until(
+            lambda: sql.fetchval("select count(*) > 0 from foliot.runs where state = 'running' and id = any ($1)", runs)
+        )
         await stops(worker)
         assert not any(process.is_running() for process in worker.tree() if process.status() != psutil.STATUS_ZOMBIE)
 
@@ -144,7 +157,9 @@ async def test_a_worker_ends_within_its_grace_and_a_margin_whatever_its_tasks_re
 async def test_a_blocked_loop_is_told_of_with_the_place_and_costs_neither_the_lease_nor_a_second_run(
     database_url: str, store: Store, sql: Any
 ) -> None:
-    environment = around(database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1", FOLIOT_REAPER_SECONDS="0.5")
+    environment = around(
+        database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1", FOLIOT_REAPER_SECONDS="0.5"
+    )
     async with (
         FoliotProcess("scheduler", environment=environment),
         FoliotProcess("worker", APP, environment=environment) as worker,
@@ -179,7 +194,9 @@ asyncio.run(main())
     [("itertools.repeat(7)", 60, 70), ("itertools.count()", 3, 0), ("itertools.repeat(None)", 3, 0)],
     ids=["nothing is written", "something is", "nothing waits"],
 )
-async def test_a_worker_that_can_write_no_outcome_any_more_ends_rather_than_hold_its_runs(numbers: str, seconds: int, status: int) -> None:
+async def test_a_worker_that_can_write_no_outcome_any_more_ends_rather_than_hold_its_runs(
+    numbers: str, seconds: int, status: int
+) -> None:
     program = BROKEN.format(numbers=numbers, seconds=seconds)
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stderr=asyncio.subprocess.PIPE)
     _, said = await process.communicate()
@@ -187,7 +204,9 @@ async def test_a_worker_that_can_write_no_outcome_any_more_ends_rather_than_hold
     assert (b"this worker is broken" in said) is (status == 70)
 
 
-async def test_a_task_that_takes_its_worker_along_is_lost_and_its_output_is_kept(database_url: str, store: Store, sql: Any) -> None:
+async def test_a_task_that_takes_its_worker_along_is_lost_and_its_output_is_kept(
+    database_url: str, store: Store, sql: Any
+) -> None:
     environment = around(
         database_url,
         FOLIOT_WORKER_TTL_SECONDS="3",

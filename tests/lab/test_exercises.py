@@ -1,7 +1,7 @@
 """The lab's exercises, by their own commands: curl, jq and the shell, on a real cluster. Only the address is another.
 
-Where an exercise pauses, the pause is a tenth; where it kills or starts a container, a worker process is killed or started. What is to
-be seen afterwards is waited for.
+Where an exercise pauses, the pause is a tenth; where it kills or starts a container, a worker process is killed or
+started. What is to be seen afterwards is waited for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ docker() {
 class Lab:
     """Somebody who does the exercises, on two workers."""
 
-    def __init__(self, client: httpx.AsyncClient, cluster: AsyncExitStack, environment: dict[str, str], directory: Path) -> None:
+    def __init__(
+        self, client: httpx.AsyncClient, cluster: AsyncExitStack, environment: dict[str, str], directory: Path
+    ) -> None:
         self._address = str(client.base_url).rstrip("/")
         self._client = client
         self._cluster = cluster
@@ -50,7 +52,9 @@ class Lab:
     async def type(self, script: str) -> str:
         """What the commands print."""
         text = (PRELUDE + script).replace("http://localhost:8000", self._address)
-        shell = await asyncio.create_subprocess_exec("bash", "-c", text, cwd=self._directory, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+        shell = await asyncio.create_subprocess_exec(
+            "bash", "-c", text, cwd=self._directory, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
         output, errors = await shell.communicate()
         assert shell.returncode == 0, errors.decode()
         assert errors == b""
@@ -61,7 +65,9 @@ class Lab:
         return found
 
     async def named(self, name: str) -> dict[str, Any]:
-        return next(job for job in (await self._client.get("/jobs", params={"limit": 200})).json() if job["name"] == name)
+        return next(
+            job for job in (await self._client.get("/jobs", params={"limit": 200})).json() if job["name"] == name
+        )
 
     async def seen(self, job_id: str, *, seconds: float = 60, **fields: object) -> dict[str, Any]:
         """The job, once it looks like that."""
@@ -81,7 +87,9 @@ class Lab:
         await until(look)
 
     async def start_worker(self) -> None:
-        worker = await self._cluster.enter_async_context(FoliotProcess("worker", "--queue", "default=2", environment=self._environment))
+        worker = await self._cluster.enter_async_context(
+            FoliotProcess("worker", "--queue", "default=2", environment=self._environment)
+        )
         await worker.event("ProcessStarted", part="worker")
 
 
@@ -128,7 +136,11 @@ curl -s http://localhost:8000/stats | jq -c
 """)
     first, _, rest = output.partition("\n}\n")
     job = json.loads(first + "}")
-    assert (job["name"], job["job_type"], job["payload"]) == ("my-first-job", "immediate", {"action": "compute", "value": 42})
+    assert (job["name"], job["job_type"], job["payload"]) == (
+        "my-first-job",
+        "immediate",
+        {"action": "compute", "value": 42},
+    )
     assert (job["status"], job["attempt"], job["worker_id"]) == ("pending", 0, None)
     *ids, stats = rest.splitlines()
     assert len(ids) == 5
@@ -205,7 +217,10 @@ docker compose up -d worker-1
     assert job["worker_id"] not in (dead, None)
     assert (job["error_message"], job["max_retries"]) == ("the worker was lost", 3)
     await lab.metric("foliot_runs_lost_total 1.0")
-    assert json.loads(await lab.type(f"curl -s -X DELETE http://localhost:8000/jobs/{job_id} | jq -c"))["status"] == "cancelled"
+    assert (
+        json.loads(await lab.type(f"curl -s -X DELETE http://localhost:8000/jobs/{job_id} | jq -c"))["status"]
+        == "cancelled"
+    )
 
 
 async def test_exercise_4_jobs_that_fail_are_tried_again(lab: Lab) -> None:
@@ -235,7 +250,8 @@ curl -s http://localhost:8000/metrics | grep job_retries
 """)
     assert "# TYPE job_retries_total counter" in output
     assert ", Status: " in output.splitlines()[1]
-    # Chance decides how that one ends. These fail for sure: the one says so while it waits for its next attempt, the other at its end.
+    # Chance decides how that one ends. These fail for sure: the one says so while it waits for its next attempt, the
+    # other at its end.
     made = await lab.type("""
 for retries in 5 0; do
   curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\
@@ -248,7 +264,9 @@ done
 
     async def waits() -> bool:
         job = await lab.job(often)
-        return bool(job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed by a chance of 1")
+        return bool(
+            job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed by a chance of 1"
+        )
 
     await until(waits, seconds=60)
 

@@ -52,7 +52,13 @@ def test_any_text_may_be_given_as_a_token(text: str) -> None:
 
 
 def test_roles_contain_each_other() -> None:
-    assert ALLOWED[Role.VIEWER] < ALLOWED[Role.SUBMITTER] < ALLOWED[Role.WORKER] < ALLOWED[Role.OPERATOR] < ALLOWED[Role.ADMIN]
+    assert (
+        ALLOWED[Role.VIEWER]
+        < ALLOWED[Role.SUBMITTER]
+        < ALLOWED[Role.WORKER]
+        < ALLOWED[Role.OPERATOR]
+        < ALLOWED[Role.ADMIN]
+    )
     assert not any(Permission.ADMINISTER in ALLOWED[role] for role in Role if role is not Role.ADMIN)
 
 

@@ -40,7 +40,9 @@ def test_different_failures_stay_apart(one: tuple[str, str], other: tuple[str, s
 
 
 def test_of_a_stored_error() -> None:
-    assert error_pattern('{"kind": "ValueError", "message": "customer 7", "traceback": "x"}') == "ValueError: customer <n>"
+    assert (
+        error_pattern('{"kind": "ValueError", "message": "customer 7", "traceback": "x"}') == "ValueError: customer <n>"
+    )
     assert error_pattern(None) == error_pattern("[]") == error_pattern("{") == ""
     assert WORKER_LOST_PATTERN == "WorkerLost: the worker died <n> times while it ran this"
 

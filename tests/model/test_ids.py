@@ -40,7 +40,9 @@ def test_texts_of_ids_are_those_of_uuids_of_version_7_in_their_order(moment: int
         before, texts, after = new_id(), new_id_texts(number), new_id()
     made = [before, *map(UUID, texts), after]
     assert texts == [str(one) for one in made[1:-1]]
-    assert {(one.version, one.variant, made_at(one)) for one in made} == {(7, RFC_4122, EPOCH + timedelta(milliseconds=moment))}
+    assert {(one.version, one.variant, made_at(one)) for one in made} == {
+        (7, RFC_4122, EPOCH + timedelta(milliseconds=moment))
+    }
     # Where a millisecond begins is up to chance; so is the order of those for which it has no room.
     room = ids.COUNTER_MAX - (made[0].int >> 64 & ids.COUNTER_MAX)
     assert made[:room] == sorted(made[:room])

@@ -25,7 +25,9 @@ def test_of_an_output_that_was_kept_whole_the_rest_is_the_rest(whole: bytes, pos
 
 
 @given(letters, st.integers(2, 60), st.integers(0, 130))
-def test_of_one_with_its_middle_dropped_what_is_there_is_shown_and_the_rest_is_counted(whole: bytes, limit: int, position: int) -> None:
+def test_of_one_with_its_middle_dropped_what_is_there_is_shown_and_the_rest_is_counted(
+    whole: bytes, limit: int, position: int
+) -> None:
     if len(whole) <= limit:
         return
     head, tail_begin = limit // 2, len(whole) - (limit - limit // 2)

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.model.ids import new_id
-from foliot.model.outcome import ERROR_KIND_MAX, ERROR_TEXT_MAX, Attempted, AttemptError, Ending, Outcome, decide, error_of, storable
+from foliot.model.outcome import (
+    ERROR_KIND_MAX,
+    ERROR_TEXT_MAX,
+    Attempted,
+    AttemptError,
+    Ending,
+    Outcome,
+    decide,
+    error_of,
+    storable,
+)
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
 from foliot.model.states import TERMINAL, TRANSITIONS, RunState
@@ -25,9 +35,21 @@ DECIDED = [ending for ending in Ending if ending not in (Ending.COMMITTED, Endin
 
 def decided(ending: Ending, *, attempt: int = 1, lost: int = 0, retries: int = 3, chance: float = 0.0) -> Outcome:
     attempted = Attempted(
-        ending, result="1", delay_seconds=1 if ending is Ending.SNOOZED else None, error=error_of("ValueError", "no"), output=b"out"
+        ending,
+        result="1",
+        delay_seconds=1 if ending is Ending.SNOOZED else None,
+        error=error_of("ValueError", "no"),
+        output=b"out",
     )
-    return decide(RUN, 7, attempted, attempt=attempt, lost=lost, options=RunOptions(retries=retries, timeout_seconds=60), chance=chance)
+    return decide(
+        RUN,
+        7,
+        attempted,
+        attempt=attempt,
+        lost=lost,
+        options=RunOptions(retries=retries, timeout_seconds=60),
+        chance=chance,
+    )
 
 
 def test_a_success_keeps_result_and_output() -> None:
@@ -39,13 +61,18 @@ def test_a_release_gives_the_run_back_as_if_nothing_had_been() -> None:
 
 
 def test_what_may_start_only_once_is_not_given_back() -> None:
-    released, options = Attempted(Ending.RELEASED, output=b"out"), RunOptions(retries=3, timeout_seconds=60, guarantee="at_most_once")
+    released, options = (
+        Attempted(Ending.RELEASED, output=b"out"),
+        RunOptions(retries=3, timeout_seconds=60, guarantee="at_most_once"),
+    )
     outcome = decide(RUN, 7, released, attempt=1, lost=0, options=options, chance=0.0)
     assert (outcome.state, outcome.reason, outcome.output) == (RunState.FAILED, "lost", b"out")
 
 
 @pytest.mark.parametrize(("ending", "reason"), [(Ending.FAILED, "error"), (Ending.TIMED_OUT, "timeout")])
-def test_a_failure_is_retried_with_its_reason_error_and_output_until_the_retries_are_used_up(ending: Ending, reason: str) -> None:
+def test_a_failure_is_retried_with_its_reason_error_and_output_until_the_retries_are_used_up(
+    ending: Ending, reason: str
+) -> None:
     retried, failed = decided(ending, attempt=3, retries=3), decided(ending, attempt=4, retries=3)
     assert (retried.state, failed.state) == (RunState.SCHEDULED, RunState.FAILED)
     for outcome in (retried, failed):
@@ -68,7 +95,9 @@ def failed(options: RunOptions, **fields: Any) -> Outcome:
 
 def test_the_kind_of_the_error_its_bases_and_the_exit_code_decide_whether_it_is_retried() -> None:
     assert failed(RunOptions(retries=3, retry_on=("ConnectionError",))).state is RunState.SCHEDULED
-    assert failed(RunOptions(retries=3, retry_on=("OSError",)), causes=frozenset({"OSError"})).state is RunState.SCHEDULED
+    assert (
+        failed(RunOptions(retries=3, retry_on=("OSError",)), causes=frozenset({"OSError"})).state is RunState.SCHEDULED
+    )
     assert failed(RunOptions(retries=3, retry_on=("ValueError",))).state is RunState.FAILED
     assert failed(RunOptions(retries=3, never_on=(75,)), causes=frozenset({75})).state is RunState.FAILED
     assert failed(RunOptions(retries=3, never_on=(75,)), causes=frozenset({74})).state is RunState.SCHEDULED
@@ -80,7 +109,9 @@ def test_what_the_task_says_goes_before_what_the_options_say_but_not_before_the_
     assert failed(RunOptions(retries=0), is_retryable=True).state is RunState.FAILED
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(7.5, 7.5), (0, 0), (-1, 0), (float("nan"), 0), (float("inf"), 315_360_000)])
+@pytest.mark.parametrize(
+    ("asked", "waited"), [(7.5, 7.5), (0, 0), (-1, 0), (float("nan"), 0), (float("inf"), 315_360_000)]
+)
 def test_an_attempt_that_knows_when_to_try_again_is_heard_within_reason(asked: float, waited: float) -> None:
     assert failed(RunOptions(retries=3), delay_seconds=asked).delay_seconds == waited
 
@@ -105,15 +136,20 @@ def test_a_snooze_uses_no_retry_up_however_many_times_it_is_allowed_and_then_fai
     st.integers(0, 50),
     st.floats(0, 1, exclude_max=True),
 )
-def test_every_decision_is_a_transition_of_a_running_run(ending: Ending, attempt: int, lost: int, retries: int, chance: float) -> None:
+def test_every_decision_is_a_transition_of_a_running_run(
+    ending: Ending, attempt: int, lost: int, retries: int, chance: float
+) -> None:
     outcome = decided(ending, attempt=attempt, lost=min(lost, attempt - 1), retries=retries, chance=chance)
     assert outcome.state in TRANSITIONS[RunState.RUNNING]
     assert (outcome.delay_seconds > 0) == (outcome.state is RunState.SCHEDULED)
 
 
-@given(st.integers(min_value=0, max_value=20), st.lists(st.sampled_from([*BAD_LUCK, Ending.RELEASED, "lost"]), max_size=60))
+@given(
+    st.integers(min_value=0, max_value=20), st.lists(st.sampled_from([*BAD_LUCK, Ending.RELEASED, "lost"]), max_size=60)
+)
 def test_a_run_never_has_more_attempts_than_its_retries_allow(retries: int, fates: list[Ending | str]) -> None:
-    """As the store counts: a claim adds an attempt, a release takes it back, a lost worker keeps it and counts it as lost too."""
+    """As the store counts: a claim adds an attempt, a release takes it back, a lost worker keeps it and counts it as
+    lost too."""
     attempt = lost = failures = 0
     state = RunState.READY
     for fate in fates:

@@ -34,10 +34,18 @@ WRONG: list[tuple[str, dict[str, Any] | None, str]] = [
     ("map", {"map": {"items": [1]}}, "payload.task"),
     ("map", {"task": "shell", "map": {"items": ["a"]}}, "payload.payload.item"),
     ("map", {"task": "shell", "map": {"items": ["a", 2], "item_name": "command"}}, "payload.map.items[1]"),
-    ("map", {"task": "shell", "payload": {"sandbox": 1}, "map": {"range": {"stop": 2}, "item_name": "stdin"}}, "payload.payload.sandbox"),
+    (
+        "map",
+        {"task": "shell", "payload": {"sandbox": 1}, "map": {"range": {"stop": 2}, "item_name": "stdin"}},
+        "payload.payload.sandbox",
+    ),
     ("map", {"task": "http", "map": {"range": {"stop": 2}, "item_name": "body"}}, "payload.map.range"),
     ("workflow", {"steps": []}, "payload.steps"),
-    ("workflow", {"steps": [{"key": "a", "task": "shell", "payload": {"sandbox": 1}}]}, "payload.steps[0].payload.sandbox"),
+    (
+        "workflow",
+        {"steps": [{"key": "a", "task": "shell", "payload": {"sandbox": 1}}]},
+        "payload.steps[0].payload.sandbox",
+    ),
     ("workflow", {"steps": [{"key": "a", "task": "shell", "map": {"items": ["a"]}}]}, "payload.steps[0].payload.item"),
 ]
 RIGHT: list[tuple[str, dict[str, Any] | None]] = [
@@ -71,7 +79,10 @@ def test_fields_whose_values_come_later_are_only_looked_up() -> None:
     payload = {"command": {"$result": "before"}, "sandbox": "process"}
     assert pointing(payload | {"stdin": ["a", {"deep": {"$result": "x", "path": [1]}}]}) == {"command", "stdin"}
     check_leaf("shell", payload, unknown=pointing(payload))
-    for wrong, field in ((payload | {"sandbox": True}, "payload.sandbox"), (payload | {"strange": {"$result": "x"}}, "payload.strange")):
+    for wrong, field in (
+        (payload | {"sandbox": True}, "payload.sandbox"),
+        (payload | {"strange": {"$result": "x"}}, "payload.strange"),
+    ):
         with pytest.raises(Invalid) as refused:
             check_leaf("shell", wrong, unknown=pointing(wrong))
         assert refused.value.field == field

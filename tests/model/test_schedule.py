@@ -22,7 +22,9 @@ YEAR = 365 * DAY
 WEEKENDS = calendar_of(CalendarDays(timezone="Europe/Berlin", weekdays=("SAT", "SUN")))
 
 
-def settle(schedule: Schedule, first: int, now: int, calendar: Calendar | None = None) -> tuple[list[int], list[Note], int | None]:
+def settle(
+    schedule: Schedule, first: int, now: int, calendar: Calendar | None = None
+) -> tuple[list[int], list[Note], int | None]:
     """Carries plans out until nothing is due: what fired, what was noted, where the cursor is."""
     timetable = timetable_of(schedule, "", 0, calendar)
     fired: list[int] = []

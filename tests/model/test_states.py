@@ -1,4 +1,5 @@
-"""The table of states is whole, closed, and leads every run to an end. Whether the SQL agrees with it is tested on PostgreSQL."""
+"""The table of states is whole, closed, and leads every run to an end. Whether the SQL agrees with it is tested on
+PostgreSQL."""
 
 from __future__ import annotations
 

@@ -28,7 +28,9 @@ async def test_the_queues_of_ready_runs_are_found_by_one_look_each(store: Store,
     assert await store.runs.ready_queues(2) == ["a", "b"]
 
 
-async def test_a_worker_that_polls_seldom_hears_of_what_was_stored_without_a_word(store: Store, events: EventBus) -> None:
+async def test_a_worker_that_polls_seldom_hears_of_what_was_stored_without_a_word(
+    store: Store, events: EventBus
+) -> None:
     app = App()
 
     @app.task
@@ -36,7 +38,10 @@ async def test_a_worker_that_polls_seldom_hears_of_what_was_stored_without_a_wor
 
     clock = store.database.clock
     announcer = Announcer(store=store, config=Config(poll_seconds=0.05), clock=clock, events=events)
-    async with worker_node(store, app, config=Config(poll_seconds=NEVER_SECONDS)) as node, asyncio.timeout(PATIENCE_SECONDS):
+    async with (
+        worker_node(store, app, config=Config(poll_seconds=NEVER_SECONDS)) as node,
+        asyncio.timeout(PATIENCE_SECONDS),
+    ):
         while not node.claimer.is_listening():
             await asyncio.sleep(0.01)
         await announcer.start()

@@ -32,7 +32,9 @@ def gatekeeper(store: Store, fake_clock: FakeClock, events: EventBus) -> Gatekee
     return Gatekeeper(store=store, clock=fake_clock, events=events)
 
 
-def limits(key: str | None = None, most: int = 1, rate_key: str | None = None, rate: int = 1, seconds: float = 60) -> str:
+def limits(
+    key: str | None = None, most: int = 1, rate_key: str | None = None, rate: int = 1, seconds: float = 60
+) -> str:
     concurrency = f'"concurrency": {{"key": "{key}", "limit": {most}, "at_limit": "wait"}}' if key else ""
     pace = f'"rate": {{"key": "{rate_key}", "limit": {rate}, "period_seconds": {seconds}}}' if rate_key else ""
     return "{" + ", ".join(part for part in (concurrency, pace) if part) + "}"
@@ -59,7 +61,9 @@ async def started(store: Store, gatekeeper: Gatekeeper) -> list[UUID]:
 
 @pytest.mark.parametrize("blocked", [1, 5, MANY])
 @pytest.mark.parametrize("behind", ["another rate", "no rate"])
-async def test_a_run_that_waits_for_its_rate_holds_no_place(store: Store, gatekeeper: Gatekeeper, blocked: int, behind: str) -> None:
+async def test_a_run_that_waits_for_its_rate_holds_no_place(
+    store: Store, gatekeeper: Gatekeeper, blocked: int, behind: str
+) -> None:
     (first,) = await insert(store, limits("k", 2, "slow"))
     assert await started(store, gatekeeper) == [first]
     await insert(store, limits("k", 2, "slow"), blocked)

@@ -26,7 +26,9 @@ def clock(fake_clock: FakeClock) -> Clock:
     return fake_clock
 
 
-async def test_a_tick_fires_at_its_instant_and_not_before(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
+async def test_a_tick_fires_at_its_instant_and_not_before(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
     job = await make_job(store, every="10s")
     await node.pass_time(9.9)
     assert await outcomes(store, job) == []
@@ -59,16 +61,22 @@ async def test_a_node_whose_lease_is_over_fires_nothing(
     assert await sql.fetchval("select count(*) from foliot.runs") == 0
 
 
-async def test_an_edit_affects_only_ticks_after_it(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any) -> None:
+async def test_an_edit_affects_only_ticks_after_it(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
+) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
     await fake_clock.advance(10)
     ((due,), _) = await store.jobs.due_jobs([job.shard], 10, 0.0)
     changed = replace(job, schedule=Schedule(every="60s", overlap="allow_all", start_at=fake_clock.now()))
-    assert await store.jobs.change_job(job, scheduled_from(changed, fake_clock.now()), job.next_at, job.next_at, None) == 2
+    assert (
+        await store.jobs.change_job(job, scheduled_from(changed, fake_clock.now()), job.next_at, job.next_at, None) == 2
+    )
     # What was read before the edit can't fire any more.
     await keeper.run_once()
     assert (
-        await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [Planner(to_instant(fake_clock.now())).firing_of(due)])
+        await store.jobs.fire_ticks(
+            keeper.scheduler_id, keeper.epochs, [Planner(to_instant(fake_clock.now())).firing_of(due)]
+        )
     ).moved == frozenset()
     assert await store.jobs.change_job(job, changed, None, None, None) is None
     for _ in range(6):
@@ -95,7 +103,9 @@ async def test_a_pause_stops_firing_and_its_ticks_are_summed_up(
     assert first.until_at == fake_clock.now().replace(second=30)
 
 
-async def test_a_pause_with_an_end_ends_by_itself(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
+async def test_a_pause_with_an_end_ends_by_itself(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
     await store.jobs.pause_job(job.id, None, fake_clock.now() + timedelta(seconds=15))
     for _ in range(4):
@@ -103,7 +113,9 @@ async def test_a_pause_with_an_end_ends_by_itself(store: Store, fake_clock: Fake
     assert await outcomes(store, job) == ["paused", "ready", "ready"]
 
 
-async def test_the_runs_left_are_counted_down(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any) -> None:
+async def test_the_runs_left_are_counted_down(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
+) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
     await sql.execute("update foliot.jobs set runs_left = 2")
     for _ in range(5):

@@ -1,4 +1,5 @@
-"""Firing is prepared ahead of its instant and seen only after it; whatever comes in between waits, or finds nothing done."""
+"""Firing is prepared ahead of its instant and seen only after it; whatever comes in between waits, or finds nothing
+done."""
 
 from __future__ import annotations
 
@@ -31,9 +32,12 @@ async def keeper(store: Store, config: Config, events: EventBus) -> ShardKeeper:
 
 
 async def soon_due(store: Store, **schedule: Any) -> tuple[RecurringJob, Firing]:
-    """A job that is due in two or three seconds, and its firing: a busy machine has got as far by then, and it does not take long."""
+    """A job that is due in two or three seconds, and its firing: a busy machine has got as far by then, and it does not
+    take long."""
     now = await store.jobs.database_now()
-    job = await make_job(store, times=(now.replace(microsecond=0) + timedelta(seconds=3), now + timedelta(hours=1)), **schedule)
+    job = await make_job(
+        store, times=(now.replace(microsecond=0) + timedelta(seconds=3), now + timedelta(hours=1)), **schedule
+    )
     ((due,), _) = await store.jobs.due_jobs([job.shard], 10, 10.0)
     return job, Planner(to_instant(now)).firing_of(due)
 
@@ -43,7 +47,9 @@ def instant_of(job: RecurringJob) -> tuple[int, datetime]:
     return to_instant(job.next_at), job.next_at
 
 
-async def test_a_run_that_is_made_ahead_is_seen_at_its_instant_and_not_before(store: Store, keeper: ShardKeeper, sql: Any) -> None:
+async def test_a_run_that_is_made_ahead_is_seen_at_its_instant_and_not_before(
+    store: Store, keeper: ShardKeeper, sql: Any
+) -> None:
     job, firing = await soon_due(store)
     fire, at = instant_of(job)
     async with store.jobs.firing_ahead(keeper.scheduler_id, keeper.epochs, fire) as fire_ticks:
@@ -54,7 +60,9 @@ async def test_a_run_that_is_made_ahead_is_seen_at_its_instant_and_not_before(st
     assert created_at == tick_at == at <= await sql.fetchval("select clock_timestamp()")
 
 
-async def test_a_pause_or_an_edit_waits_for_the_tick_that_is_on_its_way(store: Store, keeper: ShardKeeper, sql: Any) -> None:
+async def test_a_pause_or_an_edit_waits_for_the_tick_that_is_on_its_way(
+    store: Store, keeper: ShardKeeper, sql: Any
+) -> None:
     job, firing = await soon_due(store)
     fire, at = instant_of(job)
     async with store.jobs.firing_ahead(keeper.scheduler_id, keeper.epochs, fire) as fire_ticks:
@@ -68,7 +76,9 @@ async def test_a_pause_or_an_edit_waits_for_the_tick_that_is_on_its_way(store: S
     assert len(await sql.fetch(RUNS)) == 1
 
 
-async def test_a_run_by_hand_waits_for_the_tick_that_did_not_know_of_it(store: Store, keeper: ShardKeeper, sql: Any) -> None:
+async def test_a_run_by_hand_waits_for_the_tick_that_did_not_know_of_it(
+    store: Store, keeper: ShardKeeper, sql: Any
+) -> None:
     job, firing = await soon_due(store)
     fire, at = instant_of(job)
     by_hand = new_id()
@@ -92,7 +102,9 @@ async def test_what_has_a_run_in_its_way_is_not_decided_ahead(store: Store, keep
     assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).fired == 1
 
 
-async def test_a_node_that_dies_while_it_fires_ahead_has_done_nothing(store: Store, keeper: ShardKeeper, sql: Any) -> None:
+async def test_a_node_that_dies_while_it_fires_ahead_has_done_nothing(
+    store: Store, keeper: ShardKeeper, sql: Any
+) -> None:
     job, firing = await soon_due(store)
     fire, _ = instant_of(job)
 
@@ -112,7 +124,9 @@ async def test_a_node_that_dies_while_it_fires_ahead_has_done_nothing(store: Sto
 
 
 @pytest.mark.parametrize("fence", ["node", "epoch"])
-async def test_a_node_that_does_not_own_the_shard_fires_nothing_ahead(store: Store, keeper: ShardKeeper, fence: str) -> None:
+async def test_a_node_that_does_not_own_the_shard_fires_nothing_ahead(
+    store: Store, keeper: ShardKeeper, fence: str
+) -> None:
     job, firing = await soon_due(store)
     fire, _ = instant_of(job)
     node: UUID = new_id() if fence == "node" else keeper.scheduler_id

@@ -42,7 +42,9 @@ async def insert(
     return [run.id for run in runs]
 
 
-async def claim(store: Store, slots: int = 100, *, queue: str = "q", tasks: tuple[str, ...] = ("t", "u")) -> list[Claim]:
+async def claim(
+    store: Store, slots: int = 100, *, queue: str = "q", tasks: tuple[str, ...] = ("t", "u")
+) -> list[Claim]:
     return await claim_runs(store, WORKER, {queue: slots}, list(tasks))
 
 
@@ -64,7 +66,9 @@ def rate(key: str, limit: int, seconds: float) -> str:
     return f'{{"rate": {{"key": "{key}", "limit": {limit}, "period_seconds": {seconds}}}}}'
 
 
-async def test_no_more_of_a_key_run_at_once_than_its_limit_and_the_others_follow_in_order(store: Store, gatekeeper: Gatekeeper) -> None:
+async def test_no_more_of_a_key_run_at_once_than_its_limit_and_the_others_follow_in_order(
+    store: Store, gatekeeper: Gatekeeper
+) -> None:
     ids = await insert(store, 5, options=concurrency("tenant", 2))
     other = await insert(store, 3, options=concurrency("other", 1))
     plain = await insert(store)
@@ -78,7 +82,9 @@ async def test_no_more_of_a_key_run_at_once_than_its_limit_and_the_others_follow
         await end(store, claims)
 
 
-async def test_a_retry_gives_its_place_back_and_a_lost_or_released_attempt_keeps_it(store: Store, gatekeeper: Gatekeeper) -> None:
+async def test_a_retry_gives_its_place_back_and_a_lost_or_released_attempt_keeps_it(
+    store: Store, gatekeeper: Gatekeeper
+) -> None:
     first, second = await insert(store, 2, options=concurrency("tenant", 1))
     await gatekeeper.run_once()
     (claimed,) = await claim(store)
@@ -94,7 +100,9 @@ async def test_a_retry_gives_its_place_back_and_a_lost_or_released_attempt_keeps
     assert (await view(store, first)).state is RunState.HELD
 
 
-async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(store: Store, gatekeeper: Gatekeeper, sql: Any) -> None:
+async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(
+    store: Store, gatekeeper: Gatekeeper, sql: Any
+) -> None:
     for at_limit in ("drop_new", "cancel_old"):
         (old,) = await insert(store, options=concurrency(at_limit, 1, at_limit))
         await gatekeeper.run_once()
@@ -107,7 +115,9 @@ async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(store: St
             assert (await view(store, old)).state is RunState.RUNNING
         else:
             await store.workers.register_worker(WORKER, "w", {}, [])
-            asked = (await store.workers.beat(WORKER, [(claimed.run_id, claimed.token)])).to_end[claimed.run_id, claimed.token]
+            asked = (await store.workers.beat(WORKER, [(claimed.run_id, claimed.token)])).to_end[
+                claimed.run_id, claimed.token
+            ]
             assert asked is not None
             assert asked.reason == "limit"
             await end(store, [claimed], RunState.CANCELLED)
@@ -115,7 +125,9 @@ async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(store: St
             assert (await view(store, new)).state is RunState.READY
 
 
-async def test_no_more_of_a_key_start_in_any_period_than_its_rate(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+async def test_no_more_of_a_key_start_in_any_period_than_its_rate(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
+) -> None:
     ids = await insert(store, 7, options=rate("mail", 3, 10))
     started: list[UUID] = []
     for moment, expected in ((0, 3), (5, 3), (9.9, 3), (10.1, 6), (15, 6), (20.3, 7)):
@@ -171,7 +183,9 @@ async def test_a_key_that_had_much_and_has_nothing_more_is_not_in_debt(store: St
     assert again in [one.run_id for one in await claim(store, 2)]
 
 
-async def test_nothing_of_what_is_paused_is_claimed_and_the_rest_is(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+async def test_nothing_of_what_is_paused_is_claimed_and_the_rest_is(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
+) -> None:
     (first,) = await insert(store)
     (other,) = await insert(store, task="u")
     cases: list[tuple[PauseKind, str, set[UUID]]] = [
@@ -242,7 +256,9 @@ async def test_a_success_that_is_not_the_probe_s_does_not_close_an_open_circuit(
     assert await store.gates.record_successes(["t"], [new_id()]) == []
 
 
-async def test_a_probe_that_fails_waits_for_its_retry_like_any_other(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+async def test_a_probe_that_fails_waits_for_its_retry_like_any_other(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
+) -> None:
     circuits = {"t": Circuit(failures=1, seconds=600)}
     await store.gates.record_failures({"t": 1}, circuits)
     await insert(store)
@@ -251,7 +267,9 @@ async def test_a_probe_that_fails_waits_for_its_retry_like_any_other(store: Stor
     await store.workers.register_worker(new_id(), "another", {"q": 1}, ["t"])
     await gatekeeper.run_once()
     (probe,) = await claim(store)
-    await store.runs.retry_runs(WORKER, [Outcome(probe.run_id, probe.token, RunState.SCHEDULED, "error", delay_seconds=1)])
+    await store.runs.retry_runs(
+        WORKER, [Outcome(probe.run_id, probe.token, RunState.SCHEDULED, "error", delay_seconds=1)]
+    )
     assert await store.gates.record_failures({"t": 1}, circuits) == {"t": True}
     await fake_clock.advance(2)
     await store.runs.promote_due_runs(10)
@@ -259,7 +277,9 @@ async def test_a_probe_that_fails_waits_for_its_retry_like_any_other(store: Stor
     assert await claim(store) == []
 
 
-async def test_a_probe_of_a_paused_task_waits_for_the_pause_to_end(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+async def test_a_probe_of_a_paused_task_waits_for_the_pause_to_end(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
+) -> None:
     await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
     await insert(store)
     await store.gates.put_pause("task", "t", None, None, None)
@@ -282,7 +302,9 @@ async def test_a_probe_is_taken_from_a_queue_that_somebody_serves(
     if why == "paused":
         await store.gates.put_pause("queue", "elsewhere", None, None, None)
     await fake_clock.advance(601)
-    await store.workers.register_worker(new_id(), "another", {"q": 1} | ({"elsewhere": 1} if why == "paused" else {}), ["t"])
+    await store.workers.register_worker(
+        new_id(), "another", {"q": 1} | ({"elsewhere": 1} if why == "paused" else {}), ["t"]
+    )
     await gatekeeper.run_once()
     await gatekeeper.run_once()
     assert [one.run_id for one in await claim(store)] == [served]

@@ -1,4 +1,5 @@
-"""A tick is due at its instant, however late a scheduler node gets to it; and what is skipped because of that says so."""
+"""A tick is due at its instant, however late a scheduler node gets to it; and what is skipped because of that says
+so."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ async def test_the_first_in_line_has_been_due_since_its_tick(
     assert queue.oldest_ready_seconds == pytest.approx((fake_clock.now() - job.next_at).total_seconds())
 
 
-async def test_jitter_is_no_lateness(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any) -> None:
+async def test_jitter_is_no_lateness(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
+) -> None:
     job = await make_job(store, every="10m", jitter_seconds=300)
     assert job.next_at is not None
     await node.pass_time(900)

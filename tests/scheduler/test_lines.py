@@ -1,4 +1,5 @@
-"""Long lines of runs that nobody may start: put aside, so that claims do not step over them, and back when they may go on."""
+"""Long lines of runs that nobody may start: put aside, so that claims do not step over them, and back when they may go
+on."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ async def test_the_line_of_a_paused_task_stands_apart_until_it_is_resumed(
     assert {one.run_id for one in await claim(store, 5)} == set(ids[:5])
 
 
-async def test_a_short_line_stays_where_it_is(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any) -> None:
+async def test_a_short_line_stays_where_it_is(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
+) -> None:
     await store.gates.put_pause("task", "t", None, None, None)
     await insert(store, LONG - 1, "t")
     await turn(gatekeeper, fake_clock)
@@ -108,7 +111,9 @@ async def test_a_task_that_no_worker_knows_does_not_stand_in_the_way_and_waits_f
     assert await held(sql) == {}
 
 
-async def test_without_any_worker_everything_stays_ready(store: Store, fake_clock: FakeClock, events: EventBus, sql: Any) -> None:
+async def test_without_any_worker_everything_stays_ready(
+    store: Store, fake_clock: FakeClock, events: EventBus, sql: Any
+) -> None:
     await insert(store, LONG, "t")
     await turn(Gatekeeper(store=store, clock=fake_clock, events=events), fake_clock)
     assert await held(sql) == {}
@@ -132,7 +137,9 @@ async def test_the_probe_of_an_open_circuit_comes_out_of_the_line_and_its_succes
     assert len(await claim(store)) == 10
 
 
-async def test_what_stands_apart_counts_for_the_depth_of_its_queue(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
+async def test_what_stands_apart_counts_for_the_depth_of_its_queue(
+    store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
+) -> None:
     await store.gates.put_queue("q", QueueLimits(max_depth=LONG + 10))
     await store.gates.put_pause("task", "t", None, None, None)
     await insert(store, LONG, "t")

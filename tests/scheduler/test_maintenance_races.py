@@ -1,7 +1,9 @@
-"""Whatever the scheduler's services change or delete is still what they believe it to be, under the lock that they hold.
+"""Whatever the scheduler's services change or delete is still what they believe it to be, under the lock that they
+hold.
 
-Each statement meets a transaction that changes the row it is about to touch, in the two orders that matter. Either the other one holds the
-row when the statement comes, or the statement has taken its snapshot and the other one commits before it gets to the row.
+Each statement meets a transaction that changes the row it is about to touch, in the two orders that matter. Either the
+other one holds the row when the statement comes, or the statement has taken its snapshot and the other one commits
+before it gets to the row.
 """
 
 from __future__ import annotations
@@ -39,7 +41,14 @@ $$
 def run(state: str, held_by: str | None = None, *, run_id: str = RUN, **columns: str) -> str:
     """SQL that stores a run; the values of columns are SQL."""
     reason = f"'{held_by}'" if held_by else "null"
-    given = {"id": f"'{run_id}'", "created_at": "now()", "due_at": "now()", "rank": "1", "state": f"'{state}'", "held_by": reason}
+    given = {
+        "id": f"'{run_id}'",
+        "created_at": "now()",
+        "due_at": "now()",
+        "rank": "1",
+        "state": f"'{state}'",
+        "held_by": reason,
+    }
     given |= {"queue": "'q'", "task": "'t'", "worker_id": f"'{WORKER}'" if state == "running" else "null"} | columns
     return f"insert into foliot.runs ({', '.join(given)}) values ({', '.join(given.values())});"
 
@@ -60,7 +69,15 @@ def worker(expires: str, tasks: str = "{t}") -> str:
 
 
 def job(**columns: str) -> str:
-    given = {"id": f"'{OTHER}'", "created_at": "now()", "updated_at": "now()", "shard": "0", "priority": "0", "name": "'j'", "task": "'t'"}
+    given = {
+        "id": f"'{OTHER}'",
+        "created_at": "now()",
+        "updated_at": "now()",
+        "shard": "0",
+        "priority": "0",
+        "name": "'j'",
+        "task": "'t'",
+    }
     given |= {"queue": "'q'", "schedule": "'{}'"} | columns
     return f"insert into foliot.jobs ({', '.join(given)}) values ({', '.join(given.values())});"
 
@@ -74,7 +91,9 @@ OUSTING = KEYED.replace("wait", "cancel_old")
 OPEN_CIRCUIT = "insert into foliot.circuits (task, failures, open_until, updated_at) values ('t', 5, now() - interval '1 second', now());"
 PROBED = worker("1 minute") + OPEN_CIRCUIT + run("ready")
 EXPIRED = run("ready", expires_at="now() - interval '1 second'")
-OWNED = f"update foliot.shards set owner_id = '{NODE}', epoch = 1, expires_at = now() + interval '1 minute' where id = 0;"
+OWNED = (
+    f"update foliot.shards set owner_id = '{NODE}', epoch = 1, expires_at = now() + interval '1 minute' where id = 0;"
+)
 ADMITTING = (None, 500, 200, 20, "", "")
 
 
@@ -224,7 +243,8 @@ RACES = [
         "gates/send_probes", (None, 10.0, 100), PROBED,
         "update foliot.circuits set open_until = now() + interval '1 hour', probe_id = null", is_now("is_probe is null"),
     ),
-    # The old probe stands in a queue that was paused; it is claimed at the very moment at which another one is to take its place.
+    # The old probe stands in a queue that was paused; it is claimed at the very moment at which another one is to take
+    # its place.
     Race(
         "gates/send_probes", (None, 10.0, 100),
         worker("1 minute") + OPEN_CIRCUIT + run("ready", queue="'paused'", is_probe="true") + run("ready", run_id=OTHER)
@@ -265,7 +285,9 @@ async def is_blocked(looking: Any, waiting: Any, kind: str) -> bool:
 
 
 @pytest.mark.parametrize("race", RACES, ids=str)
-async def test_a_row_that_somebody_holds_is_left_alone_or_looked_at_again(sessions: tuple[Any, Any, Any], race: Race) -> None:
+async def test_a_row_that_somebody_holds_is_left_alone_or_looked_at_again(
+    sessions: tuple[Any, Any, Any], race: Race
+) -> None:
     changing, acting, looking = sessions
     await changing.execute(race.before)
     family, name = race.statement.split("/")
@@ -282,14 +304,18 @@ async def test_a_row_that_somebody_holds_is_left_alone_or_looked_at_again(sessio
 
 
 @pytest.mark.parametrize("race", RACES, ids=str)
-async def test_a_row_that_changed_after_the_snapshot_is_looked_at_again(sessions: tuple[Any, Any, Any], race: Race) -> None:
+async def test_a_row_that_changed_after_the_snapshot_is_looked_at_again(
+    sessions: tuple[Any, Any, Any], race: Race
+) -> None:
     changing, acting, looking = sessions
     await changing.execute(race.before)
     await acting.execute(LATE)
     family, name = race.statement.split("/")
     sql = queries.load(family)[name].sql
     assert race.waits_at in sql
-    paused = sql.replace(race.waits_at, f"pg_temp.late({race.waits_at}{'::text' if race.waits_at.startswith(chr(39)) else ''})")
+    paused = sql.replace(
+        race.waits_at, f"pg_temp.late({race.waits_at}{'::text' if race.waits_at.startswith(chr(39)) else ''})"
+    )
     await looking.execute(f"select pg_advisory_lock({PAUSING})")
     statement = asyncio.create_task(acting.fetch(paused, *race.arguments))
 
@@ -326,7 +352,17 @@ def test_every_statement_by_which_the_scheduler_changes_something_is_raced() -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["gates_in_use", "take_gates", "admit_runs", "settle_full_keys", "send_probes", "end_pauses", "park_runs", "unpark_runs"]
+    "name",
+    [
+        "gates_in_use",
+        "take_gates",
+        "admit_runs",
+        "settle_full_keys",
+        "send_probes",
+        "end_pauses",
+        "park_runs",
+        "unpark_runs",
+    ],
 )
 def test_every_statement_of_the_gatekeeper_says_which_lock_it_relies_on(name: str) -> None:
     comment = "\n".join(line for line in queries.load("gates")[name].sql.splitlines() if line.startswith("--"))

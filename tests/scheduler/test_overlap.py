@@ -1,4 +1,5 @@
-"""What becomes of a tick whose job's run before is still open: the six policies, on the real store and a clock moved by hand."""
+"""What becomes of a tick whose job's run before is still open: the six policies, on the real store and a clock moved by
+hand."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ async def end_runs(store: Store) -> int:
     return await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
 
 
-async def test_skip_notes_the_run_in_the_way(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
+async def test_skip_notes_the_run_in_the_way(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
     job = await make_job(store, every="10s")
     for _ in range(3):
         await node.pass_time(10)
@@ -47,7 +50,9 @@ async def test_skip_notes_the_run_in_the_way(store: Store, fake_clock: FakeClock
     assert await outcomes(store, job) == ["succeeded", "overlap", "overlap", "ready"]
 
 
-async def test_a_retrying_run_is_still_open(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
+async def test_a_retrying_run_is_still_open(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
     job = await make_job(store, every="10s")
     await node.pass_time(10)
     (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["t"])
@@ -56,7 +61,9 @@ async def test_a_retrying_run_is_still_open(store: Store, fake_clock: FakeClock,
     assert await outcomes(store, job) == ["scheduled", "overlap"]
 
 
-async def test_allow_all_starts_every_tick(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
+async def test_allow_all_starts_every_tick(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
     for _ in range(3):
         await node.pass_time(10)
@@ -148,7 +155,9 @@ async def test_terminate_other_starts_at_once_and_fences_the_open_run_off(
     await node.pass_time(10)
     assert await outcomes(store, job) == ["cancelled", "ready"]
     # Its worker learns of it, and its result is refused.
-    assert (await store.workers.beat(WORKER, [(claim.run_id, claim.token)])).to_end == {(claim.run_id, claim.token): None}
+    assert (await store.workers.beat(WORKER, [(claim.run_id, claim.token)])).to_end == {
+        (claim.run_id, claim.token): None
+    }
     assert await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) == 0
     assert await outcomes(store, job) == ["cancelled", "ready"]
 
@@ -196,8 +205,12 @@ async def test_a_workflow_is_open_until_its_last_step_has_ended(
     job = await make_job(store, every="10s")
     await node.pass_time(10)
     (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["t"])
-    steps = plan([Step(key="first", task="t", queue="default"), Step(key="second", task="t", queue="default", after=("first",))])
-    assert await store.workflows.expand_workflow(claim.run_id, claim.token, WORKER, steps, "continue", Namespace()) == {"default"}
+    steps = plan(
+        [Step(key="first", task="t", queue="default"), Step(key="second", task="t", queue="default", after=("first",))]
+    )
+    assert await store.workflows.expand_workflow(claim.run_id, claim.token, WORKER, steps, "continue", Namespace()) == {
+        "default"
+    }
     await node.pass_time(10)
     assert await end_runs(store) == 1
     await node.pass_time(10)

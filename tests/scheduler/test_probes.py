@@ -1,4 +1,5 @@
-"""The probe of an open circuit: one at a time, and never one that keeps the circuit open because it can't start where it stands."""
+"""The probe of an open circuit: one at a time, and never one that keeps the circuit open because it can't start where
+it stands."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ async def keep_its_workers_busy(store: Store, probe: UUID, sql: Any, clock: Fake
 
 
 async def park_it(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
-    """As a node of an older version may, in the moment in which another one chooses it; and nobody serves its queue any more."""
+    """As a node of an older version may, in the moment in which another one chooses it; and nobody serves its queue any
+    more."""
     await sql.execute("update foliot.runs set state = 'held', held_by = 'circuit' where id = $1", probe)
     await lose_its_workers(store, probe, sql, clock)
 
@@ -118,14 +120,18 @@ async def let_it_expire(store: Store, probe: UUID, sql: Any, clock: FakeClock) -
 
 async def put_it_off(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
     """By a job with the same unique key that is due tomorrow."""
-    later = NewRun(id=new_id(), task="t", queue="a", unique_key="the probe", on_conflict="replace", delay_seconds=86_400.0)
+    later = NewRun(
+        id=new_id(), task="t", queue="a", unique_key="the probe", on_conflict="replace", delay_seconds=86_400.0
+    )
     (replaced,) = await store.submissions.submit([later])
     assert (replaced.id, replaced.state) == (probe, RunState.SCHEDULED)
 
 
 async def put_it_off_elsewhere(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
     """By the SQL function, which leaves the mark where it is."""
-    await sql.execute("update foliot.runs set state = 'scheduled', due_at = now() + interval '100 years' where id = $1", probe)
+    await sql.execute(
+        "update foliot.runs set state = 'scheduled', due_at = now() + interval '100 years' where id = $1", probe
+    )
 
 
 async def delete_it(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
@@ -232,7 +238,9 @@ async def test_an_expired_probe_is_no_probe_once_it_is_swept_up(
     assert chosen != probe
 
 
-async def test_two_nodes_that_choose_at_the_same_time_choose_one_probe(store: Store, fake_clock: FakeClock, sql: Any) -> None:
+async def test_two_nodes_that_choose_at_the_same_time_choose_one_probe(
+    store: Store, fake_clock: FakeClock, sql: Any
+) -> None:
     await store.workers.register_worker(FIRST, "w", {"a": 10}, ["t"])
     for _ in range(20):
         await sql.execute("delete from foliot.circuits; delete from foliot.runs")

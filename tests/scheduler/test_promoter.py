@@ -11,7 +11,9 @@ def delayed(seconds: float) -> NewRun:
     return NewRun(id=new_id(), task="t", queue="q", delay_seconds=seconds)
 
 
-async def test_it_goes_on_at_once_while_batches_come_back_full(store: Store, events: EventBus, seen: list[Event]) -> None:
+async def test_it_goes_on_at_once_while_batches_come_back_full(
+    store: Store, events: EventBus, seen: list[Event]
+) -> None:
     await store.runs.insert_runs([delayed(0.001) for _ in range(BATCH + 1)])
     promoter = Promoter(store=store, clock=store.database.clock, events=events)
     assert await promoter.run_once() == 0

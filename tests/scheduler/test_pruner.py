@@ -17,7 +17,9 @@ from foliot.store.gates import FORGOTTEN
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 
-OLD_STARTS = "insert into foliot.rate_starts select 'k', $2::timestamptz - interval '2 days' from generate_series(1, $1::bigint)"
+OLD_STARTS = (
+    "insert into foliot.rate_starts select 'k', $2::timestamptz - interval '2 days' from generate_series(1, $1::bigint)"
+)
 OLD_KEYS = """
 insert into foliot.idempotency select 'key ' || n, '', 'null', $2::timestamptz - interval '1 second' from generate_series(1, $1::bigint) n
 """
@@ -33,7 +35,9 @@ def pruner(store: Store, fake_clock: FakeClock, events: EventBus) -> Pruner:
     return Pruner(store=store, clock=fake_clock, events=events)
 
 
-async def test_old_starts_of_rates_go_in_batches_until_none_is_left(store: Store, pruner: Pruner, fake_clock: FakeClock, sql: Any) -> None:
+async def test_old_starts_of_rates_go_in_batches_until_none_is_left(
+    store: Store, pruner: Pruner, fake_clock: FakeClock, sql: Any
+) -> None:
     await sql.execute(OLD_STARTS, FORGOTTEN * 2 + 1, fake_clock.now())
     await sql.execute("insert into foliot.rate_starts values ('k', $1)", fake_clock.now())
     assert await store.gates.forget_rate_starts() == FORGOTTEN
@@ -64,7 +68,9 @@ async def test_limits_are_kept_up_while_probes_fail(
     await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=1)})
     await store.workers.register_worker(new_id(), "w", {"q": 1}, ["t"])
     await store.runs.insert_runs([NewRun(id=new_id(), task="t", queue="q")])
-    await sql.execute("create function foliot.fail() returns trigger language plpgsql as 'begin raise division_by_zero; end'")
+    await sql.execute(
+        "create function foliot.fail() returns trigger language plpgsql as 'begin raise division_by_zero; end'"
+    )
     await sql.execute("create trigger fail before update on foliot.circuits execute function foliot.fail()")
     await fake_clock.advance(2)
     gatekeeper = Gatekeeper(store=store, clock=fake_clock, events=events)

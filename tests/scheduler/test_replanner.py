@@ -1,4 +1,5 @@
-"""Cursors follow the rules by which they were found: an edited calendar, other rules of time zones. No tick is lost or doubled by it."""
+"""Cursors follow the rules by which they were found: an edited calendar, other rules of time zones. No tick is lost or
+doubled by it."""
 
 from __future__ import annotations
 
@@ -31,16 +32,27 @@ async def next_at(store: Store, job: RecurringJob) -> datetime | None:
     return found.next_at
 
 
-async def test_days_that_a_calendar_skips_get_one_row_each(store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node) -> None:
+async def test_days_that_a_calendar_skips_get_one_row_each(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+) -> None:
     await store.calendars.put_calendar("weekends", CalendarDays(weekdays=("SAT", "SUN")))
-    job = await make_job(store, cron="0 */6 * * *", overlap="allow_all", calendar="weekends", calendar_days=("SAT", "SUN"))
+    job = await make_job(
+        store, cron="0 */6 * * *", overlap="allow_all", calendar="weekends", calendar_days=("SAT", "SUN")
+    )
     assert job.next_at == datetime(2026, 3, 1, 18, tzinfo=UTC)
     for _ in range(30):
         await node.pass_time(6 * 3600)
     ticks = (await store.jobs.list_ticks(job.id, 200))[::-1]
-    excluded = [(tick.tick_at.day, tick.tick_at.hour, tick.until_at and tick.until_at.hour) for tick in ticks if tick.outcome == "excluded"]
+    excluded = [
+        (tick.tick_at.day, tick.tick_at.hour, tick.until_at and tick.until_at.hour)
+        for tick in ticks
+        if tick.outcome == "excluded"
+    ]
     assert excluded == [(1, 18, None), (7, 0, 18), (8, 0, 18)]
-    assert [tick.tick_at.day for tick in ticks if tick.outcome == "ready"] == [*[day for day in (2, 3, 4, 5, 6) for _ in range(4)], 9]
+    assert [tick.tick_at.day for tick in ticks if tick.outcome == "ready"] == [
+        *[day for day in (2, 3, 4, 5, 6) for _ in range(4)],
+        9,
+    ]
 
 
 async def test_a_calendar_that_is_edited_holds_from_the_next_tick_on(
@@ -71,7 +83,12 @@ async def test_ticks_that_a_calendar_moves_follow_its_edits(
     assert await outcomes(store, job) == ["ready"]
     # What has fired stays fired, whatever the calendar says later; what was put off already is put off further.
     other = await make_job(
-        store, cron="0 9 2 * *", calendar="holidays", calendar_days=("MON",), on_excluded="move", now=monday - timedelta(1)
+        store,
+        cron="0 9 2 * *",
+        calendar="holidays",
+        calendar_days=("MON",),
+        on_excluded="move",
+        now=monday - timedelta(1),
     )
     await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("MON", "TUE")))
     await node.replanner.run_once()
@@ -90,7 +107,8 @@ async def test_a_cursor_found_under_other_rules_moves_to_the_same_time_on_the_wa
     assert daily.utc_offset == 3600
     # As a node would have it to which Berlin is two hours ahead of UTC.
     await sql.execute(
-        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where id = $1", daily.id
+        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where id = $1",
+        daily.id,
     )
     await sql.execute("update foliot.jobs set utc_offset = 7200 where id = $1", often.id)
     await node.replanner.run_once()
@@ -128,7 +146,9 @@ async def test_a_cursor_found_under_other_rules_is_corrected_when_it_comes_up_at
     late = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin", overlap="allow_all")
     for job, hour, offset in ((early, 7, 7200), (late, 9, 0)):
         at = datetime(2026, 3, 2, hour, tzinfo=UTC)
-        await sql.execute("update foliot.jobs set next_at = $2, fire_at = $2, utc_offset = $3 where id = $1", job.id, at, offset)
+        await sql.execute(
+            "update foliot.jobs set next_at = $2, fire_at = $2, utc_offset = $3 where id = $1", job.id, at, offset
+        )
     for _ in range(48):
         await node.pass_time(3600)
     # The one whose time had passed by then is late, and keeps the name under which it was found.
@@ -142,7 +162,9 @@ async def test_a_job_that_a_calendar_left_no_tick_goes_on_when_it_is_corrected(
 ) -> None:
     await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("SUN",)))
     monday, end = datetime(2026, 3, 2, 9, tzinfo=UTC), datetime(2026, 3, 2, 12, tzinfo=UTC)
-    job = await make_job(store, times=(monday,), end_at=end, calendar="holidays", calendar_days=("SUN",), on_excluded="move")
+    job = await make_job(
+        store, times=(monday,), end_at=end, calendar="holidays", calendar_days=("SUN",), on_excluded="move"
+    )
     assert await next_at(store, job) == monday
     await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("MON",)))
     await node.replanner.run_once()

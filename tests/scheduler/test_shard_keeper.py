@@ -118,12 +118,16 @@ async def test_what_a_dead_node_leaves_does_not_wait_for_the_lease_of_one_that_d
     await settle(second, *others)
     await fake_clock.advance(4)
     assert max(await settle(*others)) < 37
-    assert [await one.run_once() for one in others] == [0.3, 0.3], "there are free shards, and the one that has a right to them may be dead"
+    assert [await one.run_once() for one in others] == [0.3, 0.3], (
+        "there are free shards, and the one that has a right to them may be dead"
+    )
     await fake_clock.advance(1)
     assert sum(await settle(*others)) == 75
 
 
-async def test_a_node_that_is_late_keeps_what_it_has(store: Store, config: Config, events: EventBus, fake_clock: FakeClock) -> None:
+async def test_a_node_that_is_late_keeps_what_it_has(
+    store: Store, config: Config, events: EventBus, fake_clock: FakeClock
+) -> None:
     late, other = node(store, config, events), node(store, config, events)
     await settle(late, other)
     await fake_clock.advance(6)

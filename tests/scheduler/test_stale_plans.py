@@ -74,7 +74,8 @@ async def test_a_pause_that_is_prolonged_as_it_ends_goes_on(
 async def test_notes_of_a_stale_plan_are_not_written_with_the_firing_of_a_current_one(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, sql: Any
 ) -> None:
-    # As on a node that was slow for longer than the grace: its wheel holds an old plan of the job and the current one, both due.
+    # As on a node that was slow for longer than the grace: its wheel holds an old plan of the job and the current one,
+    # both due.
     job = await make_job(store, every="10s", overlap="allow_all", catchup="none", grace_seconds=1)
     await fake_clock.advance(35)
     await keeper.run_once()
@@ -90,7 +91,12 @@ async def test_notes_of_a_stale_plan_are_not_written_with_the_firing_of_a_curren
 
 
 async def test_a_batch_that_fails_does_not_take_the_ones_after_it_along(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus, sql: Any, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    fake_clock: FakeClock,
+    keeper: ShardKeeper,
+    events: EventBus,
+    sql: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(firer, "BATCH", 2)
     loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
@@ -115,9 +121,15 @@ async def test_a_batch_that_fails_does_not_take_the_ones_after_it_along(
 
 
 async def test_what_is_late_and_fails_does_not_take_along_what_is_due_in_a_moment(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus, sql: Any, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    fake_clock: FakeClock,
+    keeper: ShardKeeper,
+    events: EventBus,
+    sql: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Both came out of the wheel together. What was not got to stood in nobody's list any more, and its job never fired again."""
+    """Both came out of the wheel together. What was not got to stood in nobody's list any more, and its job never fired
+    again."""
     loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
     firing = Firer(store=store, shards=keeper, loader=loader, clock=fake_clock, events=events, lead_seconds=5)
     for every in ("10s", "11s", "12s"):

@@ -15,7 +15,9 @@ REACH = 1 << (BITS * LEVELS)
     delays=st.lists(st.one_of(st.integers(-10, 600), st.integers(0, 200_000), st.integers(0, 2 * REACH)), max_size=60),
     steps=st.lists(st.one_of(st.integers(1, 700), st.integers(1, 300_000), st.integers(1, REACH)), max_size=40),
 )
-def test_everything_comes_out_once_in_order_at_its_time_and_not_before(start: int, delays: list[int], steps: list[int]) -> None:
+def test_everything_comes_out_once_in_order_at_its_time_and_not_before(
+    start: int, delays: list[int], steps: list[int]
+) -> None:
     wheel: TimingWheel[int] = TimingWheel(start)
     for number, delay in enumerate(delays):
         wheel.add(start + delay, number)

@@ -1,4 +1,5 @@
-"""A schedule that this node can't read, because a newer version stored it or its zone is unknown here, holds up no other job."""
+"""A schedule that this node can't read, because a newer version stored it or its zone is unknown here, holds up no
+other job."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("schedule", UNREADABLE.values(), ids=UNREADABLE)
-async def test_the_other_jobs_fire(store: Store, keeper: ShardKeeper, node: Node, sql: Any, seen: list[Event], schedule: str) -> None:
+async def test_the_other_jobs_fire(
+    store: Store, keeper: ShardKeeper, node: Node, sql: Any, seen: list[Event], schedule: str
+) -> None:
     good = await make_job(store, every="10s", overlap="allow_all")
     bad = await make_job(store, every="10s")
     await sql.execute("update foliot.jobs set schedule = $2::text::jsonb where id = $1", bad.id, schedule)
@@ -43,7 +46,9 @@ async def test_the_other_jobs_fire(store: Store, keeper: ShardKeeper, node: Node
     assert said.job_id == bad.id
     assert said.why
     # Mended, it goes on by itself.
-    await sql.execute("""update foliot.jobs set schedule = '{"every": "10s"}', version = version + 1 where id = $1""", bad.id)
+    await sql.execute(
+        """update foliot.jobs set schedule = '{"every": "10s"}', version = version + 1 where id = $1""", bad.id
+    )
     await node.pass_time(10)
     assert await sql.fetchval("select count(*) from foliot.runs where job_id = $1", bad.id) == 1
 
@@ -70,7 +75,9 @@ async def test_other_jobs_follow_new_rules_of_their_zones(
     await sql.execute(
         "update foliot.jobs set next_at = next_at - interval '1 hour', fire_at = fire_at - interval '1 hour', utc_offset = 7200"
     )
-    await sql.execute("""update foliot.jobs set schedule = schedule || '{"timezone": "Europe/Atlantis"}' where id = $1""", bad.id)
+    await sql.execute(
+        """update foliot.jobs set schedule = schedule || '{"timezone": "Europe/Atlantis"}' where id = $1""", bad.id
+    )
     await keeper.run_once()
     await node.replanner.on_start()
     await node.replanner.run_once()

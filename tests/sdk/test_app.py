@@ -59,7 +59,10 @@ def test_a_decorator_with_arguments_says_how_its_runs_are_executed(app: App) -> 
     async def send_invoice() -> None: ...
 
     assert list(app.tasks) == ["billing.invoice:send"]
-    assert (send_invoice.queue, send_invoice.options) == ("mail", RunOptions(retries=5, timeout_seconds=30, backoff=backoff))
+    assert (send_invoice.queue, send_invoice.options) == (
+        "mail",
+        RunOptions(retries=5, timeout_seconds=30, backoff=backoff),
+    )
 
 
 def test_failures_worth_another_attempt_are_named_by_class_by_name_or_by_exit_code(app: App) -> None:
@@ -158,7 +161,9 @@ def test_the_attribute_is_app_when_none_is_named(write_module: WriteModule) -> N
         ("shop_b.py:app", "there is no module 'shop_b.py'"),
     ],
 )
-def test_a_reference_to_no_app_is_refused_with_what_was_found_instead(write_module: WriteModule, reference: str, complaint: str) -> None:
+def test_a_reference_to_no_app_is_refused_with_what_was_found_instead(
+    write_module: WriteModule, reference: str, complaint: str
+) -> None:
     write_module("shop_b", "from foliot import App\nnumber = 17")
     with pytest.raises(ApplicationError) as refused:
         load_app(reference)

@@ -35,7 +35,8 @@ from foliot.triggers.cron_fields import CronError
 
 
 class Scripted(HTTPServer):
-    """Gives the answers of a script, one a request, the last one for ever; None: it hangs up. Keeps what it was asked."""
+    """Gives the answers of a script, one a request, the last one for ever; None: it hangs up. Keeps what it was
+    asked."""
 
     def __init__(self, *script: tuple[int, bytes] | None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -53,7 +54,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def handle_request(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.asked.append((self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+        self.server.asked.append(
+            (self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+        )
         step = self.server.script.pop(0) if len(self.server.script) > 1 else self.server.script[0]
         if step is None:
             return
@@ -160,7 +163,12 @@ async def test_the_namespace_is_sent_where_there_is_one(monkeypatch: pytest.Monk
         monkeypatch.setenv("FOLIOT_NAMESPACE", "team-c")
         with Client.from_environment() as client:
             client.get_job("x")
-    assert [headers.get("foliot-namespace") for _, _, headers, _ in server.asked] == ["team-a", None, "team-b", "team-c"]
+    assert [headers.get("foliot-namespace") for _, _, headers, _ in server.asked] == [
+        "team-a",
+        None,
+        "team-b",
+        "team-c",
+    ]
     for wrong in ("Team", "a b", "-a", "x" * 64, "a\n"):
         with pytest.raises(ConfigurationError, match="FOLIOT_NAMESPACE"):
             Client("http://127.0.0.1:1", namespace=wrong)
@@ -185,7 +193,11 @@ def test_another_program_at_the_address_is_not_taken_for_foliot(answer: tuple[in
 
 
 def test_a_list_that_is_none_is_not_taken_for_one() -> None:
-    with serving((200, b"{}")) as server, Client(server.url) as client, pytest.raises(FoliotError, match="not in the way Foliot does"):
+    with (
+        serving((200, b"{}")) as server,
+        Client(server.url) as client,
+        pytest.raises(FoliotError, match="not in the way Foliot does"),
+    ):
         client.list_jobs()
 
 
@@ -193,12 +205,17 @@ def test_a_field_that_is_missing_is_the_fault_of_the_server() -> None:
     with serving((200, b'{"items": [{"a": 1}]}')) as server, Client(server.url) as client:
         (item,) = client.list_ticks("x", limit=1).document["items"]
     assert item["a"] == 1
-    with pytest.raises(FoliotError, match=r"^the server's answer has no 'run_id'; is it a Foliot, and as new as this client\?$"):
+    with pytest.raises(
+        FoliotError, match=r"^the server's answer has no 'run_id'; is it a Foliot, and as new as this client\?$"
+    ):
         item["run_id"]
 
 
 def test_a_list_keeps_every_digit_of_every_page() -> None:
-    pages = [(200, b'{"items":[{"n":1.0}],"next":"a b"}'), (200, b'{"items":[{"n": 12345678901234567890123}],"next":null}')]
+    pages = [
+        (200, b'{"items":[{"n":1.0}],"next":"a b"}'),
+        (200, b'{"items":[{"n": 12345678901234567890123}],"next":null}'),
+    ]
     with serving(*pages) as server, Client(server.url) as client:
         assert client.list_jobs().content == b'{"items":[{"n":1.0},{"n": 12345678901234567890123}],"next":null}'
     assert [path for _, path, _, _ in server.asked] == ["/v1/jobs?after=&limit=200", "/v1/jobs?after=a+b&limit=200"]
@@ -228,7 +245,11 @@ def test_a_token_is_sent_with_every_request_and_none_when_there_is_none() -> Non
             client.resume_job("x")
         with Client(server.url) as client:
             client.get_job("x")
-    assert [headers.get("authorization") for _, _, headers, _ in server.asked] == ["Bearer s3cret", "Bearer s3cret", None]
+    assert [headers.get("authorization") for _, _, headers, _ in server.asked] == [
+        "Bearer s3cret",
+        "Bearer s3cret",
+        None,
+    ]
 
 
 def test_the_environment_says_where_and_who(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +286,11 @@ def test_a_password_in_the_address_is_not_shown() -> None:
 
 
 def test_waiting_outlives_a_server_that_is_away() -> None:
-    away, running, ended = problem(503, "store_unavailable"), (200, b'{"status": "running"}'), (200, b'{"status": "failed"}')
+    away, running, ended = (
+        problem(503, "store_unavailable"),
+        (200, b'{"status": "running"}'),
+        (200, b'{"status": "failed"}'),
+    )
     with serving(None, away, running, None, ended) as server, Client(server.url) as client:
         assert client.wait_for_job("x").document == {"status": "failed"}
     assert len(server.asked) == 5
@@ -273,7 +298,11 @@ def test_waiting_outlives_a_server_that_is_away() -> None:
 
 def test_waiting_for_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sdk_client, "PATIENCE_SECONDS", 0.2)
-    with serving(problem(503, "store_unavailable")) as server, Client(server.url) as client, pytest.raises(StoreUnavailable):
+    with (
+        serving(problem(503, "store_unavailable")) as server,
+        Client(server.url) as client,
+        pytest.raises(StoreUnavailable),
+    ):
         client.wait_for_job("x")
     assert len(server.asked) > 1
 

@@ -1,4 +1,5 @@
-"""`foliot.connect`: the same code over HTTP and straight at the database, from plain code and from async code, run by a real worker."""
+"""`foliot.connect`: the same code over HTTP and straight at the database, from plain code and from async code, run by a
+real worker."""
 
 from __future__ import annotations
 
@@ -121,7 +122,9 @@ async def test_a_wait_has_an_end(connection: foliot.Connection) -> None:
     assert await connection.status_async(job.id) == "scheduled"
 
 
-async def test_what_makes_no_sense_is_refused_by_both_and_nothing_is_stored(connection: foliot.Connection, sql: Any) -> None:
+async def test_what_makes_no_sense_is_refused_by_both_and_nothing_is_stored(
+    connection: foliot.Connection, sql: Any
+) -> None:
     with pytest.raises(UnknownTask, match="no worker"):
         await connection.submit_async("nope")
     with pytest.raises(Invalid, match="priority"):
@@ -136,7 +139,9 @@ async def test_what_makes_no_sense_is_refused_by_both_and_nothing_is_stored(conn
         await connection.submit_async("add", {"a": object()})
     with pytest.raises(Invalid):
         await connection.submit_many_async("add", [{}] * 10_001)
-    await connection.submit_async("add", unique={"key": "one", "on_conflict": "reject"}, expires_at=datetime(2199, 1, 1, tzinfo=UTC))
+    await connection.submit_async(
+        "add", unique={"key": "one", "on_conflict": "reject"}, expires_at=datetime(2199, 1, 1, tzinfo=UTC)
+    )
     with pytest.raises(Conflict, match="one"):
         await connection.submit_async("add", unique={"key": "one", "on_conflict": "reject"})
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
@@ -157,7 +162,9 @@ async def test_a_job_in_the_callers_own_transaction(connection: foliot.Connectio
         await connection.status_async(await plainly(program))
 
 
-async def test_what_only_a_server_can_do_is_said(straight: foliot.Connection, server_url: str, database_url: str) -> None:
+async def test_what_only_a_server_can_do_is_said(
+    straight: foliot.Connection, server_url: str, database_url: str
+) -> None:
     with pytest.raises(ConfigurationError, match=r"is a database, and this needs a server: connect to http://"):
         _ = straight.operations
     workflow = foliot.Workflow("w")
@@ -167,7 +174,9 @@ async def test_what_only_a_server_can_do_is_said(straight: foliot.Connection, se
     with pytest.raises(Invalid, match="idempotency_key: only a server remembers those"):
         await straight.submit_async("add", idempotency_key="k")
     with foliot.connect(server_url) as connection, connection.operations as operations:
-        assert [queue["name"] for queue in await plainly(lambda: operations.list_queues().document["items"])] == ["default"]
+        assert [queue["name"] for queue in await plainly(lambda: operations.list_queues().document["items"])] == [
+            "default"
+        ]
 
 
 async def test_a_database_that_can_not_be_used_is_said_to_be(
@@ -202,7 +211,9 @@ async def test_an_app_can_submit_straight_to_the_database(database_url: str, sql
 
 
 def test_an_address_of_another_kind_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"^'redis://:\*\*\*@x': must begin with http://, https:// or postgresql://$"):
+    with pytest.raises(
+        ConfigurationError, match=r"^'redis://:\*\*\*@x': must begin with http://, https:// or postgresql://$"
+    ):
         foliot.connect("redis://:secret@x")
 
 

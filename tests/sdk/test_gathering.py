@@ -1,4 +1,5 @@
-"""Jobs that are submitted straight to the database at the same time: one statement for all of them, and an answer for each."""
+"""Jobs that are submitted straight to the database at the same time: one statement for all of them, and an answer for
+each."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ async def nothing_stored(database_url: str, sql: Any) -> AsyncIterator[asyncio.T
         await other.close()
 
 
-async def test_what_gathers_is_stored_by_one_statement(connection: foliot.Connection, database_url: str, sql: Any) -> None:
+async def test_what_gathers_is_stored_by_one_statement(
+    connection: foliot.Connection, database_url: str, sql: Any
+) -> None:
     async with nothing_stored(database_url, sql) as waits:
         first = asyncio.create_task(connection.submit_async("add", {"a": 0}))
         await waits
@@ -64,7 +67,9 @@ async def test_what_gathers_is_stored_by_one_statement(connection: foliot.Connec
     assert rows[0][2] != rows[1][2]
 
 
-async def test_one_that_is_refused_does_not_take_others_along(connection: foliot.Connection, database_url: str, sql: Any) -> None:
+async def test_one_that_is_refused_does_not_take_others_along(
+    connection: foliot.Connection, database_url: str, sql: Any
+) -> None:
     async with nothing_stored(database_url, sql) as waits:
         first = asyncio.create_task(connection.submit_async("add", {"a": 0}))
         await waits
@@ -76,7 +81,9 @@ async def test_one_that_is_refused_does_not_take_others_along(connection: foliot
     assert await sql.fetchval("select count(*) from foliot.runs") == 3
 
 
-async def test_a_key_that_somebody_else_is_using_makes_nobody_else_wait(connection: foliot.Connection, database_url: str, sql: Any) -> None:
+async def test_a_key_that_somebody_else_is_using_makes_nobody_else_wait(
+    connection: foliot.Connection, database_url: str, sql: Any
+) -> None:
     other = await asyncpg.connect(database_url)
     held = other.transaction()
     await held.start()
@@ -104,7 +111,9 @@ async def test_threads_and_tasks_share_it(connection: foliot.Connection, sql: An
     assert len(stored) == 80
 
 
-async def test_what_was_handed_over_is_stored_before_it_closes(connection: foliot.Connection, database_url: str, sql: Any) -> None:
+async def test_what_was_handed_over_is_stored_before_it_closes(
+    connection: foliot.Connection, database_url: str, sql: Any
+) -> None:
     async with nothing_stored(database_url, sql) as waits:
         tasks = [asyncio.create_task(connection.submit_async("add", {"a": 0}))]
         await waits
@@ -117,7 +126,9 @@ async def test_what_was_handed_over_is_stored_before_it_closes(connection: folio
     assert await sql.fetchval("select count(*) from foliot.runs") == 4
 
 
-async def test_who_gives_up_before_it_was_sent_has_submitted_nothing(connection: foliot.Connection, database_url: str, sql: Any) -> None:
+async def test_who_gives_up_before_it_was_sent_has_submitted_nothing(
+    connection: foliot.Connection, database_url: str, sql: Any
+) -> None:
     async with nothing_stored(database_url, sql) as waits:
         first = asyncio.create_task(connection.submit_async("add", {"a": 0}))
         await waits

@@ -18,7 +18,9 @@ TASKS = {"send_invoice": "mail", "shell": "default"}
 
 
 @pytest.fixture
-async def scheduler(server_url: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[foliot.JobScheduler]:
+async def scheduler(
+    server_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[foliot.JobScheduler]:
     await store.workers.announce_tasks(TASKS)
     monkeypatch.setenv("FOLIOT_URL", server_url)
     scheduler = foliot.JobScheduler()
@@ -27,7 +29,12 @@ async def scheduler(server_url: str, store: Store, monkeypatch: pytest.MonkeyPat
 
 
 def definition(**changes: Any) -> foliot.JobDefinition:
-    fields: dict[str, Any] = {"job_id": "daily_report", "name": "Daily report", "schedule": "0 0 * * *", "command": "make report"}
+    fields: dict[str, Any] = {
+        "job_id": "daily_report",
+        "name": "Daily report",
+        "schedule": "0 0 * * *",
+        "command": "make report",
+    }
     return foliot.JobDefinition(**fields | {"dependencies": []} | changes)
 
 
@@ -37,7 +44,9 @@ def test_a_definition_has_its_defaults() -> None:
 
 
 async def test_a_cron_schedule_makes_a_recurring_job(scheduler: foliot.JobScheduler, store: Store) -> None:
-    handle = await asyncio.to_thread(scheduler.create_job, definition(max_retries=5, priority=7, metadata={"team": "data"}))
+    handle = await asyncio.to_thread(
+        scheduler.create_job, definition(max_retries=5, priority=7, metadata={"team": "data"})
+    )
     job = await store.jobs.get_job(None, "daily_report")
     assert job is not None
     assert (str(job.id), job.task, job.priority) == (handle.id, "shell", 7)
@@ -69,11 +78,26 @@ async def test_a_task_may_be_the_command(scheduler: foliot.JobScheduler, store: 
     assert (job.task, job.queue) == ("send_invoice", "mail")
 
 
-REFUSED = ["*/90 * * * *", "@every soon", "CRON_TZ=Mars/Olympus 0 0 * * *", "0 0 0 1 1 ? 2020", "1," * 50_000 + "1 * * * *"]
-KNOWN = ["@every 5m", "rate(1 hour)", "CRON_TZ=Europe/Berlin 0 9 * * FRI-MON", "cron(0 9 ? * 2-6 *)", "0 0 13 * +FRI", "0 0 0 1 1 ? 2150"]
+REFUSED = [
+    "*/90 * * * *",
+    "@every soon",
+    "CRON_TZ=Mars/Olympus 0 0 * * *",
+    "0 0 0 1 1 ? 2020",
+    "1," * 50_000 + "1 * * * *",
+]
+KNOWN = [
+    "@every 5m",
+    "rate(1 hour)",
+    "CRON_TZ=Europe/Berlin 0 9 * * FRI-MON",
+    "cron(0 9 ? * 2-6 *)",
+    "0 0 13 * +FRI",
+    "0 0 0 1 1 ? 2150",
+]
 
 
-@pytest.mark.parametrize("schedule", ["", "every day", "61 * * * *", "* * * *", "0 0 31 2 *", "2026-13-01T00:00:00Z", "@reboot", *REFUSED])
+@pytest.mark.parametrize(
+    "schedule", ["", "every day", "61 * * * *", "* * * *", "0 0 31 2 *", "2026-13-01T00:00:00Z", "@reboot", *REFUSED]
+)
 def test_what_is_no_schedule_is_refused_before_anybody_is_asked(schedule: str) -> None:
     scheduler = foliot.JobScheduler("http://127.0.0.1:1")
     assert not scheduler.validate_cron(schedule)
@@ -82,12 +106,16 @@ def test_what_is_no_schedule_is_refused_before_anybody_is_asked(schedule: str) -
     assert (refused.value.field, isinstance(refused.value, Invalid)) == ("schedule", True)
 
 
-@pytest.mark.parametrize("schedule", ["*/5 * * * *", "@daily", "0 0 9 * * MON-FRI", "2026-12-31T23:59:59Z", "2026-12-31 23:59", *KNOWN])
+@pytest.mark.parametrize(
+    "schedule", ["*/5 * * * *", "@daily", "0 0 9 * * MON-FRI", "2026-12-31T23:59:59Z", "2026-12-31 23:59", *KNOWN]
+)
 def test_what_is_a_schedule_is_known(schedule: str) -> None:
     assert foliot.JobScheduler().validate_cron(schedule)
 
 
-async def test_a_schedule_with_a_zone_or_a_period_becomes_the_fields_that_say_so(scheduler: foliot.JobScheduler) -> None:
+async def test_a_schedule_with_a_zone_or_a_period_becomes_the_fields_that_say_so(
+    scheduler: foliot.JobScheduler,
+) -> None:
     for schedule, cron, every, zone in (
         ("CRON_TZ=Asia/Tokyo 0 9 * * *", "0 9 * * *", None, "Asia/Tokyo"),
         ("@every 90m", None, "90m", "UTC"),
@@ -108,12 +136,18 @@ async def test_add_job_at_an_instant(scheduler: foliot.JobScheduler, store: Stor
     handle = await asyncio.to_thread(foliot.add_job, "send_invoice", time, {"customer_id": 7})
     assert await asyncio.to_thread(handle.status) == "scheduled"
     job = (await asyncio.to_thread(scheduler._server.client().get_job, handle.id)).document
-    assert (job["task"], job["payload"], job["scheduled_at"]) == ("send_invoice", {"customer_id": 7}, "2100-01-01T00:00:00Z")
+    assert (job["task"], job["payload"], job["scheduled_at"]) == (
+        "send_invoice",
+        {"customer_id": 7},
+        "2100-01-01T00:00:00Z",
+    )
     await asyncio.to_thread(job_scheduler._default.close)
 
 
 @pytest.mark.parametrize(
-    ("time", "status"), [(None, "pending"), (timedelta(0), "pending"), (timedelta(hours=1), "scheduled")], ids=["now", "0", "1h"]
+    ("time", "status"),
+    [(None, "pending"), (timedelta(0), "pending"), (timedelta(hours=1), "scheduled")],
+    ids=["now", "0", "1h"],
 )
 async def test_add_job_now_or_later(scheduler: foliot.JobScheduler, time: timedelta | None, status: str) -> None:
     handle = await asyncio.to_thread(scheduler.add_job, "send_invoice", time)

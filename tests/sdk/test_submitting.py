@@ -129,7 +129,9 @@ async def test_options_are_those_of_the_job(app: foliot.App, sql: Any) -> None:
         retry_on=[OSError, 75], never_on=["ValueError"], max_snoozes=3, expires_at=expires, unique={"key": "u", "on_conflict": "replace"},
     )  # fmt: skip
     await prepared.submit_async(a=1)
-    row = dict(await sql.fetchrow("select name, queue, priority, unique_key, expires_at, options::text from foliot.runs"))
+    row = dict(
+        await sql.fetchrow("select name, queue, priority, unique_key, expires_at, options::text from foliot.runs")
+    )
     assert row == {
         "name": "sum", "queue": "slow", "priority": 5, "unique_key": "u", "expires_at": expires,
         "options": '{"backoff": {"kind": "list", "waits": [1.0, 2.0]}, "retries": 7, "never_on": ["ValueError"], '
@@ -148,7 +150,9 @@ async def test_keys_lead_to_the_job_that_is_there(app: foliot.App, sql: Any) -> 
     first, again = [await add.with_options(unique="report").submit_async(a=1) for _ in range(2)]
     assert (first == again, again.is_new) == (True, False)
     many = add.with_options(idempotency_key="batch")
-    assert await many.submit_many_async([{"a": 1}, {"a": 2}]) == await plainly(lambda: many.submit_many([{"a": 1}, {"a": 2}]))
+    assert await many.submit_many_async([{"a": 1}, {"a": 2}]) == await plainly(
+        lambda: many.submit_many([{"a": 1}, {"a": 2}])
+    )
     assert await sql.fetchval("select count(*) from foliot.runs") == 4
 
 

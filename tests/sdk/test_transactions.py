@@ -1,4 +1,5 @@
-"""Submitting inside the caller's own transaction, with the real drivers: there if it commits, never there if it does not."""
+"""Submitting inside the caller's own transaction, with the real drivers: there if it commits, never there if it does
+not."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ async def test_psycopg(database_url: str, sql: Any) -> None:
         connection.row_factory = dict_row  # type: ignore[assignment]
         second = send.submit_in(connection, customer_id=8)
     assert [str(run) for run in await stored(sql)] == [handle.id, second.id]
-    assert await sql.fetchval("select payload::text from foliot.runs order by created_at limit 1") == '{"customer_id": 7}'
+    assert (
+        await sql.fetchval("select payload::text from foliot.runs order by created_at limit 1") == '{"customer_id": 7}'
+    )
 
 
 async def test_async_psycopg(database_url: str, sql: Any) -> None:
@@ -81,7 +84,9 @@ async def test_asyncpg(database_url: str, sql: Any) -> None:
 
 
 async def test_sqlalchemy(database_url: str, sql: Any) -> None:
-    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(database_url), poolclass=NullPool)
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(database_url), poolclass=NullPool
+    )
     with engine.connect() as connection:
         send.submit_in(connection, customer_id=5)
     with Session(engine) as session:
@@ -103,7 +108,9 @@ async def test_sqlalchemy(database_url: str, sql: Any) -> None:
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 async def test_async_sqlalchemy(database_url: str, sql: Any, driver: str) -> None:
     connect = {"asyncpg": asyncpg.connect, "psycopg": psycopg.AsyncConnection.connect}[driver]
-    engine = create_async_engine(f"postgresql+{driver}://", async_creator=lambda: connect(database_url), poolclass=NullPool)
+    engine = create_async_engine(
+        f"postgresql+{driver}://", async_creator=lambda: connect(database_url), poolclass=NullPool
+    )
     async with engine.connect() as connection:
         await send.submit_in_async(connection, customer_id=6)
     async with engine.begin() as connection:
@@ -138,8 +145,12 @@ async def test_what_can_not_be_stored_does_not_cost_the_transaction(database_url
 
 
 def test_no_driver_is_loaded_before_a_connection_of_its_own_is_given() -> None:
-    code = "import sys, foliot, foliot.sdk.transactions; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    code = (
+        "import sys, foliot, foliot.sdk.transactions; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
     assert {"asyncpg", "psycopg", "sqlalchemy"} & set(loaded) == set()
 
 
@@ -168,7 +179,13 @@ class TestTheFunction:
                 "select *, payload::text, options::text, (extract(epoch from due_at) * 1000000)::bigint as due from foliot.runs"
             )
         )
-        assert [row[name] for name in ("id", "state", "queue", "task", "name")] == [run_id, "ready", "mail", "send", "n"]
+        assert [row[name] for name in ("id", "state", "queue", "task", "name")] == [
+            run_id,
+            "ready",
+            "mail",
+            "send",
+            "n",
+        ]
         assert (row["token"], row["attempt"], row["priority"], row["payload"]) == (0, 0, 3, '{"a": 1}')
         assert json.loads(row["options"]) == {name: fields[name] for name in list(fields)[3:9]}
         assert row["rank"] == row["due"] - 3 * 300_000_000
@@ -181,7 +198,9 @@ class TestTheFunction:
         later = await self.submit(session, delay_seconds=60)
         at = await self.submit(session, schedule_time="2190-01-01T00:00:00+02:00")
         past = await self.submit(session, schedule_time="2001-01-01T00:00:00Z")
-        rows = await sql.fetch("select id, state, due_at - created_at, due_at, payload, options, unique_key from foliot.runs")
+        rows = await sql.fetch(
+            "select id, state, due_at - created_at, due_at, payload, options, unique_key from foliot.runs"
+        )
         found = {row[0]: row for row in rows}
         assert (found[later][1], found[later][2].total_seconds()) == ("scheduled", 60)
         assert (found[at][1], found[at][3].isoformat()) == ("scheduled", "2189-12-31T22:00:00+00:00")
@@ -205,7 +224,9 @@ class TestTheFunction:
             ({"unique": {"key": "k", "on_conflict": "x"}}, "unique: on_conflict"),
         ],
     )
-    async def test_what_makes_no_sense_is_refused_in_words(self, session: Any, sql: Any, fields: dict[str, Any], complaint: str) -> None:
+    async def test_what_makes_no_sense_is_refused_in_words(
+        self, session: Any, sql: Any, fields: dict[str, Any], complaint: str
+    ) -> None:
         with pytest.raises(asyncpg.InvalidParameterValueError, match=complaint):
             await self.submit(session, **fields)
         assert await stored(sql) == []
@@ -215,10 +236,19 @@ class TestTheFunction:
         assert await self.submit(session, unique={"key": "k"}, payload={"n": 2}) == first
         with pytest.raises(asyncpg.UniqueViolationError, match=str(first)):
             await self.submit(session, unique={"key": "k", "on_conflict": "reject"})
-        assert await self.submit(session, unique={"key": "k", "on_conflict": "replace"}, payload={"n": 3}, delay_seconds=60) == first
+        assert (
+            await self.submit(
+                session, unique={"key": "k", "on_conflict": "replace"}, payload={"n": 3}, delay_seconds=60
+            )
+            == first
+        )
         assert tuple(await sql.fetchrow("select state, payload::text from foliot.runs")) == ("scheduled", '{"n": 3}')
         limited = {"concurrency": {"key": "c", "limit": 1}}
-        for fields, state, held_by in ((limited, "held", "limit"), ({}, "ready", None), ({"delay_seconds": 60}, "scheduled", None)):
+        for fields, state, held_by in (
+            (limited, "held", "limit"),
+            ({}, "ready", None),
+            ({"delay_seconds": 60}, "scheduled", None),
+        ):
             await self.submit(session, unique={"key": "k", "on_conflict": "replace"}, payload={"n": 3}, **fields)
             assert tuple(await sql.fetchrow("select state, held_by from foliot.runs")) == (state, held_by)
         await sql.execute("update foliot.runs set started_at = now()")

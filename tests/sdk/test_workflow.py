@@ -1,4 +1,5 @@
-"""Workflows put together in Python: what they become, what is refused before anything is sent, and how they run on a real server."""
+"""Workflows put together in Python: what they become, what is refused before anything is sent, and how they run on a
+real server."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ def nightly(tasks: Tasks) -> foliot.Workflow:
     flow = foliot.Workflow("nightly", on_failure="fail_fast")
     extract = flow.step(tasks.extract, day="2026-11-16")
     load = flow.step("load", tasks.load, rows=extract.result["rows"])
-    numbers = flow.map("numbers", tasks.double, over=range(2, 12, 3), item="number", chunk_size=1, max_concurrency=2, after=[load])
+    numbers = flow.map(
+        "numbers", tasks.double, over=range(2, 12, 3), item="number", chunk_size=1, max_concurrency=2, after=[load]
+    )
     approve = flow.approval("approve", timeout=timedelta(hours=1), after=numbers)
     flow.sleep("nap", 0.05, after="approve")
     flow.shell("publish", HANDS_ON, after=[approve, "nap"])
@@ -118,7 +121,12 @@ def test_options_rules_and_awkward_names_of_arguments() -> None:
     flow = foliot.Workflow(queue="q", priority=3)
     first = flow.step(tasks.extract.with_options(retries=5, queue="mail"))
     flow.step(
-        "again", tasks.extract, after=first, rule="one_failed", options={"timeout_seconds": 9}, payload={"after": 1, "rule": first.result}
+        "again",
+        tasks.extract,
+        after=first,
+        rule="one_failed",
+        options={"timeout_seconds": 9},
+        payload={"after": 1, "rule": first.result},
     )
     flow.map("over", tasks.double, over=first, item="number", on_failure="fail_fast")
     flow.map("mixed", tasks.double, over=[1, first.result["rows"][0]], item="number")
@@ -130,7 +138,10 @@ def test_options_rules_and_awkward_names_of_arguments() -> None:
     assert (steps["again"]["timeout_seconds"], steps["again"]["rule"]) == (9, "one_failed")
     assert steps["again"]["payload"] == {"after": 1, "rule": {"$result": "extract"}}
     assert (steps["over"]["map"]["result_of"], steps["over"]["after"]) == ("extract", ["extract"])
-    assert (steps["mixed"]["map"]["items"], steps["mixed"]["after"]) == ([1, {"$result": "extract", "path": ["rows", 0]}], ["extract"])
+    assert (steps["mixed"]["map"]["items"], steps["mixed"]["after"]) == (
+        [1, {"$result": "extract", "path": ["rows", 0]}],
+        ["extract"],
+    )
     assert steps["argv"]["payload"] == {"argv": ["ls", "-l"], "cwd": "/"}
 
 
@@ -142,7 +153,10 @@ def cycle(flow: foliot.Workflow) -> Any:
 
 REFUSED: dict[str, tuple[Callable[[foliot.Workflow], Any], str]] = {
     "cycle": (cycle, "wait for each other in a circle"),
-    "unknown step": (lambda flow: flow.step("a", "simulate", after="b"), "'a' waits for 'b', and there is no such step"),
+    "unknown step": (
+        lambda flow: flow.step("a", "simulate", after="b"),
+        "'a' waits for 'b', and there is no such step",
+    ),
     "doubled": (lambda flow: (flow.step("simulate"), flow.step("simulate")), "there is a step 'simulate' already"),
     "empty": (lambda flow: None, "steps"),
     "key": (lambda flow: flow.step("a b", "simulate"), "step 'a b': key: "),
@@ -150,11 +164,17 @@ REFUSED: dict[str, tuple[Callable[[foliot.Workflow], Any], str]] = {
     "rule": (lambda flow: flow.step("a", "simulate", rule="all_sucess"), "step 'a': rule: Invalid enum value"),  # type: ignore[arg-type]
     "no task": (lambda flow: flow.step(7), "7 is no step"),  # type: ignore[arg-type]
     "no key": (lambda flow: flow.step(7, "simulate"), "7 is no key"),  # type: ignore[arg-type]
-    "a step as a value": (lambda flow: flow.step("b", "simulate", x=[flow.step("a", "simulate")]), r"a.result is what it returns"),
+    "a step as a value": (
+        lambda flow: flow.step("b", "simulate", x=[flow.step("a", "simulate")]),
+        r"a.result is what it returns",
+    ),
     "a part": (lambda flow: flow.map("b", "simulate", over=flow.step("a", "simulate").result["x"]), "whole result"),
     "itself": (lambda flow: flow.step("a", flow), "steps"),
     "arguments": (lambda flow: flow.step("a", inner(), day=1), "takes no arguments"),
-    "two schedules": (lambda flow: (flow.step("simulate"), flow.schedule(cron="* * * * *", every="1h")), "either cron or every"),
+    "two schedules": (
+        lambda flow: (flow.step("simulate"), flow.schedule(cron="* * * * *", every="1h")),
+        "either cron or every",
+    ),
 }
 
 

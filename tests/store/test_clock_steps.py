@@ -1,4 +1,5 @@
-"""The database's clock is set, back or forward: what was promised to the living and of the dead still holds. See docs/reliability.md."""
+"""The database's clock is set, back or forward: what was promised to the living and of the dead still holds. See
+docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ class TestSetBack:
         assert await state_of(store, run_id) is RunState.READY
         assert len([event for event in seen if isinstance(event, ClockSetBack)]) == 1, "told once"
 
-    async def test_a_living_worker_keeps_what_it_has(self, store: Store, fake_clock: FakeClock, reaper: Reaper, config: Config) -> None:
+    async def test_a_living_worker_keeps_what_it_has(
+        self, store: Store, fake_clock: FakeClock, reaper: Reaper, config: Config
+    ) -> None:
         run_id = await insert(store)
         (mine,) = await claim(store)
         fake_clock.step_database(-HOUR)
@@ -160,7 +163,9 @@ class TestSetBack:
         fake_clock.step_database(-HOUR)
         assert not (await store.submissions.once("k", "f", work)).is_new
 
-    async def test_no_tick_fires_twice(self, store: Store, sql: Any, fake_clock: FakeClock, config: Config, events: EventBus) -> None:
+    async def test_no_tick_fires_twice(
+        self, store: Store, sql: Any, fake_clock: FakeClock, config: Config, events: EventBus
+    ) -> None:
         keeper = ShardKeeper(store=store, config=config, clock=fake_clock, events=events)
         await make_job(store, every="1m", overlap="allow_all")
         await keeper.run_once()
@@ -170,7 +175,9 @@ class TestSetBack:
             now = await store.jobs.database_now()
             due, _ = await store.jobs.due_jobs(list(range(100)), 10, 0.0)
             planner = Planner(to_instant(now))
-            return (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])).fired
+            return (
+                await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])
+            ).fired
 
         await fake_clock.advance(60)
         assert await fire() == 1
@@ -192,7 +199,9 @@ class TestSetForward:
         held = await claim(store, count=5)
         fake_clock.step_database(step)
         await reaper.run_once()
-        assert not (await store.workers.beat(WORKER, [(one.run_id, one.token) for one in held])).is_renewed, "it learns of it"
+        assert not (await store.workers.beat(WORKER, [(one.run_id, one.token) for one in held])).is_renewed, (
+            "it learns of it"
+        )
         other = new_id()
         again = await claim(store, count=5, worker=other)
         assert {one.run_id for one in again} == set(runs), "nothing is lost"

@@ -1,4 +1,5 @@
-"""Every run that is made is counted as scheduled, and every one that ends as completed, also where the database itself makes or ends it."""
+"""Every run that is made is counted as scheduled, and every one that ends as completed, also where the database itself
+makes or ends it."""
 
 from __future__ import annotations
 
@@ -64,7 +65,9 @@ async def test_items_of_a_map_are_counted(store: Store, sql: Any, app: App, coun
     await all_is_counted(store, sql, counting)
 
 
-async def test_steps_of_a_workflow_are_counted_whatever_becomes_of_them(store: Store, sql: Any, app: App, counting: Tallies) -> None:
+async def test_steps_of_a_workflow_are_counted_whatever_becomes_of_them(
+    store: Store, sql: Any, app: App, counting: Tallies
+) -> None:
     steps = [
         {"key": "a", "task": "work"},
         {"key": "b", "task": "work", "payload": {"item": -1}, "after": ["a"]},
@@ -87,7 +90,9 @@ async def test_notices_are_counted(store: Store, sql: Any, app: App, counting: T
     await all_is_counted(store, sql, counting)
 
 
-async def test_what_a_transaction_of_somebody_else_submits_is_counted_if_it_commits(store: Store, sql: Any, counting: Tallies) -> None:
+async def test_what_a_transaction_of_somebody_else_submits_is_counted_if_it_commits(
+    store: Store, sql: Any, counting: Tallies
+) -> None:
     await store.workers.announce_tasks({"work": "default", "shell": "default"})
     await sql.fetchval("""select foliot.submit('{"task": "work"}')""")
     unique = """select foliot.submit('{"task": "work", "unique": {"key": "one"}}')"""
@@ -105,7 +110,8 @@ async def test_what_a_transaction_of_somebody_else_submits_is_counted_if_it_comm
 
 
 @pytest.mark.parametrize(
-    "payload", ['{"sandbox": true, "command": "x"}', '{"comand": "x"}', "{}", '{"command": 1}', '{"command": "x", "argv": ["x"]}']
+    "payload",
+    ['{"sandbox": true, "command": "x"}', '{"comand": "x"}', "{}", '{"command": 1}', '{"command": "x", "argv": ["x"]}'],
 )
 async def test_the_sql_function_refuses_what_a_command_can_not_be(store: Store, sql: Any, payload: str) -> None:
     await store.workers.announce_tasks({"shell": "default"})

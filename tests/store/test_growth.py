@@ -1,4 +1,5 @@
-"""What is asked again and again reads a handful of rows, however much is stored: future runs, schedules, keys, all that is not due yet."""
+"""What is asked again and again reads a handful of rows, however much is stored: future runs, schedules, keys, all that
+is not due yet."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ KEYS = """
 insert into foliot.idempotency (key, fingerprint, answer, expires_at)
 select 'key ' || n, '', 'null', now() + interval '1 day' from generate_series(1, $1::bigint) n
 """
-STARTS = "insert into foliot.rate_starts (rate_key, started_at) select 'key', now() from generate_series(1, $1::bigint) n"
+STARTS = (
+    "insert into foliot.rate_starts (rate_key, started_at) select 'key', now() from generate_series(1, $1::bigint) n"
+)
 PARENTS = """
 insert into foliot.parents (id, root_id, run_id, kind, created_at, finished_at, on_failure, total, next_index, capacity)
 select id, id, id, 'workflow', now(), now(), 'continue', 1, 1, 1
@@ -77,7 +80,9 @@ ASKED = {
 @pytest.fixture
 async def full(store: Store, sql: Any) -> Any:
     await store.workers.register_worker(WORKER, "w", {"default": 10}, ["t"])
-    await sql.execute("insert into foliot.calendars (name, created_at, updated_at, days) values ('holidays', now(), now(), '{}')")
+    await sql.execute(
+        "insert into foliot.calendars (name, created_at, updated_at, days) values ('holidays', now(), now(), '{}')"
+    )
     await sql.execute(FILL, STORED, WORKER)
     await sql.execute(JOBS, STORED)
     for fill in (KEYS, STARTS, PARENTS):
@@ -90,13 +95,18 @@ async def test_jobs_that_fit_are_looked_for_in_steps(full: Any) -> None:
     fits = {"pattern": ("%9", None, None), "task": (None, "elsewhere", None), "queue": (None, None, "elsewhere")}
     for filters in fits.values():
         assert await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", None, "", 200) <= 500
-        assert await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", "job 9false", "", 200) <= 2
+        assert (
+            await rows_read(full, "jobs", "match_jobs", *filters, None, 50, None, "default", "job 9false", "", 200) <= 2
+        )
 
 
 @pytest.mark.parametrize("many", ["default", "k", "team"])
 async def test_jobs_of_a_namespace_are_listed_past_those_of_all_others(store: Store, sql: Any, many: str) -> None:
-    """One of the namespaces has very many; the names of the default one stand before, between and after those of the others."""
-    await sql.execute("insert into foliot.calendars (name, created_at, updated_at, days) values ('holidays', now(), now(), '{}')")
+    """One of the namespaces has very many; the names of the default one stand before, between and after those of the
+    others."""
+    await sql.execute(
+        "insert into foliot.calendars (name, created_at, updated_at, days) values ('holidays', now(), now(), '{}')"
+    )
     namespaces = ["default", "k", "k-2", "team", "team0"]
     for name in namespaces:
         await sql.execute(JOBS, STORED if name == many else 5)
@@ -108,13 +118,16 @@ async def test_jobs_of_a_namespace_are_listed_past_those_of_all_others(store: St
     for name in ("a", "k", "k0", "team", "team.", "team/z", "z"):
         await sql.execute(JOBS, 1)
         await sql.execute(
-            "update foliot.jobs set name = $1, queue = foliot.qualified(foliot.namespace_of($1), queue) where name = 'job 1true'", name
+            "update foliot.jobs set name = $1, queue = foliot.qualified(foliot.namespace_of($1), queue) where name = 'job 1true'",
+            name,
         )
         await sql.execute("delete from foliot.jobs where name like 'job %'")
     await sql.execute("vacuum analyze foliot.jobs")
     for name in namespaces:
         namespace = Namespace(name)
-        stored = await sql.fetch("select name from foliot.jobs where foliot.namespace_of(queue) = $1 order by name", name)
+        stored = await sql.fetch(
+            "select name from foliot.jobs where foliot.namespace_of(queue) = $1 order by name", name
+        )
         wanted = [row[0] for row in stored][:40]
         listed = [job.name for job in await store.jobs.list_jobs(namespace, "", 40)]
         assert listed == wanted
@@ -135,7 +148,9 @@ async def test_jobs_that_fit_are_found_however_many_steps_it_takes(store: Store,
 
 async def test_a_probe_is_looked_for_at_the_head_of_a_queue(store: Store, full: Any) -> None:
     await store.workers.register_worker(new_id(), "another", {"default": 1}, ["rare"])
-    await full.execute("insert into foliot.circuits (task, failures, open_until, updated_at) values ('rare', 5, now(), now())")
+    await full.execute(
+        "insert into foliot.circuits (task, failures, open_until, updated_at) values ('rare', 5, now(), now())"
+    )
     assert await rows_read(full, "gates", "send_probes", None, 10.0, 200) < 500
 
 
@@ -148,7 +163,9 @@ async def test_what_is_not_due_is_not_read(full: Any) -> None:
 
 async def test_starts_of_a_rate_are_counted_once_however_many_wait_for_it(store: Store, sql: Any) -> None:
     rate = '{"rate": {"key": "k", "limit": 2000, "period_seconds": 3600}}'
-    await sql.execute("insert into foliot.rate_starts (rate_key, started_at) select 'k', now() from generate_series(1, 1990)")
+    await sql.execute(
+        "insert into foliot.rate_starts (rate_key, started_at) select 'k', now() from generate_series(1, 1990)"
+    )
     await sql.execute(
         """
         insert into foliot.runs (id, created_at, due_at, rank, state, held_by, queue, task, options)
@@ -221,7 +238,9 @@ async def test_used_up_rates_cost_nothing_until_a_start_leaves_their_period(stor
     assert admitted == await sql.fetchval("select count(*) from foliot.rate_starts where started_at = $1", later) > 0
 
 
-async def test_a_line_that_says_what_is_to_happen_at_its_limit_is_looked_at_for_keys_that_changed_only(store: Store, sql: Any) -> None:
+async def test_a_line_that_says_what_is_to_happen_at_its_limit_is_looked_at_for_keys_that_changed_only(
+    store: Store, sql: Any
+) -> None:
     """However many keys wait for what they cancelled to end, a new one is served at once."""
     await store.workers.register_worker(WORKER, "w", {"default": 10}, ["t"])
     oust = CONCURRENCY.replace('"wait"', '"cancel_old"')
@@ -234,11 +253,20 @@ async def test_a_line_that_says_what_is_to_happen_at_its_limit_is_looked_at_for_
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3])
-async def test_the_next_items_of_a_map_cost_the_same_however_long_its_list_is(store: Store, sql: Any, chunk_size: int) -> None:
+async def test_the_next_items_of_a_map_cost_the_same_however_long_its_list_is(
+    store: Store, sql: Any, chunk_size: int
+) -> None:
     costs = []
     for length in (300, 30_000):
         map_id = new_id()
-        template = {"task": "t", "queue": "default", "priority": 0, "item_name": "item", "rank_offset": 0, "chunk_size": chunk_size}
+        template = {
+            "task": "t",
+            "queue": "default",
+            "priority": 0,
+            "item_name": "item",
+            "rank_offset": 0,
+            "chunk_size": chunk_size,
+        }
         await sql.execute(
             """
             insert into foliot.parents (id, root_id, run_id, kind, created_at, on_failure, total, next_index, capacity, template, items)
@@ -247,10 +275,17 @@ async def test_the_next_items_of_a_map_cost_the_same_however_long_its_list_is(st
             """,
             map_id, length, chunk_size, json.dumps(template),
         )  # fmt: skip
-        items = [item for (item,) in await sql.fetch("select jsonb_array_elements_text(items) from foliot.parents where id = $1", map_id)]
+        items = [
+            item
+            for (item,) in await sql.fetch(
+                "select jsonb_array_elements_text(items) from foliot.parents where id = $1", map_id
+            )
+        ]
         for place in range(3):
             blocks = await blocks_read(sql, "select foliot.refill($1, now())", map_id)
-            made = json.loads(await sql.fetchval("delete from foliot.runs where parent_id = $1 returning payload", map_id))["item"]
+            made = json.loads(
+                await sql.fetchval("delete from foliot.runs where parent_id = $1 returning payload", map_id)
+            )["item"]
             await sql.execute("update foliot.parents set unfinished = 0 where id = $1", map_id)
             expected = items[place * chunk_size : (place + 1) * chunk_size]
             assert made == (expected[0] if chunk_size == 1 else expected)

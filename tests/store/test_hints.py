@@ -10,7 +10,9 @@ from foliot.store.store import Store
 
 async def test_hints_arrive_and_are_gathered(store: Store, events: EventBus) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
-    listener = HintListener(store.database, store.database.url, heard.put_nowait, clock=store.database.clock, events=events)
+    listener = HintListener(
+        store.database, store.database.url, heard.put_nowait, clock=store.database.clock, events=events
+    )
     await listener.start()
     while not listener.is_listening:
         await asyncio.sleep(0.01)
@@ -25,11 +27,15 @@ async def test_hints_arrive_and_are_gathered(store: Store, events: EventBus) -> 
 
 async def test_a_listener_whose_session_died_listens_again(store: Store, events: EventBus, sql: Any) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
-    listener = HintListener(store.database, store.database.url, heard.put_nowait, clock=store.database.clock, events=events)
+    listener = HintListener(
+        store.database, store.database.url, heard.put_nowait, clock=store.database.clock, events=events
+    )
     await listener.start()
     while not listener.is_listening:
         await asyncio.sleep(0.01)
-    await sql.execute("select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = current_database()")
+    await sql.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = current_database()"
+    )
     async with asyncio.timeout(60):
         while heard.empty():
             store.hints.send(["a"])

@@ -45,7 +45,9 @@ async def test_migrating_an_empty_database_makes_it_usable_and_doing_it_again_ch
     assert seen == [SchemaMigrated(0, version)]
 
 
-async def test_nodes_that_migrate_at_once_apply_each_migration_once(empty_url: str, events: EventBus, seen: list[Event]) -> None:
+async def test_nodes_that_migrate_at_once_apply_each_migration_once(
+    empty_url: str, events: EventBus, seen: list[Event]
+) -> None:
     async def node() -> None:
         async with open_store(empty_url, config=Config(), clock=SystemClock(), events=events, part="test") as store:
             await store.migrate()
@@ -80,14 +82,18 @@ def test_each_migration_says_which_processes_can_go_on_beside_it() -> None:
     assert all(0 < migration.works_beside <= migration.version for migration in newer)
 
 
-async def test_old_code_works_on_a_newer_schema_that_allows_it_and_on_no_other(empty_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_old_code_works_on_a_newer_schema_that_allows_it_and_on_no_other(
+    empty_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = migrate.known_migrations()
     newest = known[-1].version
     for version, works_beside in ((newest + 1, newest), (newest + 2, newest + 1), (newest + 3, None)):
         newer = [*known, pretended(version, works_beside)]
         monkeypatch.setattr(migrate, "known_migrations", partial(list, newer))
         await empty_store.migrate()
-        assert await empty_store.database.fetch_value(queries.Query("", f"select max(version) = {version} from foliot.migrations"))
+        assert await empty_store.database.fetch_value(
+            queries.Query("", f"select max(version) = {version} from foliot.migrations")
+        )
         await empty_store.check_schema()
         monkeypatch.setattr(migrate, "known_migrations", lambda: known)
         if works_beside == newest:
@@ -151,16 +157,22 @@ async def test_a_process_that_starts_while_a_migration_is_applied_sees_it(
         starting = asyncio.create_task(watcher.start())
         await until(lambda: sql.fetchval("select count(*) from pg_locks where not granted and locktype = 'advisory'"))
         assert await sql.fetchval("select count(*) from foliot.processes") == 0
-        await sql.execute("insert into foliot.migrations (version, name, checksum) values ($1, 'future', 'x')", newest + 1)
+        await sql.execute(
+            "insert into foliot.migrations (version, name, checksum) values ($1, 'future', 'x')", newest + 1
+        )
     with pytest.raises(SchemaError, match="newer than"):
         await starting
     assert await sql.fetchval("select count(*) from foliot.processes") == 0
 
 
-async def test_a_migration_outlives_a_lock_that_is_not_to_be_had_at_once(store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_migration_outlives_a_lock_that_is_not_to_be_had_at_once(
+    store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = migrate.known_migrations()
     newest = known[-1].version
-    added = migrate.Migration(newest + 1, "column", f"-- works beside: {newest}\nalter table foliot.runs add column future text;")
+    added = migrate.Migration(
+        newest + 1, "column", f"-- works beside: {newest}\nalter table foliot.runs add column future text;"
+    )
     monkeypatch.setattr(migrate, "known_migrations", lambda: [*known, added])
     with store.events.expect(StoreInterrupted) as interrupted:
         async with sql.transaction():
@@ -179,7 +191,9 @@ async def test_a_migration_changed_after_it_was_applied_is_refused(empty_store: 
         await empty_store.migrate()
 
 
-async def test_a_migration_that_fails_half_way_leaves_nothing(empty_store: Store, empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_migration_that_fails_half_way_leaves_nothing(
+    empty_store: Store, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = migrate.known_migrations()
     bad = migrate.Migration(good[-1].version + 1, "bad", "create table foliot.half (id bigint); select 1 / 0;")
     monkeypatch.setattr(migrate, "known_migrations", lambda: [*good, bad])
@@ -191,7 +205,9 @@ async def test_a_migration_that_fails_half_way_leaves_nothing(empty_store: Store
 
 
 def test_versions_have_no_gaps() -> None:
-    assert [migration.version for migration in migrate.known_migrations()] == list(range(1, len(migrate.known_migrations()) + 1))
+    assert [migration.version for migration in migrate.known_migrations()] == list(
+        range(1, len(migrate.known_migrations()) + 1)
+    )
 
 
 async def test_the_dumped_schema_equals_the_migrations(database_url: str, postgres: PostgresServer) -> None:

@@ -1,4 +1,5 @@
-"""A day without a partition, after a week without a scheduler or when a clock was set: whatever is written on it is written."""
+"""A day without a partition, after a week without a scheduler or when a clock was set: whatever is written on it is
+written."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ async def finishing(store: Store) -> Act:
 
 async def failing(store: Store) -> Act:
     claim = await claimed(store)
-    return lambda: store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "E"}')])
+    return lambda: store.runs.finish_runs(
+        WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "E"}')]
+    )
 
 
 async def retrying(store: Store) -> Act:
@@ -100,7 +103,12 @@ async def depending_on_a_failure(store: Store) -> Act:
 
 
 async def workflow_of(store: Store) -> None:
-    steps = plan((Step(key="a", task="send_invoice", queue="mail"), Step(key="b", task="send_invoice", queue="mail", after=("a",))))
+    steps = plan(
+        (
+            Step(key="a", task="send_invoice", queue="mail"),
+            Step(key="b", task="send_invoice", queue="mail", after=("a",)),
+        )
+    )
     run = NewRun(id=new_id(), task="workflow", queue="mail", payload='{"steps": []}')
     await store.workflows.insert_workflow(run, steps, "continue")
 
@@ -109,7 +117,9 @@ async def a_step_that_fails(store: Store) -> Act:
     """Its end skips what follows, and ends the workflow: by the trigger on history."""
     await workflow_of(store)
     (claim,) = await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"])
-    return lambda: store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "E"}')])
+    return lambda: store.runs.finish_runs(
+        WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "E"}')]
+    )
 
 
 async def noting_a_tick_that_another_run_blocks(store: Store) -> Act:
@@ -167,7 +177,9 @@ async def recording_beside(store: Store) -> Act:
 
 async def recording_within(store: Store) -> Act:
     entries = [AuditEntry(id=new_id(), **ENTRY)]
-    return lambda: store.database.in_transaction("test", lambda within: store.access.insert_audit_within(within, entries))
+    return lambda: store.database.in_transaction(
+        "test", lambda within: store.access.insert_audit_within(within, entries)
+    )
 
 
 WRITES = {
@@ -183,7 +195,9 @@ WRITES = {
 CASES = [(parent, prepare) for parent, cases in WRITES.items() for prepare in cases]
 
 
-@pytest.mark.parametrize(("parent", "prepare"), CASES, ids=[f"{parent}-{prepare.__name__}" for parent, prepare in CASES])
+@pytest.mark.parametrize(
+    ("parent", "prepare"), CASES, ids=[f"{parent}-{prepare.__name__}" for parent, prepare in CASES]
+)
 @pytest.mark.parametrize("days", [50, -50])
 async def test_a_write_on_a_missing_day_is_written(
     store: Store, sql: Any, fake_clock: FakeClock, parent: str, prepare: Callable[[Store], Awaitable[Act]], days: int
@@ -198,7 +212,9 @@ async def test_a_write_on_a_missing_day_is_written(
     assert await sql.fetchval(f"select count(*) from foliot.{partition_name(parent, day)}") >= 1
 
 
-async def test_the_end_of_a_transactional_task_is_written_and_its_effect_kept(database_url: str, store: Store, sql: Any) -> None:
+async def test_the_end_of_a_transactional_task_is_written_and_its_effect_kept(
+    database_url: str, store: Store, sql: Any
+) -> None:
     app, calls = foliot.App(), 0
 
     @app.task(guarantee="transactional")
@@ -212,21 +228,28 @@ async def test_the_end_of_a_transactional_task_is_written_and_its_effect_kept(da
         open_store(database_url, config=Config(), clock=SystemClock(), events=EventBus(), part="test") as real,
         worker_node(real, app),
     ):
-        for name in await sql.fetch("select inhrelid::regclass::text from pg_inherits where inhparent = 'foliot.history'::regclass"):
+        for name in await sql.fetch(
+            "select inhrelid::regclass::text from pg_inherits where inhparent = 'foliot.history'::regclass"
+        ):
             await sql.execute(f"drop table {name[0]}")
         view = await ended(real, await submit(real, "debit", options='{"retries": 0}'))
     assert (view.state, calls, await sql.fetchval("select balance from account")) == (RunState.SUCCEEDED, 1, 999)
 
 
-async def test_writers_that_meet_the_same_missing_day_at_once_are_all_written(store: Store, sql: Any, fake_clock: FakeClock) -> None:
+async def test_writers_that_meet_the_same_missing_day_at_once_are_all_written(
+    store: Store, sql: Any, fake_clock: FakeClock
+) -> None:
     acts = [await finishing(store) for _ in range(12)]
     fake_clock.step_database(50 * DAY)
     assert await asyncio.gather(*(act() for act in acts)) == [1] * 12
     assert await sql.fetchval("select count(*) from foliot.history") == 12
 
 
-async def test_a_day_is_made_although_another_is_being_detached(store: Store, sql: Any, database_url: str, fake_clock: FakeClock) -> None:
-    """A detach waits for long readers. A write that needs a new day must not wait along, nor keep the detach from its end."""
+async def test_a_day_is_made_although_another_is_being_detached(
+    store: Store, sql: Any, database_url: str, fake_clock: FakeClock
+) -> None:
+    """A detach waits for long readers. A write that needs a new day must not wait along, nor keep the detach from its
+    end."""
     act = await finishing(store)
     old = partition_name("history", fake_clock.now().date())
     reader, detacher = await asyncpg.connect(database_url), await asyncpg.connect(database_url)
@@ -234,7 +257,9 @@ async def test_a_day_is_made_although_another_is_being_detached(store: Store, sq
         reading = reader.transaction()
         await reading.start()
         await reader.fetch("select * from foliot.history")
-        detaching = asyncio.create_task(detacher.execute(f"alter table foliot.history detach partition foliot.{old} concurrently"))
+        detaching = asyncio.create_task(
+            detacher.execute(f"alter table foliot.history detach partition foliot.{old} concurrently")
+        )
         while not await sql.fetchval("select count(*) from pg_inherits where inhdetachpending"):
             await asyncio.sleep(0.01)
         fake_clock.step_database(50 * DAY)
@@ -247,7 +272,9 @@ async def test_a_day_is_made_although_another_is_being_detached(store: Store, sq
         await detacher.close()
 
 
-async def test_a_clock_that_leaps_ahead_costs_no_history(store: Store, sql: Any, fake_clock: FakeClock, events: EventBus) -> None:
+async def test_a_clock_that_leaps_ahead_costs_no_history(
+    store: Store, sql: Any, fake_clock: FakeClock, events: EventBus
+) -> None:
     kept = await finish(store)
     fake_clock.step_database(400 * DAY)
     await Pruner(store=store, clock=fake_clock, events=events).run_once()

@@ -34,7 +34,9 @@ def clock(fake_clock: FakeClock) -> Clock:
 
 
 async def partitions(sql: Any, parent: str) -> list[str]:
-    rows = await sql.fetch("select inhrelid::regclass::text from pg_inherits where inhparent = $1::text::regclass", f"foliot.{parent}")
+    rows = await sql.fetch(
+        "select inhrelid::regclass::text from pg_inherits where inhparent = $1::text::regclass", f"foliot.{parent}"
+    )
     return [row[0].removeprefix("foliot.") for row in rows]
 
 
@@ -57,7 +59,9 @@ async def test_a_week_of_days_is_kept_ahead(store: Store, sql: Any, fake_clock: 
     assert await store.partitions.create_missing() == 0
 
 
-async def test_nodes_that_make_the_same_days_at_once_do_not_trip_over_each_other(store: Store, sql: Any, fake_clock: FakeClock) -> None:
+async def test_nodes_that_make_the_same_days_at_once_do_not_trip_over_each_other(
+    store: Store, sql: Any, fake_clock: FakeClock
+) -> None:
     await fake_clock.advance(86_400 * 20)
     await asyncio.gather(*(store.partitions.create_missing() for _ in range(5)))
     assert partition_name("history", fake_clock.now().date()) in await partitions(sql, "history")
@@ -76,7 +80,9 @@ async def test_a_retry_on_a_day_without_a_partition_makes_it(store: Store, sql: 
     await store.runs.insert_runs([run])
     (claim,) = await claim_runs(store, WORKER, {"q": 1}, ["t"])
     assert await store.runs.retry_runs(WORKER, [Outcome(run.id, claim.token, RunState.SCHEDULED, "error", 1.0)]) == 1
-    assert await sql.fetchval(f"select run_id from foliot.{partition_name('attempts', fake_clock.now().date())}") == run.id
+    assert (
+        await sql.fetchval(f"select run_id from foliot.{partition_name('attempts', fake_clock.now().date())}") == run.id
+    )
 
 
 async def test_retention_drops_whole_days_and_nothing_younger(
@@ -92,7 +98,8 @@ async def test_retention_drops_whole_days_and_nothing_younger(
     assert await store.runs.get_run(old.id) is None
     assert (
         await sql.fetchval(
-            "select count(*) from pg_tables where tablename = $1", partition_name("history", (fake_clock.now() - timedelta(31)).date())
+            "select count(*) from pg_tables where tablename = $1",
+            partition_name("history", (fake_clock.now() - timedelta(31)).date()),
         )
         == 0
     )

@@ -48,13 +48,16 @@ async def test_every_statement_has_its_limits_there_too(pooled: Store, config: C
 
 
 async def test_many_clients_on_few_sessions_take_runs_through_their_whole_life(pooled: Store, sql: Any) -> None:
-    """More clients at once than PgBouncer has sessions, so that statements of different clients meet on the same one."""
+    """More clients at once than PgBouncer has sessions, so that statements of different clients meet on the same
+    one."""
 
     async def client() -> int:
         worker, done = new_id(), 0
         await pooled.runs.insert_runs([NewRun(id=new_id(), task="t", queue="q") for _ in range(50)])
         while claims := await claim_runs(pooled, worker, {"q": 20}, ["t"]):
-            done += await pooled.runs.finish_runs(worker, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
+            done += await pooled.runs.finish_runs(
+                worker, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims]
+            )
         return done
 
     assert sum(await asyncio.gather(*(client() for _ in range(10)))) == 500

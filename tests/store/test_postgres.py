@@ -62,7 +62,9 @@ async def test_every_session_has_its_limits(store: Store, config: Config) -> Non
         "idle_in_transaction_session_timeout": config.database_idle_in_transaction_seconds,
     }
     for name, seconds in limits.items():
-        shown = await store.database.fetch_value(Query(name, "select setting::float8 / 1000 from pg_settings where name = $1"), name)
+        shown = await store.database.fetch_value(
+            Query(name, "select setting::float8 / 1000 from pg_settings where name = $1"), name
+        )
         assert shown == seconds
 
 
@@ -71,7 +73,9 @@ async def test_a_terminated_session_goes_unnoticed(store: Store, sql: Any, seen:
         assert await store.database.fetch_value(PING) == 42
         await terminate_all(sql)
     sleeping = asyncio.create_task(store.database.fetch(SLEEP, 2.0))
-    while not await sql.fetchval("select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"):
+    while not await sql.fetchval(
+        "select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"
+    ):
         await asyncio.sleep(0.01)
     await terminate_all(sql)
     await sleeping
@@ -80,7 +84,9 @@ async def test_a_terminated_session_goes_unnoticed(store: Store, sql: Any, seen:
 
 async def test_what_is_not_repeatable_is_reported_as_doubtful(store: Store, sql: Any) -> None:
     sleeping = asyncio.create_task(store.database.fetch(SLEEP, 5.0, is_repeatable=False))
-    while not await sql.fetchval("select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"):
+    while not await sql.fetchval(
+        "select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"
+    ):
         await asyncio.sleep(0.01)
     await terminate_all(sql)
     with pytest.raises(StoreUnavailable) as caught:
@@ -94,7 +100,9 @@ async def test_a_statement_that_can_never_succeed_fails_at_once(store: Store, se
     assert seen == []
 
 
-async def test_a_locked_row_is_waited_for_and_tried_again(database_url: str, events: EventBus, sql: Any, seen: list[Event]) -> None:
+async def test_a_locked_row_is_waited_for_and_tried_again(
+    database_url: str, events: EventBus, sql: Any, seen: list[Event]
+) -> None:
     config = Config(database_lock_seconds=0.1)
     async with open_store(database_url, config=config, clock=SystemClock(), events=events, part="test") as store:
         worker = new_id()
@@ -109,7 +117,10 @@ async def test_a_locked_row_is_waited_for_and_tried_again(database_url: str, eve
 
 async def test_silence_ends_by_our_own_limit_and_the_session_is_given_up(database_url: str, events: EventBus) -> None:
     config = Config(database_statement_seconds=1, database_retry_seconds=1)
-    async with proxy_to(database_url) as (proxy, url), Database(url, config=config, clock=SystemClock(), events=events) as database:
+    async with (
+        proxy_to(database_url) as (proxy, url),
+        Database(url, config=config, clock=SystemClock(), events=events) as database,
+    ):
         assert await database.fetch_value(PING) == 42
         proxy.is_silent = True
         with pytest.raises(StoreUnavailable):
@@ -141,14 +152,18 @@ class TestAServerOfItsOwn:
             assert await claiming == []
             assert len(await claim_runs(store, new_id(), {"q": 1000}, ["t"])) == 100
 
-    async def test_a_demoted_node_is_left_until_one_takes_writes_again(self, server: EmbeddedPostgres, events: EventBus) -> None:
+    async def test_a_demoted_node_is_left_until_one_takes_writes_again(
+        self, server: EmbeddedPostgres, events: EventBus
+    ) -> None:
         url = await server.start()
         async with open_store(url, config=PATIENT, clock=SystemClock(), events=events, part="test") as store:
             await store.migrate()
             admin = await asyncpg.connect(url)
             await admin.execute("alter system set default_transaction_read_only = on")
             await admin.execute("select pg_reload_conf()")
-            while not await store.database.fetch_value(Query("ro", "select current_setting('transaction_read_only') = 'on'")):
+            while not await store.database.fetch_value(
+                Query("ro", "select current_setting('transaction_read_only') = 'on'")
+            ):
                 await asyncio.sleep(0.01)
             assert not await store.can_write()
             with events.expect(StoreInterrupted, lambda event: "TargetServer" in event.error) as refused:
@@ -207,7 +222,8 @@ class TestAnAnswerThatGotLost:
         assert await sql.fetchval("select count(*) from foliot.history") == 1
 
     async def test_nor_does_one_that_is_under_way_while_they_finish(self, store: Store, sql: Any) -> None:
-        """It does not find the run in history yet, and when it has waited for who is about to end it, not among the live ones any more."""
+        """It does not find the run in history yet, and when it has waited for who is about to end it, not among the
+        live ones any more."""
         given, worker = run(), new_id()
         await store.runs.insert_runs([given])
         (claim,) = await claim_runs(store, worker, {"q": 1}, ["t"])
@@ -226,7 +242,9 @@ class TestAnAnswerThatGotLost:
         assert await sql.fetchval("select count(*) from foliot.runs") == 0
         assert await sql.fetchval("select count(*) from foliot.history") == 1
 
-    async def test_runs_that_are_stored_with_what_is_told_of_them_are_stored_once(self, lossy: tuple[Proxy, Store], sql: Any) -> None:
+    async def test_runs_that_are_stored_with_what_is_told_of_them_are_stored_once(
+        self, lossy: tuple[Proxy, Store], sql: Any
+    ) -> None:
         proxy, store = lossy
         given = [run() for _ in range(3)]
         entries = [entry_for(r) for r in given]
@@ -281,7 +299,9 @@ async def test_a_cancelled_statement_leaves_the_pool_usable(store: Store) -> Non
 class TestSessionsAtHand:
     @pytest.fixture
     async def database(self, database_url: str, events: EventBus) -> AsyncIterator[Database]:
-        async with Database(database_url, config=Config(database_pool_size=2), clock=SystemClock(), events=events) as database:
+        async with Database(
+            database_url, config=Config(database_pool_size=2), clock=SystemClock(), events=events
+        ) as database:
             yield database
 
     async def test_the_next_statement_finds_the_session_of_the_last(self, database: Database) -> None:
@@ -298,7 +318,8 @@ class TestSessionsAtHand:
                 await asyncio.sleep(0.01)
 
     async def test_who_waits_for_one_gets_it(self, database: Database, seen: list[Event]) -> None:
-        """The pool is waited at: what is done with its statement does not keep its session, or they would wait until their time is up."""
+        """The pool is waited at: what is done with its statement does not keep its session, or they would wait until
+        their time is up."""
         await asyncio.gather(*(database.fetch(SLEEP, 0.05) for _ in range(7)))
         assert seen == []
 

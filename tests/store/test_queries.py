@@ -26,7 +26,10 @@ def test_every_query_says_why_in_a_comment(family: str) -> None:
 
 async def test_two_statements_become_one(sql: Any) -> None:
     await sql.execute("create temporary table kept (a int, b text)")
-    asked = Query("asked", "-- Why.\nwith summed as (\n    select $2::int + $1::int as sum\n)\nselect sum, $1::int as one from summed")
+    asked = Query(
+        "asked",
+        "-- Why.\nwith summed as (\n    select $2::int + $1::int as sum\n)\nselect sum, $1::int as one from summed",
+    )
     beside = Query("beside", "-- Why else.\ninsert into kept select $1::int, $2::text")
     both = queries.together(asked, beside)
     assert both.name == "asked and beside"

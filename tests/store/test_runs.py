@@ -37,10 +37,20 @@ async def test_a_run_goes_from_insert_to_history(store: Store) -> None:
     assert stored[given.id].state is RunState.READY
     (claimed,) = await claim(store)
     assert (claimed.run_id, claimed.token, claimed.attempt, claimed.queue) == (given.id, 1, 1, "default")
-    assert await store.runs.finish_runs(WORKER, [Outcome(given.id, 1, RunState.SUCCEEDED, result='{"b": 2}', output=b"\0\xff")]) == 1
+    assert (
+        await store.runs.finish_runs(
+            WORKER, [Outcome(given.id, 1, RunState.SUCCEEDED, result='{"b": 2}', output=b"\0\xff")]
+        )
+        == 1
+    )
     view = await store.runs.get_run(given.id)
     assert view is not None
-    assert (view.state, view.name, view.payload, view.options) == (RunState.SUCCEEDED, "hello", {"a": 1}, {"retries": 2})
+    assert (view.state, view.name, view.payload, view.options) == (
+        RunState.SUCCEEDED,
+        "hello",
+        {"a": 1},
+        {"retries": 2},
+    )
     assert (view.result, view.output, view.attempt, view.worker_id) == ({"b": 2}, b"\0\xff", 1, WORKER)
     assert view.started_at is not None
     assert view.finished_at is not None
@@ -61,11 +71,15 @@ async def test_what_is_alike_is_stored_in_its_order(store: Store) -> None:
         one = await store.runs.insert_alike(given, ids, json_array(texts))
         views = [await store.runs.get_run(UUID(run_id)) for run_id in ids]
         assert [view.payload for view in views if view][:3] == [{"n": 7.1, "text": "€"}, {}, {"n": 0}]
-        assert {(view.state, view.name, view.priority) for view in views if view} == {(one.state, given.name, given.priority)}
+        assert {(view.state, view.name, view.priority) for view in views if view} == {
+            (one.state, given.name, given.priority)
+        }
     assert [claimed.payload for claimed in await claim(store)] == ['{"n": 7.10, "text": "€"}', *texts[1:]]
 
 
-async def test_more_than_one_json_array_can_hold_is_stored_too(store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_one_json_array_can_hold_is_stored_too(
+    store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("foliot.store.runs.PAYLOADS_MAX", 20)
     ids = new_id_texts(3)
     stored = await store.runs.insert_alike(run(), ids, '[{"a": 1},null,{"a": 2}]')
@@ -102,7 +116,9 @@ async def test_a_due_instant_in_the_past_counts_as_now(store: Store) -> None:
 
 
 async def test_a_claim_takes_no_more_than_the_slots_of_each_queue_and_no_unknown_task(store: Store) -> None:
-    await store.runs.insert_runs([run(queue="a") for _ in range(5)] + [run(queue="b") for _ in range(5)] + [run(queue="a", task="alien")])
+    await store.runs.insert_runs(
+        [run(queue="a") for _ in range(5)] + [run(queue="b") for _ in range(5)] + [run(queue="a", task="alien")]
+    )
     claimed = await claim_runs(store, WORKER, {"a": 2, "b": 3, "c": 9}, ["t"])
     assert sorted(c.queue for c in claimed) == ["a", "a", "b", "b", "b"]
     rest = await claim_runs(store, WORKER, {"a": 100}, ["t"])
@@ -234,14 +250,19 @@ class TestOnAClockMovedByHand:
         at_once = [tuple(row) for row in await sql.fetch(f"select {columns} from foliot.runs order by id")]
         await sql.execute("truncate foliot.runs")
         # A transaction takes the other, careful way.
-        carefully = await store.database.in_transaction("insert", lambda within: store.runs.insert_runs(alike, within=within))
+        carefully = await store.database.in_transaction(
+            "insert", lambda within: store.runs.insert_runs(alike, within=within)
+        )
         assert [tuple(row) for row in await sql.fetch(f"select {columns} from foliot.runs order by id")] == at_once
         assert stored == carefully
 
     async def test_a_delayed_run_is_ready_exactly_when_it_is_due(self, store: Store, fake_clock: FakeClock) -> None:
         given = run(delay_seconds=10.0)
         stored = await store.runs.insert_runs([given])
-        assert (stored[given.id].state, stored[given.id].due_at) == (RunState.SCHEDULED, fake_clock.now() + timedelta(seconds=10))
+        assert (stored[given.id].state, stored[given.id].due_at) == (
+            RunState.SCHEDULED,
+            fake_clock.now() + timedelta(seconds=10),
+        )
         assert await store.runs.seconds_until_due() == 10.0
         await fake_clock.advance(9.999)
         assert await store.runs.promote_due_runs(10) == []

@@ -43,7 +43,9 @@ async def place(store: Store, sql: Any, state: RunState) -> UUID:
 
 
 async def state_of(sql: Any, run_id: UUID) -> list[str]:
-    rows = await sql.fetch("select state from foliot.runs where id = $1 union all select state from foliot.history where id = $1", run_id)
+    rows = await sql.fetch(
+        "select state from foliot.runs where id = $1 union all select state from foliot.history where id = $1", run_id
+    )
     return [row[0] for row in rows]
 
 
@@ -82,19 +84,30 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
         RunState.WAITING: [move, partial(expand, store)],
         RunState.SCHEDULED: [move, retry, partial(end_upstream, store, sql, target)],
         RunState.HELD: [move, partial(end_upstream, store, sql, target)],
-        RunState.READY: [move, promote, release, lose, partial(end_upstream, store, sql, target), partial(signal, store, sql)],
+        RunState.READY: [
+            move,
+            promote,
+            release,
+            lose,
+            partial(end_upstream, store, sql, target),
+            partial(signal, store, sql),
+        ],
         RunState.RUNNING: [claim],
         RunState.SUCCEEDED: [finish, partial(end_last_child, store, sql, target)],
         RunState.FAILED: [finish, lose, partial(end_last_child, store, sql, target)],
         RunState.CANCELLED: [finish, close, partial(cancel, store), partial(end_last_child, store, sql, target)],
         RunState.SKIPPED: [close, partial(end_upstream, store, sql, target)],
     }
-    ways[RunState.SKIPPED if source in (RunState.READY, RunState.WAITING) else RunState.CANCELLED].append(partial(expire, store, sql))
+    ways[RunState.SKIPPED if source in (RunState.READY, RunState.WAITING) else RunState.CANCELLED].append(
+        partial(expire, store, sql)
+    )
     return ways[target]
 
 
 async def expire(store: Store, sql: Any, run_id: UUID) -> None:
-    await sql.execute("update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id)
+    await sql.execute(
+        "update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id
+    )
     await store.runs.expire_runs(1000)
 
 
@@ -141,7 +154,8 @@ async def end_upstream(store: Store, sql: Any, target: RunState, run_id: UUID) -
 
 async def signal(store: Store, sql: Any, run_id: UUID) -> None:
     await sql.execute(
-        "update foliot.runs set options = '{\"signal\": {}}', held_by = case when state = 'held' then 'signal' end where id = $1", run_id
+        "update foliot.runs set options = '{\"signal\": {}}', held_by = case when state = 'held' then 'signal' end where id = $1",
+        run_id,
     )
     await store.workflows.signal_run(run_id, "{}")
 
@@ -175,7 +189,9 @@ async def test_a_terminal_run_can_not_be_live_nor_a_live_one_be_finished(store: 
 
 @pytest.mark.parametrize("fence", ["token", "worker"])
 @pytest.mark.parametrize("target", [RunState.SUCCEEDED, RunState.SCHEDULED, RunState.READY])
-async def test_a_write_with_the_wrong_fence_changes_nothing(store: Store, sql: Any, target: RunState, fence: str) -> None:
+async def test_a_write_with_the_wrong_fence_changes_nothing(
+    store: Store, sql: Any, target: RunState, fence: str
+) -> None:
     run_id = await place(store, sql, RunState.RUNNING)
     worker, token = (WORKER, TOKEN - 1) if fence == "token" else (new_id(), TOKEN)
     write = {

@@ -1,4 +1,5 @@
-"""Random workflows against the oracle, straight through the store: many claimers at once, in random order and batches, some runs lost."""
+"""Random workflows against the oracle, straight through the store: many claimers at once, in random order and batches,
+some runs lost."""
 
 from __future__ import annotations
 
@@ -50,7 +51,10 @@ async def test_random_workflows_end_as_the_oracle_says(store: Store, sql: Any) -
         await until(lambda: nothing_left(sql), seconds=90 + WORKFLOWS / 10)
     assert claimers.stuck == []
     assert await find_stuck(store) == []
-    ends = {row[0]: row[1] for row in await sql.fetch("select id, state from foliot.history where id = any ($1::uuid[])", list(drawn))}
+    ends = {
+        row[0]: row[1]
+        for row in await sql.fetch("select id, state from foliot.history where id = any ($1::uuid[])", list(drawn))
+    }
     wrong = []
     for workflow_id, one in drawn.items():
         seen = await seen_of(sql, workflow_id)
@@ -58,6 +62,11 @@ async def test_random_workflows_end_as_the_oracle_says(store: Store, sql: Any) -
         if ends[workflow_id] != sum_up(end.state for end in seen.values()):
             wrong.append((one.definition, f"the workflow is {ends[workflow_id]}"))
     assert wrong == []
-    assert await sql.fetchval("select count(*) from (select id from foliot.history group by id having count(*) > 1) as twice") == 0
+    assert (
+        await sql.fetchval(
+            "select count(*) from (select id from foliot.history group by id having count(*) > 1) as twice"
+        )
+        == 0
+    )
     assert await sql.fetchval("select count(*) from foliot.dependencies") == 0
     assert await deadlocks(sql) == 0

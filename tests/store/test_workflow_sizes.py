@@ -1,4 +1,5 @@
-"""Many small workflows at once, and large ones: wide, deep, and failing at the first step. Nothing is stuck, nothing recurses."""
+"""Many small workflows at once, and large ones: wide, deep, and failing at the first step. Nothing is stuck, nothing
+recurses."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def step(key: str, *after: str, fails: bool = False, **fields: Any) -> dict[str,
 
 
 async def states(sql: Any, workflow_id: UUID) -> Counter[str]:
-    rows = await sql.fetch("select state, count(*) from foliot.history where parent_id = $1 group by state", workflow_id)
+    rows = await sql.fetch(
+        "select state, count(*) from foliot.history where parent_id = $1 group by state", workflow_id
+    )
     return Counter({row[0]: row[1] for row in rows})
 
 
@@ -75,10 +78,14 @@ async def test_a_wide_join_starts_once_after_all(store: Store, sql: Any) -> None
 
 
 @pytest.mark.parametrize(
-    "rules", [("all_success",), ("one_success", "all_success"), ("none_failed_min_one_success", "one_success")], ids="-".join
+    "rules",
+    [("all_success",), ("one_success", "all_success"), ("none_failed_min_one_success", "one_success")],
+    ids="-".join,
 )
 @pytest.mark.timeout(180 + DEEP // 100)
-async def test_a_deep_chain_is_skipped_at_once_when_its_first_step_fails(store: Store, sql: Any, rules: tuple[str, ...]) -> None:
+async def test_a_deep_chain_is_skipped_at_once_when_its_first_step_fails(
+    store: Store, sql: Any, rules: tuple[str, ...]
+) -> None:
     chain = [step(f"s{n}", *([f"s{n - 1}"] if n else []), rule=rules[n % len(rules)]) for n in range(DEEP)]
     workflow_id = await insert(store, {"steps": chain})
     await fail_first(store, workflow_id)
@@ -106,7 +113,9 @@ async def test_a_ladder_where_it_takes_two_to_doom_a_step_is_skipped_turn_by_tur
 async def test_a_deep_chain_runs_in_order(store: Store, sql: Any) -> None:
     depth = min(DEEP, 300)
     async with Claimers(store, random.Random(3), number=2, loses=False) as claimers:
-        workflow_id = await insert(store, {"steps": [step(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(depth)]})
+        workflow_id = await insert(
+            store, {"steps": [step(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(depth)]}
+        )
         await until(lambda: end_of(sql, workflow_id), seconds=90)
     assert claimers.stuck == []
     ordered = await sql.fetch("select step from foliot.history where parent_id = $1 order by started_at", workflow_id)

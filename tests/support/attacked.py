@@ -55,7 +55,8 @@ class Attacked:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[Cost]:
-        """While it lasts, an innocent client asks for /healthz, on a new connection each time, from a thread of its own."""
+        """While it lasts, an innocent client asks for /healthz, on a new connection each time, from a thread of its
+        own."""
         cost, over = Cost(), threading.Event()
         process = psutil.Process(self.pid)
         memory, cpu = process.memory_info().rss, self.cpu_seconds()
@@ -116,7 +117,8 @@ async def flood(server: Attacked, opening: bytes, unit: bytes, *, most: int = 10
 
 
 async def answer_to(server: Attacked, *sent: bytes, seconds: float = GIVE_UP_SECONDS) -> bytes:
-    """All that comes back until the server ends the connection, or the beginning of it when the server was still reading."""
+    """All that comes back until the server ends the connection, or the beginning of it when the server was still
+    reading."""
     reader, writer = await asyncio.open_connection(*server.place)
     try:
         for part in sent:
@@ -131,9 +133,11 @@ async def answer_to(server: Attacked, *sent: bytes, seconds: float = GIVE_UP_SEC
 @asynccontextmanager
 async def attacked(database_url: str, *, files_max: int | None = None, **settings: object) -> AsyncIterator[Attacked]:
     """A `foliot server` that asks for no token."""
-    environment: Mapping[str, str] = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FOLIOT_LOG_LEVEL": "info"} | {
-        f"FOLIOT_{name.upper()}": str(value) for name, value in settings.items()
-    }
+    environment: Mapping[str, str] = {
+        "FOLIOT_DATABASE_URL": database_url,
+        "FOLIOT_PORT": "0",
+        "FOLIOT_LOG_LEVEL": "info",
+    } | {f"FOLIOT_{name.upper()}": str(value) for name, value in settings.items()}
     async with FoliotProcess("server", "--open", environment=environment, files_max=files_max) as process:
         started = await process.event("ProcessStarted", part="server")
         yield Attacked(started["address"], process.pid, process)

@@ -1,4 +1,5 @@
-"""A store whose way to PostgreSQL leads through a door that a test can cut, before or after a statement of its choice."""
+"""A store whose way to PostgreSQL leads through a door that a test can cut, before or after a statement of its
+choice."""
 
 from __future__ import annotations
 

@@ -93,7 +93,11 @@ class Page:
     async def run(self, function: str, **arguments: object) -> Any:
         """What an async function of the page's own script returns, given an object."""
         done = await self._browser.tell(
-            "Runtime.evaluate", self._session, expression=f"({function})({json.dumps(arguments)})", awaitPromise=True, returnByValue=True
+            "Runtime.evaluate",
+            self._session,
+            expression=f"({function})({json.dumps(arguments)})",
+            awaitPromise=True,
+            returnByValue=True,
         )
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
@@ -135,8 +139,12 @@ async def chromium(directory: Path, *, hosts: Mapping[str, str]) -> AsyncIterato
         os.close(descriptor)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=1 << 24)
-    read_transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers, "rb", 0))
-    write_transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(commands, "wb", 0))
+    read_transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers, "rb", 0)
+    )
+    write_transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(commands, "wb", 0)
+    )
     browser = Browser(asyncio.StreamWriter(write_transport, protocol, None, loop), reader)
     listening = asyncio.create_task(browser.listen(), name="listen to the browser")
     try:

@@ -38,7 +38,11 @@ class Cluster:
                 environment = {"FOLIOT_DATABASE_URL": self._postgres.url_of(database), "FOLIOT_PORT": "0"}
                 parts = {
                     part: await stack.enter_async_context(FoliotProcess(*command, environment=environment))
-                    for part, *command in (("server", "server", "--open"), ("scheduler", "scheduler"), ("worker", "worker"))
+                    for part, *command in (
+                        ("server", "server", "--open"),
+                        ("scheduler", "scheduler"),
+                        ("worker", "worker"),
+                    )
                 }
                 started = {part: await process.event("ProcessStarted", part=part) for part, process in parts.items()}
                 self.url = started["server"]["address"]

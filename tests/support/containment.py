@@ -42,7 +42,8 @@ def sleepers(mark: str) -> list[psutil.Process]:
     return [
         process
         for process in psutil.process_iter(["cmdline", "status"])
-        if process.info["status"] != psutil.STATUS_ZOMBIE and any(mark in word for word in process.info["cmdline"] or ())
+        if process.info["status"] != psutil.STATUS_ZOMBIE
+        and any(mark in word for word in process.info["cmdline"] or ())
     ]
 
 

@@ -1,4 +1,5 @@
-"""Programs that a test needs beside Python: installed if we are root on Debian, else the test is skipped with one line that says so."""
+"""Programs that a test needs beside Python: installed if we are root on Debian, else the test is skipped with one line
+that says so."""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ async def serving(app: Application) -> AsyncIterator[str]:
 
 def client_at(app: Application, address: str) -> httpx.AsyncClient:
     """A client whose connection comes from that address."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(address, 4711)), base_url="http://localhost:8000")
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app, client=(address, 4711)), base_url="http://localhost:8000"
+    )
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class RawAnswer:
 
 
 async def send_raw(url: str, request: bytes) -> RawAnswer:
-    """Sends these bytes to a server and reads until it closes: the request has to ask for that by `Connection: close`."""
+    """Sends these bytes to a server and reads until it closes: the request has to ask for that by `Connection:
+    close`."""
     address = urlsplit(url)
     async with asyncio.timeout(PATIENCE_SECONDS):
         reader, writer = await asyncio.open_connection(address.hostname, address.port)

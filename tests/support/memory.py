@@ -1,4 +1,5 @@
-"""A directory in memory: a clone of a database is a thousand small files, and to make and remove them on a disk is most of its cost."""
+"""A directory in memory: a clone of a database is a thousand small files, and to make and remove them on a disk is most
+of its cost."""
 
 from __future__ import annotations
 

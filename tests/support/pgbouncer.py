@@ -39,7 +39,8 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
     parts = urlsplit(url)
     asked = parse_qs(parts.query)
     port = free_port()
-    # PgBouncer will not run as root, and the server's socket is for its owner only: a little door of ours stands between the two.
+    # PgBouncer will not run as root, and the server's socket is for its owner only: a little door of ours stands
+    # between the two.
     door = await _open_door(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}")
     settings = CONFIGURATION.format(
         database=parts.path[1:], host="127.0.0.1", port=door.sockets[0].getsockname()[1], user=parts.username,
@@ -57,7 +58,9 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
                 # One of pytest's own, and closed to others.
                 parent.chmod(0o755)
         user = ["-u", "nobody"]
-    process = await asyncio.create_subprocess_exec(program, *user, str(file), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+    process = await asyncio.create_subprocess_exec(
+        program, *user, str(file), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+    )
     try:
         await _answers(port)
         yield f"postgresql://{parts.username}@127.0.0.1:{port}{parts.path}?sslmode=disable"

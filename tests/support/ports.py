@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import socket
 
-# Below those that the kernel gives to whoever asks for any: another test's connection may get one of these at any moment.
+# Below those that the kernel gives to whoever asks for any: another test's connection may get one of these at any
+# moment.
 KEPT_FROM_CHANCE = range(15_000, 32_000)
 
 

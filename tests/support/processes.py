@@ -42,7 +42,11 @@ class FoliotProcess:
         self._pass_fds = tuple(pass_fds)
         self._files_max = files_max
         kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
-        self._environment = kept | {"FOLIOT_LOG_FORMAT": "json", "FOLIOT_LOG_LEVEL": "debug", "PYTHONPATH": path} | dict(environment or {})
+        self._environment = (
+            kept
+            | {"FOLIOT_LOG_FORMAT": "json", "FOLIOT_LOG_LEVEL": "debug", "PYTHONPATH": path}
+            | dict(environment or {})
+        )
         self._cwd = cwd
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None]
@@ -87,7 +91,9 @@ class FoliotProcess:
                     await self._news.wait()
         except TimeoutError:
             pass
-        raise AssertionError(f"no {name} {fields} in the log of foliot {' '.join(self._arguments)}:\n" + "\n".join(self.lines[-40:]))
+        raise AssertionError(
+            f"no {name} {fields} in the log of foliot {' '.join(self._arguments)}:\n" + "\n".join(self.lines[-40:])
+        )
 
     def signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
@@ -135,7 +141,9 @@ def foliot_up(
     cwd: Path | None = None,
     user: int | None = None,
 ) -> FoliotProcess:
-    return FoliotProcess("up", "--port", "0", "--data", str(directory), *arguments, environment=environment, cwd=cwd, user=user)
+    return FoliotProcess(
+        "up", "--port", "0", "--data", str(directory), *arguments, environment=environment, cwd=cwd, user=user
+    )
 
 
 def is_alive(process: psutil.Process) -> bool:

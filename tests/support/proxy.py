@@ -1,4 +1,5 @@
-"""A TCP door to the test server that can swallow an answer or go silent. It reads the client's messages, so it knows what it cuts."""
+"""A TCP door to the test server that can swallow an answer or go silent. It reads the client's messages, so it knows
+what it cuts."""
 
 from __future__ import annotations
 
@@ -87,7 +88,9 @@ class Proxy:
                     is_cut.set()
             back.write(chunk)
 
-    async def _to_client(self, there: asyncio.StreamReader, writer: asyncio.StreamWriter, is_cut: asyncio.Event) -> None:
+    async def _to_client(
+        self, there: asyncio.StreamReader, writer: asyncio.StreamWriter, is_cut: asyncio.Event
+    ) -> None:
         while chunk := await there.read(1 << 16):
             if is_cut.is_set():
                 self.swallowed.set()

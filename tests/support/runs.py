@@ -31,7 +31,9 @@ async def claim_runs(store: Store, worker_id: UUID, slots: Mapping[str, int], ta
     return await store.runs.claim_runs(worker_id, slots, tasks)
 
 
-async def claim(store: Store, *, queue: str = "mail", count: int = 1, worker: UUID = WORKER, task: str = "send_invoice") -> list[Claim]:
+async def claim(
+    store: Store, *, queue: str = "mail", count: int = 1, worker: UUID = WORKER, task: str = "send_invoice"
+) -> list[Claim]:
     return await claim_runs(store, worker, {queue: count}, [task])
 
 
@@ -52,7 +54,9 @@ async def finish(
     run_id = await insert(store, **fields)
     (claimed,) = await claim(store, queue=fields.get("queue", "mail"), task=fields.get("task", "send_invoice"))
     assert claimed.run_id == run_id
-    encoded = msgspec.json.encode(error_of("ValueError", error, "Traceback")).decode() if state is RunState.FAILED else None
+    encoded = (
+        msgspec.json.encode(error_of("ValueError", error, "Traceback")).decode() if state is RunState.FAILED else None
+    )
     reason = "error" if state is RunState.FAILED else None
     outcome = Outcome(run_id, claimed.token, state, reason, error=encoded, output=output)
     assert await store.runs.finish_runs(WORKER, [outcome]) == 1

@@ -9,7 +9,8 @@ from foliot.api import openapi
 
 
 def work_out_schemas_once() -> None:
-    """They are the greater part of what building an application costs; a server builds one, a run of tests a thousand."""
+    """They are the greater part of what building an application costs; a server builds one, a run of tests a
+    thousand."""
     work_out = openapi._schema
 
     @functools.cache

@@ -19,8 +19,8 @@ from foliot.events import EventBus
 from foliot.store.store import open_store
 
 TEMPLATE = "foliot_template"
-# Not UTC, so that code which forgets about time zones fails here. Not durable, because nothing here outlives the run. Little WAL, because
-# it is in memory; and few buffers, because whoever drops a database looks through all of them.
+# Not UTC, so that code which forgets about time zones fails here. Not durable, because nothing here outlives the run.
+# Little WAL, because it is in memory; and few buffers, because whoever drops a database looks through all of them.
 SETTINGS = {
     "timezone": "America/Los_Angeles",
     "fsync": "off",

@@ -1,4 +1,5 @@
-"""A process that starts commands, as a worker does, without end: to be killed. Run as `... -m tests.support.starter MEANS MARK`."""
+"""A process that starts commands, as a worker does, without end: to be killed. Run as `... -m tests.support.starter
+MEANS MARK`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ CANDIDATES = (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}", "/us
 
 @functools.cache
 def python_of_nobody() -> tuple[str, str]:
-    """An interpreter that `nobody` may execute and that finds Foliot, and its PYTHONPATH. Skips the test where there is none."""
+    """An interpreter that `nobody` may execute and that finds Foliot, and its PYTHONPATH. Skips the test where there is
+    none."""
     if os.geteuid() != 0:
         pytest.skip("takes root to become another user")
     path = f"{ROOT}:{ROOT / 'src'}:{sysconfig.get_path('purelib')}"

@@ -60,7 +60,9 @@ class Shell:
         self._monkeypatch = monkeypatch
 
     def foliot(self, *arguments: str, stdin: bytes = b"", url: str | None = None) -> Ended:
-        streams = {name: io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for name in ("stdout", "stderr")}
+        streams = {
+            name: io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for name in ("stdout", "stderr")
+        }
         with self._monkeypatch.context() as patch:
             patch.setenv("FOLIOT_URL", self.url if url is None else url)
             patch.setattr(sys, "argv", ["foliot", *arguments])
@@ -97,7 +99,9 @@ class Screen:
         self._ours, its = pty.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
-        kept = {name: value for name, value in os.environ.items() if name not in unwanted and not name.startswith("FOLIOT_")}
+        kept = {
+            name: value for name, value in os.environ.items() if name not in unwanted and not name.startswith("FOLIOT_")
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "foliot", *arguments],
             env=kept | {"FOLIOT_URL": url, "TERM": "xterm-256color"} | environment, stdin=its, stdout=its, stderr=its,

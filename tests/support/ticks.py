@@ -64,9 +64,9 @@ class JobStory:
 def faults_of(story: JobStory) -> list[str]:
     """Everything that is wrong with what became of a job's ticks; nothing when all is well.
 
-    A version is in force from the instant it was made, `made_at`, until the next one was. It alone defines the ticks in between: those
-    after its own `made_at`, up to and including the next version's, for the next one counts from after that instant. The ticks of the
-    last version count up to the cursor. So for each version, apart:
+    A version is in force from the instant it was made, `made_at`, until the next one was. It alone defines the ticks in
+    between: those after its own `made_at`, up to and including the next version's, for the next one counts from after
+    that instant. The ticks of the last version count up to the cursor. So for each version, apart:
 
     - Each of its ticks is there exactly once, as a run or inside a note, and nothing else is. Who dealt with it is told by the instant of
       the deed: a run is of the version in force when it was created. A note is of the version in force when it was written, but the note
@@ -76,7 +76,9 @@ def faults_of(story: JobStory) -> list[str]:
     Pausing makes no version: what falls into a pause is in a note of the version in force.
     """
     made = [version.made_at for version in story.versions]
-    triggers = [job_timetable(version.schedule, story.job_id, to_instant(made[0]), None).ticks for version in story.versions]
+    triggers = [
+        job_timetable(version.schedule, story.job_id, to_instant(made[0]), None).ticks for version in story.versions
+    ]
     faults: list[str] = []
     dealt_with: list[Counter[int]] = [Counter() for _ in made]
     for run in story.runs:
@@ -85,7 +87,9 @@ def faults_of(story: JobStory) -> list[str]:
         if to_instant(run.created_at) < run.tick:
             faults.append(f"tick {run.tick} became a run early, at {run.created_at}")
         if run.payload != story.versions[number].payload:
-            faults.append(f"tick {run.tick} has payload {run.payload}, but version {number + 1} has {story.versions[number].payload}")
+            faults.append(
+                f"tick {run.tick} has payload {run.payload}, but version {number + 1} has {story.versions[number].payload}"
+            )
     for note in story.notes:
         number = bisect_left(made, note.noted_at) - 1
         covered = list(ticks_within(triggers[number], note.first - 1, note.last))
@@ -98,7 +102,8 @@ def faults_of(story: JobStory) -> list[str]:
         within = f"version {number + 1} of {len(made)}, made {made[number]}"
         faults += [f"tick {tick} is lost: {within}" for tick in sorted((expected - dealt_with[number]).elements())]
         faults += [
-            f"tick {tick} is doubled or not of this version: {within}" for tick in sorted((dealt_with[number] - expected).elements())
+            f"tick {tick} is doubled or not of this version: {within}"
+            for tick in sorted((dealt_with[number] - expected).elements())
         ]
     return faults
 
@@ -111,7 +116,8 @@ def ticks_within(trigger: Trigger, after: int, until: int) -> Iterator[int]:
 
 
 async def stories(sql: Any) -> list[JobStory]:
-    """The story of every recurring job, all of one instant. Runs triggered by hand are beside the schedule and left out."""
+    """The story of every recurring job, all of one instant. Runs triggered by hand are beside the schedule and left
+    out."""
     async with sql.transaction(isolation="repeatable_read", readonly=True):
         versions, runs, notes = [await _by_job(sql, query) for query in (VERSIONS, RUNS, NOTES)]
         cursors = await sql.fetch(CURSORS)
@@ -119,14 +125,18 @@ async def stories(sql: Any) -> list[JobStory]:
         JobStory(
             job_id=job_id,
             versions=tuple(
-                Version(at, msgspec.json.decode(schedule, type=Schedule), payload) for at, schedule, payload in versions[job_id]
+                Version(at, msgspec.json.decode(schedule, type=Schedule), payload)
+                for at, schedule, payload in versions[job_id]
             ),
             runs=tuple(
                 TickRun(to_instant(tick), at, payload)
                 for run_id, tick, at, payload in runs.get(job_id, ())
                 if run_id == tick_run_id(job_id, to_instant(tick))
             ),
-            notes=tuple(TickNote(to_instant(first), to_instant(last), at, reason) for first, last, at, reason in notes.get(job_id, ())),
+            notes=tuple(
+                TickNote(to_instant(first), to_instant(last), at, reason)
+                for first, last, at, reason in notes.get(job_id, ())
+            ),
             cursor=to_instant(cursor),
         )
         for job_id, cursor in cursors

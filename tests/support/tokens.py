@@ -9,10 +9,17 @@ from foliot.store.store import Store
 
 
 async def make_token(
-    store: Store, role: Role = Role.ADMIN, namespace: str = EVERYWHERE, *, name: str = "", lives_seconds: float | None = 3600
+    store: Store,
+    role: Role = Role.ADMIN,
+    namespace: str = EVERYWHERE,
+    *,
+    name: str = "",
+    lives_seconds: float | None = 3600,
 ) -> str:
     text, token_id, digest = new_token_text()
-    made = await store.access.insert_token(NewToken(token_id, digest, name or new_id().hex, role, namespace, "test", None, lives_seconds))
+    made = await store.access.insert_token(
+        NewToken(token_id, digest, name or new_id().hex, role, namespace, "test", None, lives_seconds)
+    )
     assert made is not None
     return text
 

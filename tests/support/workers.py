@@ -22,7 +22,13 @@ QUICK = Config(poll_seconds=0.05, worker_ttl_seconds=15, worker_beat_seconds=1, 
 async def worker_node(store: Store, app: App, *, config: Config = QUICK, slots: int = 10) -> AsyncIterator[WorkerNode]:
     clock, events = store.database.clock, store.events
     node = WorkerNode(
-        store=store, config=config, clock=clock, events=events, app=app, queues={"default": slots}, listen_url=store.database.url
+        store=store,
+        config=config,
+        clock=clock,
+        events=events,
+        app=app,
+        queues={"default": slots},
+        listen_url=store.database.url,
     )
     await node.start()
     try:

@@ -21,7 +21,8 @@ Answer = dict[str, Any]
 
 
 class WorkflowBench:
-    """The task `act` of a step says its name: what is in `failing` fails, what is in `holding` runs until it is taken out."""
+    """The task `act` of a step says its name: what is in `failing` fails, what is in `holding` runs until it is taken
+    out."""
 
     def __init__(self, store: Store, client: httpx.AsyncClient) -> None:
         self.store = store

@@ -1,4 +1,5 @@
-"""Random workflows, and claimers that take them through the store without worker processes: late, out of order, in batches, some lost."""
+"""Random workflows, and claimers that take them through the store without worker processes: late, out of order, in
+batches, some lost."""
 
 from __future__ import annotations
 
@@ -59,16 +60,26 @@ def draw(chance: random.Random, *, most: int = 60) -> Drawn:
     given: list[Given] = []
     for place in order:
         key = f"s{place}"
-        before = chance.sample(order[max(0, place - breadth) : place], k=min(place, breadth, chance.choice((0, 1, 1, 1, 2, 3))))
+        before = chance.sample(
+            order[max(0, place - breadth) : place], k=min(place, breadth, chance.choice((0, 1, 1, 1, 2, 3)))
+        )
         fails = chance.random() < failing
         payload: dict[str, Any] = {"fails": fails, "retries": int(chance.random() < 0.05)}
-        step: dict[str, Any] = {"key": key, "task": "step", "queue": "default", "payload": payload, "after": [f"s{n}" for n in before]}
+        step: dict[str, Any] = {
+            "key": key,
+            "task": "step",
+            "queue": "default",
+            "payload": payload,
+            "after": [f"s{n}" for n in before],
+        }
         step["rule"] = chance.choice(RULES) if before else "all_success"
         if chance.random() < 0.05:
             step["delay_seconds"] = chance.choice((0.001, 0.05))
         if chance.random() < 0.05:
             items = chance.randint(0, 12)
-            payload["failing_items"] = chance.sample(range(items), k=chance.randint(1, items)) if items and fails else []
+            payload["failing_items"] = (
+                chance.sample(range(items), k=chance.randint(1, items)) if items and fails else []
+            )
             fails = bool(payload["failing_items"])
             payload["fails"] = False
             step["map"] = {"range": {"stop": items}, "on_failure": chance.choice(("continue", "fail_fast"))}
@@ -79,7 +90,9 @@ def draw(chance: random.Random, *, most: int = 60) -> Drawn:
         steps.append(step)
         given.append(Given(key, tuple(step["after"]), step["rule"], "failed" if fails else "succeeded"))
     if chance.random() < 0.2:
-        steps.append({"key": "teardown", "task": "step", "queue": "default", "teardown": True, "payload": {"fails": False}})
+        steps.append(
+            {"key": "teardown", "task": "step", "queue": "default", "teardown": True, "payload": {"fails": False}}
+        )
         given.append(Given("teardown", tuple(f"s{n}" for n in order), "always", "succeeded"))
     chance.shuffle(steps)
     return Drawn({"steps": steps, "on_failure": chance.choice(("continue", "continue", "fail_fast"))}, given)
@@ -94,15 +107,21 @@ async def insert(store: Store, definition: dict[str, Any]) -> UUID:
 
 async def seen_of(sql: Any, workflow_id: UUID) -> dict[str, Seen]:
     rows = await sql.fetch(SEEN, workflow_id)
-    found = {row["step"]: Seen(row["state"], row["reason"], row["message"], row["started_at"], row["finished_at"]) for row in rows}
+    found = {
+        row["step"]: Seen(row["state"], row["reason"], row["message"], row["started_at"], row["finished_at"])
+        for row in rows
+    }
     assert len(found) == len(rows), "a step has ended twice"
     return found
 
 
 class Claimers:
-    """Several that claim, run and finish at once until nothing is left or they are stopped. One of them is dead: what it takes is lost."""
+    """Several that claim, run and finish at once until nothing is left or they are stopped. One of them is dead: what
+    it takes is lost."""
 
-    def __init__(self, store: Store, chance: random.Random, *, number: int = 4, most: int = 60, loses: bool = True) -> None:
+    def __init__(
+        self, store: Store, chance: random.Random, *, number: int = 4, most: int = 60, loses: bool = True
+    ) -> None:
         self._store = store
         self._chance = chance
         self._number = number
@@ -171,7 +190,9 @@ class Claimers:
 
     async def _expand(self, worker_id: UUID, claim: Claim) -> list[Outcome]:
         """Made of others by the executor that workers use; what it does not expand ends as it says."""
-        context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=lambda _: None)
+        context = Context(
+            run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=lambda _: None
+        )
         payload = msgspec.json.decode(claim.payload) if claim.payload else {}
         if claim.has_upstream:
             before = await self._store.workflows.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
@@ -185,7 +206,9 @@ class Claimers:
         attempted = await known[claim.task](payload, context)
         if attempted.ending is Ending.EXPANDED:
             return []
-        return [Outcome(claim.run_id, claim.token, RunState(attempted.ending), attempted.reason, result=attempted.result)]
+        return [
+            Outcome(claim.run_id, claim.token, RunState(attempted.ending), attempted.reason, result=attempted.result)
+        ]
 
 
 def outcome_of(claim: Claim) -> Outcome:
@@ -193,5 +216,7 @@ def outcome_of(claim: Claim) -> Outcome:
     if claim.attempt - claim.lost <= payload.get("retries", 0):
         return Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 0.001)
     if payload.get("fails") or payload.get("item") in payload.get("failing_items", ()):
-        return Outcome(claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "ValueError", "message": "no"}')
+        return Outcome(
+            claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "ValueError", "message": "no"}'
+        )
     return Outcome(claim.run_id, claim.token, RunState.SUCCEEDED, result='{"done": true}')

@@ -1,7 +1,8 @@
 """What a workflow must come to, said a second time and in another way than the store does it.
 
-Without `fail_fast` and without cancels the end of every step follows from the ends of those before it, whatever the order. With them the
-order matters, and what is said is which ends fit together: `complaints` holds for every workflow that has ended, however it came to it.
+Without `fail_fast` and without cancels the end of every step follows from the ends of those before it, whatever the
+order. With them the order matters, and what is said is which ends fit together: `complaints` holds for every workflow
+that has ended, however it came to it.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def sum_up(ends: Iterable[str]) -> str:
     return "failed" if "failed" in found else "cancelled" if "cancelled" in found else "succeeded"
 
 
-def complaints(steps: Sequence[Given], seen: Mapping[str, Seen], *, fails_fast: bool, was_meddled_with: bool = False) -> Iterator[str]:
+def complaints(
+    steps: Sequence[Given], seen: Mapping[str, Seen], *, fails_fast: bool, was_meddled_with: bool = False
+) -> Iterator[str]:
     """What can't be so. Meddled with: somebody cancelled steps, or all of it."""
     given = {step.key: step for step in steps}
     if given.keys() != seen.keys():
@@ -80,14 +83,18 @@ def complaints(steps: Sequence[Given], seen: Mapping[str, Seen], *, fails_fast: 
         return
     foretold = foretell(steps)
     if not was_meddled_with and not (fails_fast and "failed" in foretold.values()):
-        yield from (f"{key}: {seen[key].state} and not {end}" for key, end in foretold.items() if seen[key].state != end)
+        yield from (
+            f"{key}: {seen[key].state} and not {end}" for key, end in foretold.items() if seen[key].state != end
+        )
     first_failure = min((end.finished_at for end in seen.values() if end.state == "failed"), default=None)
     for step in steps:
         found, before = seen[step.key], {name: seen[name] for name in step.after}
         is_cut_short = found.state == "cancelled" and step.outcome != "cancelled"
         if found.state not in (step.outcome, "skipped", "cancelled"):
             yield f"{step.key}: {found.state}, and if it runs it is {step.outcome}"
-        if not is_cut_short and may_run(step.rule, [end.state for end in before.values()]) != (found.state != "skipped"):
+        if not is_cut_short and may_run(step.rule, [end.state for end in before.values()]) != (
+            found.state != "skipped"
+        ):
             yield f"{step.key}: {found.state} by {step.rule} after {[(name, end.state) for name, end in before.items()]}"
         if is_cut_short and not was_meddled_with:
             yield from _wrong_cut(step, found, first_failure if fails_fast else None)
@@ -131,7 +138,8 @@ def _wrong_reason(key: str, given: Mapping[str, Given], seen: Mapping[str, Seen]
 
 
 def _to_blame(key: str, given: Mapping[str, Given], seen: Mapping[str, Seen]) -> Iterator[str]:
-    """Those that really failed, and before which there were only steps that were skipped for it. For all_failed a failure is no reason."""
+    """Those that really failed, and before which there were only steps that were skipped for it. For all_failed a
+    failure is no reason."""
     pending, met = [key], {key}
     while pending:
         here = given[pending.pop()]

@@ -48,7 +48,12 @@ def hourly() -> None:
     calls.append("tick")
 
 
-@app.task(cron="30 * * * *", timezone="Europe/Berlin", retries=9, backoff=foliot.Backoff(kind="fixed", base_seconds=3000, jitter=0))
+@app.task(
+    cron="30 * * * *",
+    timezone="Europe/Berlin",
+    retries=9,
+    backoff=foliot.Backoff(kind="fixed", base_seconds=3000, jitter=0),
+)
 def stubborn() -> None:
     raise ValueError
 
@@ -74,9 +79,17 @@ def test_a_submitted_job_runs_when_it_is_told_to(bench: Bench) -> None:
 
 def test_a_result_that_is_asked_for_runs_what_is_due(bench: Bench) -> None:
     assert add.submit(a=1).result() == {"sum": 2}
-    assert [handle.result() for handle in add.submit_many([{"a": 1, "b": 2}, {"a": 3, "b": 4}])] == [{"sum": 3}, {"sum": 7}]
+    assert [handle.result() for handle in add.submit_many([{"a": 1, "b": 2}, {"a": 3, "b": 4}])] == [
+        {"sum": 3},
+        {"sum": 7},
+    ]
     (first, *_) = bench.jobs(add)
-    assert (first.task, first.queue, first.payload, first.created_at) == ("add", "default", {"a": 1}, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (first.task, first.queue, first.payload, first.created_at) == (
+        "add",
+        "default",
+        {"a": 1},
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
     assert (len(bench.jobs()), len(bench.jobs("send"))) == (3, 0)
 
 
@@ -133,7 +146,9 @@ def test_a_snooze_is_no_attempt_and_has_its_limit(bench: Bench) -> None:
 def test_schedules_fire_at_their_times(bench: Bench) -> None:
     bench.advance(timedelta(hours=3, minutes=59))
     assert calls == ["tick"] * 3
-    assert [view.started_at for view in bench.jobs(hourly)] == [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (1, 2, 3)]
+    assert [view.started_at for view in bench.jobs(hourly)] == [
+        datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (1, 2, 3)
+    ]
 
 
 def test_a_tick_is_left_out_while_the_run_before_is_open(bench: Bench) -> None:

@@ -1,8 +1,8 @@
 """The judge of our triggers: slow, simple, and written without them.
 
-It walks every minute (or second) of a window in UTC, asks `zoneinfo` what the clock on the wall shows then, asks of each wall time whether
-the expression names it, and applies the two policies for daylight saving as they are defined. Nothing here steps, jumps or searches, and
-nothing is imported from `foliot`.
+It walks every minute (or second) of a window in UTC, asks `zoneinfo` what the clock on the wall shows then, asks of
+each wall time whether the expression names it, and applies the two policies for daylight saving as they are defined.
+Nothing here steps, jumps or searches, and nothing is imported from `foliot`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _part_names(part: str, value: int, low: int, high: int, names: list[str]) ->
         if here == end:
             return False
         count += 1
-        # Only a range that goes round comes here past its end; the week ends on Saturday unless a range names its eighth day.
+        # Only a range that goes round comes here past its end; the week ends on Saturday unless a range names its
+        # eighth day.
         here = low if here == high and end != high + 1 else here + 1
     return True
 
@@ -82,7 +83,8 @@ def _days_of_month(year: int, month: int) -> list[date]:
 
 
 def _nearest_workday(of: int, month: list[date]) -> date | None:
-    """Nearest means: the fewest days away, within the month. A Saturday is one day from Friday, a Sunday one from Monday."""
+    """Nearest means: the fewest days away, within the month. A Saturday is one day from Friday, a Sunday one from
+    Monday."""
     if of > len(month):
         return None
     return min((day for day in month if _is_workday(day)), key=lambda day: abs(day.day - of))
@@ -145,11 +147,14 @@ class Expression:
 
     @property
     def is_elapsed(self) -> bool:
-        """cron(8) of Debian: a job with a star in the hour or minute follows the new time at once; here, in the second as well."""
+        """cron(8) of Debian: a job with a star in the hour or minute follows the new time at once; here, in the second
+        as well."""
         return self.hour[0] in "*?" or self.minute[0] in "*?" or self.second[0] in "*?"
 
     def names_day(self, day: date) -> bool:
-        if not _field_names(self.month, day.month, 1, 12, MONTH_NAMES) or not _field_names(self.year, day.year, 1970, 2199):
+        if not _field_names(self.month, day.month, 1, 12, MONTH_NAMES) or not _field_names(
+            self.year, day.year, 1970, 2199
+        ):
             return False
         by_date, by_weekday = _date_is_named(self.day, day), _weekday_is_named(self.weekday, day)
         if self.day[0] in "*?" or self.weekday[0] in "*?+":
@@ -203,13 +208,18 @@ def window(zone: ZoneInfo, start: int, end: int, *, step: int = 60, margin: int 
 
 @lru_cache(maxsize=1)
 def transitions(first_year: int = 2024, last_year: int = 2031) -> tuple[tuple[ZoneInfo, int], ...]:
-    """Every change of an offset in those years, found by looking at every sixth hour, and where it changed, at every half hour."""
+    """Every change of an offset in those years, found by looking at every sixth hour, and where it changed, at every
+    half hour."""
     found = []
     for zone in ZONES:
         for start in range(instant_of(first_year), instant_of(last_year + 1), 6 * 3600):
             if _offset_at(start, zone) != _offset_at(start + 6 * 3600, zone):
                 half_hours = range(start + 1800, start + 6 * 3600 + 1, 1800)
-                found += [(zone, instant) for instant in half_hours if _offset_at(instant - 1800, zone) != _offset_at(instant, zone)]
+                found += [
+                    (zone, instant)
+                    for instant in half_hours
+                    if _offset_at(instant - 1800, zone) != _offset_at(instant, zone)
+                ]
     return tuple(found)
 
 
@@ -231,7 +241,9 @@ def named_walls(text: str, walls: Iterable[datetime]) -> Callable[[datetime], bo
 
 def fires_by_policy(text: str, seen: Window) -> dict[tuple[str, str], list[int]]:
     """Every instant of the window at which the expression fires, for each of the six pairs of policies."""
-    is_named = named_walls(text, [*(wall for _, wall in seen.instants), *(wall for _, left_out in seen.gaps for wall in left_out)])
+    is_named = named_walls(
+        text, [*(wall for _, wall in seen.instants), *(wall for _, left_out in seen.gaps for wall in left_out)]
+    )
     matches = [(instant, wall) for instant, wall in seen.instants if is_named(wall)]
     every = {instant for instant, _ in matches}
     comings: dict[datetime, list[int]] = {}
@@ -268,7 +280,8 @@ def days_named(text: str, first_year: int = 2024, last_year: int = 2031) -> Iter
 def instant_at(wall: datetime, zone: ZoneInfo) -> int:
     """When the wall first shows this time; the first instant after the gap where it never does."""
     found = int(wall.replace(tzinfo=UTC).timestamp()) + 26 * 3600
-    # Every half hour of two days, then every minute of that one, then every second: the first at which the wall shows that or later.
+    # Every half hour of two days, then every minute of that one, then every second: the first at which the wall shows
+    # that or later.
     for length, step in ((52 * 3600, 1800), (1800, 60), (60, 1)):
         found = next(instant for instant in range(found - length, found + 1, step) if _wall_at(instant, zone) >= wall)
     return found
@@ -278,7 +291,9 @@ def _wall_at(instant: int, zone: ZoneInfo) -> datetime:
     return datetime.fromtimestamp(instant, zone).replace(tzinfo=None)
 
 
-def instant_of(year: int, month: int = 1, day: int = 1, hour: int = 0, minute: int = 0, second: int = 0, zone: str = "UTC") -> int:
+def instant_of(
+    year: int, month: int = 1, day: int = 1, hour: int = 0, minute: int = 0, second: int = 0, zone: str = "UTC"
+) -> int:
     """The (first) instant of a wall time that exists."""
     return int(datetime(year, month, day, hour, minute, second, tzinfo=ZoneInfo(zone)).timestamp())
 
@@ -287,7 +302,8 @@ def instant_of(year: int, month: int = 1, day: int = 1, hour: int = 0, minute: i
 
 
 def random_part(chance: random.Random, low: int, high: int) -> str:
-    """A number, a range, one that goes round where a minute does not, a step; no step that is longer than what it steps through."""
+    """A number, a range, one that goes round where a minute does not, a step; no step that is longer than what it steps
+    through."""
     first = chance.randint(low, high)
     last = chance.randint(first if high == 59 else low, high)
     size = high - low + 1
@@ -320,14 +336,34 @@ def random_weekday_field(chance: random.Random) -> str:
         return random_field(chance, 0, 6, 0.5)
     name = chance.choice([*WEEKDAY_NAMES, *FULL_WEEKDAY_NAMES])
     first, last = chance.choices(WEEKDAY_NAMES, k=2)
-    parts = [name, f"{first}-{last}", f"{last}-SUN", f"{name}L", f"{chance.randint(0, 7)}L", f"{name}#{chance.randint(1, 5)}", "L", "?"]
-    parts += [f"{name}#L", f"{first}-{last}#{chance.randint(1, 5)}", f"{first}-{last}#L", f"7-{chance.randint(0, 7)}", "7", "1-7/2"]
+    parts = [
+        name,
+        f"{first}-{last}",
+        f"{last}-SUN",
+        f"{name}L",
+        f"{chance.randint(0, 7)}L",
+        f"{name}#{chance.randint(1, 5)}",
+        "L",
+        "?",
+    ]
+    parts += [
+        f"{name}#L",
+        f"{first}-{last}#{chance.randint(1, 5)}",
+        f"{first}-{last}#L",
+        f"7-{chance.randint(0, 7)}",
+        "7",
+        "1-7/2",
+    ]
     chosen = ",".join(chance.sample(parts, k=chance.choice([1, 1, 1, 2])))
     return chosen if chance.random() < 0.8 else f"+{chosen}"
 
 
 def random_month_field(chance: random.Random) -> str:
-    return chance.choice([*MONTH_NAMES, *FULL_NAMES, "NOV-MAR"]) if chance.random() < 0.2 else random_field(chance, 1, 12, 0.7)
+    return (
+        chance.choice([*MONTH_NAMES, *FULL_NAMES, "NOV-MAR"])
+        if chance.random() < 0.2
+        else random_field(chance, 1, 12, 0.7)
+    )
 
 
 def random_expression(chance: random.Random) -> str:
@@ -339,7 +375,25 @@ def random_expression(chance: random.Random) -> str:
 def random_night_expression(chance: random.Random) -> str:
     """One that fires on most days, in the hours in which clocks are changed."""
     minute = random_field(chance, 0, 59, 0.1)
-    usual = ["*", "*/2", "*/3", "?", "0", "1", "2", "3", "23", "0-3", "1,2", "2-3", "22-23", "0,23", "1-4/2", "23,0-2", "*,2"]
+    usual = [
+        "*",
+        "*/2",
+        "*/3",
+        "?",
+        "0",
+        "1",
+        "2",
+        "3",
+        "23",
+        "0-3",
+        "1,2",
+        "2-3",
+        "22-23",
+        "0,23",
+        "1-4/2",
+        "23,0-2",
+        "*,2",
+    ]
     hour = chance.choice([*usual, random_field(chance, 0, 23, 0)])
     day = chance.choice(["*", "*", "*", "*", "*/2", "L", "1-15", random_date_field(chance)])
     weekday = chance.choice(["*", "*", "*", "*", "SUN", "FRI-SUN", "SAT,SUN", random_weekday_field(chance)])

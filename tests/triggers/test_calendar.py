@@ -29,7 +29,10 @@ START = instant_of(2024)
 
 
 def walls_of(trigger: Trigger, after: int, count: int, zone: ZoneInfo = NEW_YORK) -> list[str]:
-    return [datetime.fromtimestamp(instant, zone).strftime("%a %m-%d %H:%M") for instant in fire_times(trigger, after, count)]
+    return [
+        datetime.fromtimestamp(instant, zone).strftime("%a %m-%d %H:%M")
+        for instant in fire_times(trigger, after, count)
+    ]
 
 
 def judged(inner: list[int], calendar: Calendar, on_excluded: OnExcluded) -> list[int]:
@@ -62,7 +65,12 @@ def test_a_fire_on_an_excluded_day_is_skipped() -> None:
 
 def test_a_fire_on_an_excluded_day_is_put_off_to_the_next_that_is_allowed_at_the_same_time() -> None:
     monthly = CalendarTrigger(parse_cron("30 9 1 * *", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND), "move")
-    assert walls_of(monthly, instant_of(2024, 5, 15), 4) == ["Mon 06-03 09:30", "Mon 07-01 09:30", "Thu 08-01 09:30", "Mon 09-02 09:30"]
+    assert walls_of(monthly, instant_of(2024, 5, 15), 4) == [
+        "Mon 06-03 09:30",
+        "Mon 07-01 09:30",
+        "Thu 08-01 09:30",
+        "Mon 09-02 09:30",
+    ]
 
 
 def test_fires_put_off_onto_others_are_one() -> None:
@@ -73,7 +81,9 @@ def test_fires_put_off_onto_others_are_one() -> None:
 def test_fires_put_off_stand_in_order_between_the_day_s_own() -> None:
     inner = UnionTrigger((parse_cron("0 9,17 * * SAT", NEW_YORK), parse_cron("0 12,20 * * SUN", NEW_YORK)))
     trigger = CalendarTrigger(inner, Calendar(NEW_YORK, weekdays=frozenset({5})), "move")
-    assert walls_of(trigger, instant_of(2024, 6, 7, 22), 4) == [f"Sun 06-09 {hour}:00" for hour in ("09", "12", "17", "20")]
+    assert walls_of(trigger, instant_of(2024, 6, 7, 22), 4) == [
+        f"Sun 06-09 {hour}:00" for hour in ("09", "12", "17", "20")
+    ]
 
 
 @pytest.mark.parametrize("day", [date(2024, 3, 10), date(2024, 11, 3)])
@@ -91,26 +101,46 @@ def test_a_fire_put_off_to_the_day_of_a_changed_clock_follows_it() -> None:
     # 02:30 does not exist: the first instant after the gap.
     assert walls_of(lost, instant_of(2024, 3, 9), 1) == ["Sun 03-10 03:00"]
     twice = CalendarTrigger(parse_cron("30 1 * * SAT", NEW_YORK), saturdays, "move")
-    assert fire_times(twice, instant_of(2024, 11, 2), 2) == [instant_of(2024, 11, 3, 5, 30), instant_of(2024, 11, 10, 6, 30)]
+    assert fire_times(twice, instant_of(2024, 11, 2), 2) == [
+        instant_of(2024, 11, 3, 5, 30),
+        instant_of(2024, 11, 10, 6, 30),
+    ]
 
 
 def test_an_excluded_weekend_without_fires_does_not_hide_the_holiday_after_it() -> None:
-    """Asked on a Saturday on which nothing falls: the Tuesday is a holiday, so its fire comes on Wednesday, not a week later."""
+    """Asked on a Saturday on which nothing falls: the Tuesday is a holiday, so its fire comes on Wednesday, not a week
+    later."""
     holiday = date(2024, 6, 11)
-    trigger = CalendarTrigger(parse_cron("0 9 * * TUE", NEW_YORK), Calendar(NEW_YORK, frozenset({holiday}), WEEKEND), "move")
-    for after in (instant_of(2024, 6, 8, 15), instant_of(2024, 6, 9, 15), instant_of(2024, 6, 10, 15), instant_of(2024, 6, 11, 15)):
+    trigger = CalendarTrigger(
+        parse_cron("0 9 * * TUE", NEW_YORK), Calendar(NEW_YORK, frozenset({holiday}), WEEKEND), "move"
+    )
+    for after in (
+        instant_of(2024, 6, 8, 15),
+        instant_of(2024, 6, 9, 15),
+        instant_of(2024, 6, 10, 15),
+        instant_of(2024, 6, 11, 15),
+    ):
         assert walls_of(trigger, after, 2) == ["Wed 06-12 09:00", "Tue 06-18 09:00"]
 
 
 def test_a_day_is_a_day_of_the_calendar_s_own_zone() -> None:
     """20:00 on Friday in New York is Saturday in Berlin."""
-    evenings = CalendarTrigger(parse_cron("0 20 * * *", NEW_YORK), Calendar(ZoneInfo("Europe/Berlin"), weekdays=WEEKEND))
-    assert walls_of(evenings, instant_of(2024, 6, 4), 4) == ["Tue 06-04 20:00", "Wed 06-05 20:00", "Thu 06-06 20:00", "Sun 06-09 20:00"]
+    evenings = CalendarTrigger(
+        parse_cron("0 20 * * *", NEW_YORK), Calendar(ZoneInfo("Europe/Berlin"), weekdays=WEEKEND)
+    )
+    assert walls_of(evenings, instant_of(2024, 6, 4), 4) == [
+        "Tue 06-04 20:00",
+        "Wed 06-05 20:00",
+        "Thu 06-06 20:00",
+        "Sun 06-09 20:00",
+    ]
 
 
 def test_a_day_that_begins_at_one_o_clock_is_excluded_from_there() -> None:
     santiago = ZoneInfo("America/Santiago")
-    hourly = CalendarTrigger(IntervalTrigger(3600, START, WallPolicy(santiago)), Calendar(santiago, weekdays=frozenset({5})))
+    hourly = CalendarTrigger(
+        IntervalTrigger(3600, START, WallPolicy(santiago)), Calendar(santiago, weekdays=frozenset({5}))
+    )
     assert walls_of(hourly, instant_of(2024, 9, 7, 4), 2, santiago) == ["Sun 09-08 01:00", "Sun 09-08 02:00"]
     assert Calendar(santiago).start_of((date(2024, 9, 8) - date(1970, 1, 1)).days) == instant_of(2024, 9, 8, 4)
 
@@ -143,7 +173,9 @@ def test_fires_put_off_from_a_repeated_hour_come_in_the_order_of_their_times_on_
 
 @pytest.mark.parametrize("on_excluded", ["skip", "move"])
 @pytest.mark.parametrize("expression", ["* * * * *", "0 9 * * *", "0 0 29 2 *", "* * * * * *"])
-def test_a_calendar_that_excludes_every_day_is_never_and_says_so_quickly(on_excluded: OnExcluded, expression: str) -> None:
+def test_a_calendar_that_excludes_every_day_is_never_and_says_so_quickly(
+    on_excluded: OnExcluded, expression: str
+) -> None:
     trigger = CalendarTrigger(parse_cron(expression, NEW_YORK), Calendar(NEW_YORK, weekdays=ALL_WEEK), on_excluded)
     started = time.process_time()
     assert trigger.next_after(START) is None
@@ -168,9 +200,15 @@ def test_a_schedule_that_only_fires_on_excluded_days_and_puts_off_is_answered_at
 def test_a_year_of_excluded_days_is_stepped_over() -> None:
     year = frozenset(date(2024, 1, 1) + timedelta(days=n) for n in range(366))
     inner, calendar = parse_cron("0 9 1,15 * *", UTC_ZONE), Calendar(UTC_ZONE, year)
-    assert fire_times(CalendarTrigger(inner, calendar), START, 2) == [instant_of(2025, 1, 1, 9), instant_of(2025, 1, 15, 9)]
+    assert fire_times(CalendarTrigger(inner, calendar), START, 2) == [
+        instant_of(2025, 1, 1, 9),
+        instant_of(2025, 1, 15, 9),
+    ]
     inner = parse_cron("30 8 15 6 *", UTC_ZONE)
-    assert fire_times(CalendarTrigger(inner, calendar, "move"), START, 2) == [instant_of(2025, 1, 1, 8, 30), instant_of(2025, 6, 15, 8, 30)]
+    assert fire_times(CalendarTrigger(inner, calendar, "move"), START, 2) == [
+        instant_of(2025, 1, 1, 8, 30),
+        instant_of(2025, 6, 15, 8, 30),
+    ]
 
 
 @pytest.mark.parametrize("on_excluded", ["skip", "move"])
@@ -197,7 +235,8 @@ def test_the_far_future_and_the_distant_past_are_no_crash(on_excluded: OnExclude
 def test_a_calendar_does_what_a_walk_over_the_days_does(
     transition: tuple[ZoneInfo, int], number: int, on_excluded: OnExcluded, is_foreign: bool
 ) -> None:
-    """Over three weeks with a change of the clock in the middle; the calendar's zone may be another than the trigger's."""
+    """Over three weeks with a change of the clock in the middle; the calendar's zone may be another than the
+    trigger's."""
     chance = random.Random(number)
     zone, middle = transition
     calendar_zone = chance.choice(oracle.ZONES) if is_foreign else zone
@@ -207,16 +246,21 @@ def test_a_calendar_does_what_a_walk_over_the_days_does(
     inner: Trigger
     if chance.random() < 0.3:
         inner = IntervalTrigger(
-            chance.choice([5000, 7200, 40_000, DAY, 2 * DAY]), middle - 40 * DAY - chance.randrange(DAY), WallPolicy(zone)
+            chance.choice([5000, 7200, 40_000, DAY, 2 * DAY]),
+            middle - 40 * DAY - chance.randrange(DAY),
+            WallPolicy(zone),
         )
     else:
         hours = chance.choice(["*/5", "0", "1", "2", "3", "23", "0-3", "9,17", "*"])
         weekday = chance.choice(["*", "SUN", "SAT,SUN", "MON-FRI", "TUE", "5L"])
         inner = parse_cron(
-            f"{chance.choice([0, 15, 30, 59])} {hours} * * {weekday}", zone, dst_fold=chance.choice(["first", "last", "both"])
+            f"{chance.choice([0, 15, 30, 59])} {hours} * * {weekday}",
+            zone,
+            dst_fold=chance.choice(["first", "last", "both"]),
         )
     calendar = Calendar(calendar_zone, dates, weekdays)
-    # Long enough before, so that what is put off into the window is seen; and after it nothing that could be put off to an earlier time.
+    # Long enough before, so that what is put off into the window is seen; and after it nothing that could be put off to
+    # an earlier time.
     all_inner, instant = [], inner.next_after(middle - 40 * DAY)
     while instant is not None and instant < middle + 12 * DAY:
         all_inner.append(instant)

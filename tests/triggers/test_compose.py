@@ -60,7 +60,9 @@ def test_once_is_once() -> None:
 
 
 def test_a_union_fires_once_where_several_meet() -> None:
-    union = UnionTrigger((HOURLY, parse_cron("0 */2 * * *", UTC_ZONE), parse_cron("30 1 * * *", UTC_ZONE), OnceTrigger(START + 3600)))
+    union = UnionTrigger(
+        (HOURLY, parse_cron("0 */2 * * *", UTC_ZONE), parse_cron("30 1 * * *", UTC_ZONE), OnceTrigger(START + 3600))
+    )
     assert fire_times(union, START, 4) == [START + 3600, START + 5400, START + 7200, START + 10_800]
 
 
@@ -85,12 +87,18 @@ def test_bounds_that_contain_nothing_are_never() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(min_value=1, max_value=50), st.integers(min_value=0, max_value=50)), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.integers(min_value=1, max_value=50), st.integers(min_value=0, max_value=50)),
+        min_size=1,
+        max_size=4,
+    ),
     st.integers(0, 99),
 )
 def test_a_union_is_the_sorted_set_of_what_its_triggers_fire(intervals: list[tuple[int, int]], after: int) -> None:
     union = UnionTrigger(tuple(IntervalTrigger(period, anchor, WallPolicy(UTC_ZONE)) for period, anchor in intervals))
-    judged = sorted({instant for period, anchor in intervals for instant in range(anchor, 200, period) if instant > after})
+    judged = sorted(
+        {instant for period, anchor in intervals for instant in range(anchor, 200, period) if instant > after}
+    )
     assert fire_times(union, after, len(judged)) == judged
 
 

@@ -1,4 +1,5 @@
-"""Cron: our stepping against a walk of every minute, against two other engines, and against examples worked out by hand."""
+"""Cron: our stepping against a walk of every minute, against two other engines, and against examples worked out by
+hand."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def walk(trigger: CronTrigger, start: int, end: int) -> Iterator[int]:
         found = trigger.next_after(found)
 
 
-def times_of(expression: str, zone: str, day: date, *, days: int = 1, dst_gap: DstGap = "shift", dst_fold: DstFold = "first") -> list[str]:
+def times_of(
+    expression: str, zone: str, day: date, *, days: int = 1, dst_gap: DstGap = "shift", dst_fold: DstFold = "first"
+) -> list[str]:
     """The wall times, with their offsets, at which an expression fires on a day."""
     local = ZoneInfo(zone)
     start = oracle.instant_at(datetime.combine(day, time()), local)
@@ -58,7 +61,10 @@ def times_of(expression: str, zone: str, day: date, *, days: int = 1, dst_gap: D
 
 def dates_of(expression: str, count: int, *, after: date = date(2023, 12, 31)) -> list[str]:
     trigger = parse_cron(f"0 0 {expression}", UTC_ZONE)
-    return [f"{to_datetime(instant):%Y-%m-%d}" for instant in fire_times(trigger, instant_of(after.year, after.month, after.day), count)]
+    return [
+        f"{to_datetime(instant):%Y-%m-%d}"
+        for instant in fire_times(trigger, instant_of(after.year, after.month, after.day), count)
+    ]
 
 
 def assert_same_as_oracle(expression: str, seen: oracle.Window) -> None:
@@ -83,12 +89,20 @@ def possible_expressions(chance: random.Random, count: int) -> Iterator[str]:
 
 def test_the_oracle_knows_the_transitions_it_is_meant_to_judge() -> None:
     found = {name: sum(zone.key == name for zone, _ in oracle.transitions()) for name in oracle.ZONE_NAMES}
-    assert found["America/New_York"] == found["Europe/Berlin"] == found["Europe/London"] == found["Australia/Lord_Howe"] == 16
+    assert (
+        found["America/New_York"]
+        == found["Europe/Berlin"]
+        == found["Europe/London"]
+        == found["Australia/Lord_Howe"]
+        == 16
+    )
     assert found["UTC"] == found["Asia/Kathmandu"] == 0
     assert min(found["America/Santiago"], found["Africa/Cairo"], found["Africa/Casablanca"]) >= 16
 
 
-@pytest.mark.parametrize("zone", [zone for zone in oracle.ZONES if any(zone is other for other, _ in oracle.transitions())], ids=str)
+@pytest.mark.parametrize(
+    "zone", [zone for zone in oracle.ZONES if any(zone is other for other, _ in oracle.transitions())], ids=str
+)
 def test_around_every_transition_we_fire_when_a_walk_of_every_minute_does(zone: ZoneInfo) -> None:
     chance = random.Random(f"transitions {zone.key}")
     for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
@@ -114,10 +128,14 @@ def test_hypothesis_finds_no_minute_near_a_transition_on_which_we_and_the_walk_d
 ) -> None:
     zone, instant = transition
     seen = oracle.window(zone, instant + minutes * 60 - DAY // 2, instant + minutes * 60 + DAY // 2)
-    assert_same_as_oracle(oracle.random_night_expression(chance) if is_night else next(possible_expressions(chance, 1)), seen)
+    assert_same_as_oracle(
+        oracle.random_night_expression(chance) if is_night else next(possible_expressions(chance, 1)), seen
+    )
 
 
-@pytest.mark.parametrize(("zone", "instant"), oracle.transitions()[::13], ids=lambda value: getattr(value, "key", value))
+@pytest.mark.parametrize(
+    ("zone", "instant"), oracle.transitions()[::13], ids=lambda value: getattr(value, "key", value)
+)
 def test_with_seconds_we_fire_when_a_walk_of_every_second_does(zone: ZoneInfo, instant: int) -> None:
     chance = random.Random(instant)
     seen = oracle.window(zone, instant - 2700, instant + 2700, step=1, margin=4000)
@@ -156,7 +174,8 @@ def test_cronsim_agrees_in_utc_on_all_that_a_crontab_can_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "days", ["L * *", "LW * *", "L,15 2 *", "* * 5L", "* * 0L", "* * MON#2", "13 * 5#5", "* * 7#1,3L", "LW */3 1", "29 2 *"]
+    "days",
+    ["L * *", "LW * *", "L,15 2 *", "* * 5L", "* * 0L", "* * MON#2", "13 * 5#5", "* * 7#1,3L", "LW */3 1", "29 2 *"],
 )
 def test_cronsim_agrees_from_2024_to_2031_on_last_and_nth_days(days: str) -> None:
     judged = []
@@ -178,9 +197,12 @@ def test_cronsim_agrees_on_fixed_times_in_zones_with_daylight_saving(name: str) 
             hours = chance.choice(["0", "1", "2", "3", "23", "0-3", "1,2", "0-23", "2-23/3", "23,0"])
             start = instant - 2 * DAY
             judged = [
-                int(moment.timestamp()) for moment in islice(CronSim(f"{minutes} {hours} * * *", datetime.fromtimestamp(start, zone)), 150)
+                int(moment.timestamp())
+                for moment in islice(CronSim(f"{minutes} {hours} * * *", datetime.fromtimestamp(start, zone)), 150)
             ]
-            assert fire_times(parse_cron(f"{minutes} {hours} * * *", zone), start, 150) == judged, f"{minutes} {hours} after {start}"
+            assert fire_times(parse_cron(f"{minutes} {hours} * * *", zone), start, 150) == judged, (
+                f"{minutes} {hours} after {start}"
+            )
 
 
 def test_croniter_agrees_in_utc_on_what_a_crontab_can_say() -> None:
@@ -197,7 +219,9 @@ def test_croniter_agrees_in_utc_on_what_a_crontab_can_say() -> None:
             continue
         steps = croniter(expression, start)
         judged = [int(steps.get_next(datetime).timestamp()) for _ in range(30)]
-        assert fire_times(parse_cron(expression, UTC_ZONE), int(start.timestamp()), 30) == judged, f"{expression} after {start}"
+        assert fire_times(parse_cron(expression, UTC_ZONE), int(start.timestamp()), 30) == judged, (
+            f"{expression} after {start}"
+        )
         compared += 1
 
 
@@ -213,13 +237,20 @@ def by_croniter(expression: str, after: datetime, count: int) -> list[str]:
 def by_us(expression: str, after: datetime, count: int) -> list[str]:
     zone = after.tzinfo
     trigger = parse_cron(expression, zone if isinstance(zone, ZoneInfo) else UTC_ZONE)
-    return [f"{datetime.fromtimestamp(instant, zone):%m-%d %H:%M}" for instant in fire_times(trigger, int(after.timestamp()), count)]
+    return [
+        f"{datetime.fromtimestamp(instant, zone):%m-%d %H:%M}"
+        for instant in fire_times(trigger, int(after.timestamp()), count)
+    ]
 
 
 def test_known_difference_croniter_reads_a_step_of_days_with_a_weekday_as_either() -> None:
     """crontab(5) of Debian: a field that begins with a star makes a day fit both. 2024-01-01 was a Monday."""
     after = datetime(2023, 12, 31, tzinfo=UTC)
-    assert by_us("0 0 */10 * MON", after, 3) == by_cronsim("0 0 */10 * MON", after, 3) == ["01-01 00:00", "03-11 00:00", "04-01 00:00"]
+    assert (
+        by_us("0 0 */10 * MON", after, 3)
+        == by_cronsim("0 0 */10 * MON", after, 3)
+        == ["01-01 00:00", "03-11 00:00", "04-01 00:00"]
+    )
     assert by_croniter("0 0 */10 * MON", after, 3) == ["01-01 00:00", "01-08 00:00", "01-11 00:00"]
 
 
@@ -237,7 +268,8 @@ def test_known_difference_croniter_repeats_fixed_times_in_a_fold() -> None:
 
 
 def test_known_difference_cronsim_steps_through_the_week_up_to_a_second_sunday() -> None:
-    """7 is another name of the day with which the week begins, not an eighth day: `2/5` is Tuesday. crontab(5) knows no such steps."""
+    """7 is another name of the day with which the week begins, not an eighth day: `2/5` is Tuesday. crontab(5) knows no
+    such steps."""
     after = datetime(2023, 12, 31, tzinfo=UTC)
     assert by_us("0 0 * * 2/5", after, 2) == ["01-02 00:00", "01-09 00:00"]
     assert by_cronsim("0 0 * * 2/5", after, 2) == ["01-02 00:00", "01-07 00:00"]
@@ -258,7 +290,10 @@ def test_cronsim_agrees_on_stars_in_the_minute_or_the_hour_in_zones_with_dayligh
             f"*/10 {chance.randrange(24)} * * *",
         ):
             start = instant - 2 * DAY
-            judged = [int(moment.timestamp()) for moment in islice(CronSim(expression, datetime.fromtimestamp(start, zone)), 150)]
+            judged = [
+                int(moment.timestamp())
+                for moment in islice(CronSim(expression, datetime.fromtimestamp(start, zone)), 150)
+            ]
             assert fire_times(parse_cron(expression, zone), start, 150) == judged, f"{expression} after {start}"
 
 
@@ -293,7 +328,11 @@ def test_new_york_in_the_night_that_has_no_two_o_clock(expression: str, dst_gap:
         ("30 1 * * *", "both", ["01:30-0400", "01:30-0500"]),
         ("0 1,2 * * *", "first", ["01:00-0400", "02:00-0500"]),
         ("0 1,2 * * *", "last", ["01:00-0500", "02:00-0500"]),
-        ("0,30 0,1 * * *", "both", ["00:00-0400", "00:30-0400", "01:00-0400", "01:30-0400", "01:00-0500", "01:30-0500"]),
+        (
+            "0,30 0,1 * * *",
+            "both",
+            ["00:00-0400", "00:30-0400", "01:00-0400", "01:30-0400", "01:00-0500", "01:30-0500"],
+        ),
         ("59 0,1 * * *", "last", ["00:59-0400", "01:59-0500"]),
         ("30 0-2 * * *", "first", ["00:30-0400", "01:30-0400", "02:30-0500"]),
     ],
@@ -324,13 +363,21 @@ def test_lord_howe_moves_its_clock_by_half_an_hour() -> None:
     assert times_of("15 2 * * *", "Australia/Lord_Howe", spring, dst_gap="skip") == []
     assert times_of("15,45 1 * * *", "Australia/Lord_Howe", autumn) == ["01:15+1100", "01:45+1100"]
     assert times_of("15,45 1 * * *", "Australia/Lord_Howe", autumn, dst_fold="last") == ["01:15+1100", "01:45+1030"]
-    assert times_of("*/30 * * * *", "Australia/Lord_Howe", autumn)[2:6] == ["01:00+1100", "01:30+1100", "01:30+1030", "02:00+1030"]
+    assert times_of("*/30 * * * *", "Australia/Lord_Howe", autumn)[2:6] == [
+        "01:00+1100",
+        "01:30+1100",
+        "01:30+1030",
+        "02:00+1030",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("name", "day", "offset"), [("America/Santiago", date(2024, 9, 8), "-0300"), ("Africa/Cairo", date(2024, 4, 26), "+0300")]
+    ("name", "day", "offset"),
+    [("America/Santiago", date(2024, 9, 8), "-0300"), ("Africa/Cairo", date(2024, 4, 26), "+0300")],
 )
-def test_where_midnight_does_not_exist_a_midnight_job_fires_at_one_or_not_at_all(name: str, day: date, offset: str) -> None:
+def test_where_midnight_does_not_exist_a_midnight_job_fires_at_one_or_not_at_all(
+    name: str, day: date, offset: str
+) -> None:
     assert times_of("0 0 * * *", name, day) == [f"01:00{offset}"]
     assert times_of("0 0 * * *", name, day, dst_gap="skip") == []
     assert times_of("30 0 * * *", name, day) == [f"01:00{offset}"]
@@ -340,7 +387,10 @@ def test_where_midnight_does_not_exist_a_midnight_job_fires_at_one_or_not_at_all
 def test_where_the_last_hour_of_a_day_comes_twice_the_next_day_still_begins_once() -> None:
     assert times_of("30 23 * * *", "America/Santiago", date(2024, 4, 6)) == ["23:30-0300"]
     assert times_of("30 23 * * *", "America/Santiago", date(2024, 4, 6), dst_fold="last") == ["23:30-0400"]
-    assert times_of("30 23 * * *", "America/Santiago", date(2024, 4, 6), dst_fold="both") == ["23:30-0300", "23:30-0400"]
+    assert times_of("30 23 * * *", "America/Santiago", date(2024, 4, 6), dst_fold="both") == [
+        "23:30-0300",
+        "23:30-0400",
+    ]
     assert times_of("0 0 * * *", "America/Santiago", date(2024, 4, 7), dst_fold="both") == ["00:00-0400"]
 
 
@@ -353,12 +403,17 @@ def test_the_day_that_apia_skipped_is_shifted_as_one_or_skipped() -> None:
 
 
 def test_casablanca_leaves_summer_time_for_ramadan() -> None:
-    assert times_of("30 2 * * *", "Africa/Casablanca", date(2025, 2, 23), dst_fold="both") == ["02:30+0100", "02:30+0000"]
+    assert times_of("30 2 * * *", "Africa/Casablanca", date(2025, 2, 23), dst_fold="both") == [
+        "02:30+0100",
+        "02:30+0000",
+    ]
     assert times_of("30 2 * * *", "Africa/Casablanca", date(2025, 4, 6)) == ["03:00+0100"]
 
 
 def test_kathmandu_is_three_quarters_of_an_hour_off() -> None:
-    assert parse_cron("0 9 * * *", ZoneInfo("Asia/Kathmandu")).next_after(instant_of(2024)) == instant_of(2024, 1, 1, 3, 15)
+    assert parse_cron("0 9 * * *", ZoneInfo("Asia/Kathmandu")).next_after(instant_of(2024)) == instant_of(
+        2024, 1, 1, 3, 15
+    )
 
 
 # What the grammar means
@@ -375,7 +430,17 @@ def test_kathmandu_is_three_quarters_of_an_hour_off() -> None:
         ("LW * *", ["2024-01-31", "2024-02-29", "2024-03-29", "2024-04-30", "2024-05-31", "2024-06-28"]),
         (
             "15W * *",
-            ["2024-01-15", "2024-02-15", "2024-03-15", "2024-04-15", "2024-05-15", "2024-06-14", "2024-07-15", "2024-08-15", "2024-09-16"],
+            [
+                "2024-01-15",
+                "2024-02-15",
+                "2024-03-15",
+                "2024-04-15",
+                "2024-05-15",
+                "2024-06-14",
+                "2024-07-15",
+                "2024-08-15",
+                "2024-09-16",
+            ],
         ),
         # A Saturday 1st must not go back into the month before, a Sunday 31st not on into the next.
         ("1W 6,9 *", ["2024-06-03", "2024-09-02"]),
@@ -401,15 +466,31 @@ def test_kathmandu_is_three_quarters_of_an_hour_off() -> None:
         ("* * 6-0", ["2024-01-06", "2024-01-07", "2024-01-13"]),
         ("* * FRI#L", ["2024-01-26", "2024-02-23", "2024-03-29"]),
         ("* * SAT-SUN#L", ["2024-01-27", "2024-01-28", "2024-02-24", "2024-02-25"]),
-        ("* * MON-FRI#1", ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05", "2024-02-01", "2024-02-02", "2024-02-05"]),
+        (
+            "* * MON-FRI#1",
+            [
+                "2024-01-01",
+                "2024-01-02",
+                "2024-01-03",
+                "2024-01-04",
+                "2024-01-05",
+                "2024-02-01",
+                "2024-02-02",
+                "2024-02-05",
+            ],
+        ),
         ("* * MON#1,MON#3", ["2024-01-01", "2024-01-15", "2024-02-05", "2024-02-19"]),
         ("* * Monday,thurs", ["2024-01-01", "2024-01-04", "2024-01-08"]),
-        ("28-2 * *", ["2024-01-01", "2024-01-02", "2024-01-28", "2024-01-29", "2024-01-30", "2024-01-31", "2024-02-01"]),
+        (
+            "28-2 * *",
+            ["2024-01-01", "2024-01-02", "2024-01-28", "2024-01-29", "2024-01-30", "2024-01-31", "2024-02-01"],
+        ),
         ("1 NOV-FEB *", ["2024-01-01", "2024-02-01", "2024-11-01", "2024-12-01", "2025-01-01"]),
         ("1 NOV-MAR/2 *", ["2024-01-01", "2024-03-01", "2024-11-01", "2025-01-01"]),
         ("1 january,December *", ["2024-01-01", "2024-12-01", "2025-01-01"]),
         ("L-1W * *", ["2024-01-30", "2024-02-28", "2024-03-29", "2024-04-29", "2024-05-30", "2024-06-28"]),
-        # The first Sunday of a February of 29 days: there is no day 29 before its last, and on a Saturday 1st the workday is the 3rd.
+        # The first Sunday of a February of 29 days: there is no day 29 before its last, and on a Saturday 1st the
+        # workday is the 3rd.
         ("L-28W 2 *", ["2024-02-01", "2028-02-01", "2032-02-02"]),
         # Friday the 13th.
         ("13 * +FRI", ["2024-09-13", "2024-12-13", "2025-06-13"]),
@@ -467,7 +548,15 @@ def test_an_alias_fires_as_what_it_stands_for(alias: str, same: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        *["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 L-29 2 *", "0 0 30W 2 *", "0 0 */30 * MON#2", "0 0 30 2 */1", "7 0 0 31 apr ?"],
+        *[
+            "0 0 30 2 *",
+            "0 0 31 2,4,6,9,11 *",
+            "0 0 L-29 2 *",
+            "0 0 30W 2 *",
+            "0 0 */30 * MON#2",
+            "0 0 30 2 */1",
+            "7 0 0 31 apr ?",
+        ],
         *["0 0 L-29W 2 *", "0 0 8-14 * +MON#1", "0 0 30 2 +MON"],
     ],
 )
@@ -479,7 +568,9 @@ def test_what_can_never_fire_is_refused_with_the_day_as_the_place(expression: st
     assert "never fires" in caught.value.detail
 
 
-@pytest.mark.parametrize("expression", ["0 0 29 2 *", "0 0 30 2 MON", "0 0 * 2 MON#5", "0 0 L-28 2 *", "0 0 31 2,3 *", "0 0 */28 2 SUN"])
+@pytest.mark.parametrize(
+    "expression", ["0 0 29 2 *", "0 0 30 2 MON", "0 0 * 2 MON#5", "0 0 L-28 2 *", "0 0 31 2,3 *", "0 0 */28 2 SUN"]
+)
 def test_what_fires_seldom_is_not_refused(expression: str) -> None:
     assert parse_cron(expression, UTC_ZONE).next_after(FIRST) is not None
 
@@ -499,7 +590,9 @@ def test_the_next_instant_is_later_and_nothing_in_between_fires(
     # Whole minutes from the one after the instant, and no further than the walk is quick.
     start = (instant // 60 + 1) * 60
     end = min(found, start + DAY) + 60
-    assert oracle.fires(expression, oracle.window(zone, start, end), dst_gap, dst_fold) == ([found] if found < end else [])
+    assert oracle.fires(expression, oracle.window(zone, start, end), dst_gap, dst_fold) == (
+        [found] if found < end else []
+    )
 
 
 @examples(150)
@@ -522,10 +615,17 @@ def test_the_same_question_has_the_same_answer(
     chance: random.Random, zone: ZoneInfo, dst_gap: DstGap, dst_fold: DstFold, instant: int
 ) -> None:
     expression = next(possible_expressions(chance, 1))
-    answers = {tuple(fire_times(parse_cron(expression, zone, dst_gap=dst_gap, dst_fold=dst_fold), instant, 5)) for _ in range(2)}
+    answers = {
+        tuple(fire_times(parse_cron(expression, zone, dst_gap=dst_gap, dst_fold=dst_fold), instant, 5))
+        for _ in range(2)
+    }
     answers.add(
         tuple(
-            fire_times(parse_cron(f"  {expression.lower()} ", ZoneInfo.no_cache(zone.key), dst_gap=dst_gap, dst_fold=dst_fold), instant, 5)
+            fire_times(
+                parse_cron(f"  {expression.lower()} ", ZoneInfo.no_cache(zone.key), dst_gap=dst_gap, dst_fold=dst_fold),
+                instant,
+                5,
+            )
         )
     )
     assert len(answers) == 1
@@ -533,7 +633,9 @@ def test_the_same_question_has_the_same_answer(
 
 @examples(100)
 @given(expressions, zones, st.integers(min_value=instant_of(2198), max_value=LATEST + 400 * DAY))
-def test_from_the_far_future_there_are_few_instants_more_and_then_none(expression: str, zone: ZoneInfo, instant: int) -> None:
+def test_from_the_far_future_there_are_few_instants_more_and_then_none(
+    expression: str, zone: ZoneInfo, instant: int
+) -> None:
     try:
         trigger = parse_cron(expression, zone)
     except CronError:

@@ -67,12 +67,16 @@ def test_a_range_of_hours_may_run_past_midnight(field: str, hours: tuple[int, ..
     assert parse_fields(f"0 {field} * * *").hours == hours
 
 
-@pytest.mark.parametrize(("field", "days"), [("28-3", {28, 29, 30, 31, 1, 2, 3}), ("28-3/2", {28, 30, 1, 3}), ("31-1", {31, 1})])
+@pytest.mark.parametrize(
+    ("field", "days"), [("28-3", {28, 29, 30, 31, 1, 2, 3}), ("28-3/2", {28, 30, 1, 3}), ("31-1", {31, 1})]
+)
 def test_a_range_of_days_may_run_past_the_end_of_the_month(field: str, days: set[int]) -> None:
     assert parse_fields(f"0 0 {field} * *").days.days == days
 
 
-@pytest.mark.parametrize(("field", "months"), [("NOV-MAR", {11, 12, 1, 2, 3}), ("11-3/2", {11, 1, 3}), ("dec-January", {12, 1})])
+@pytest.mark.parametrize(
+    ("field", "months"), [("NOV-MAR", {11, 12, 1, 2, 3}), ("11-3/2", {11, 1, 3}), ("dec-January", {12, 1})]
+)
 def test_a_range_of_months_may_run_past_the_end_of_the_year(field: str, months: set[int]) -> None:
     assert parse_fields(f"0 0 1 {field} *").months == months
 
@@ -199,7 +203,9 @@ def test_spaces_and_tabs_between_the_fields_do_not_matter() -> None:
 
 @pytest.mark.parametrize("alias", sorted(ALIASES))
 def test_an_alias_is_its_expression_in_any_case(alias: str) -> None:
-    assert parse_fields(alias) == parse_fields(alias.upper()) == parse_fields(f" {alias} ") == parse_fields(ALIASES[alias])
+    assert (
+        parse_fields(alias) == parse_fields(alias.upper()) == parse_fields(f" {alias} ") == parse_fields(ALIASES[alias])
+    )
 
 
 @given(st.integers(min_value=0, max_value=2**32).map(random.Random))
@@ -207,7 +213,11 @@ def test_a_field_parses_into_the_numbers_that_the_oracle_matches(chance: random.
     expression = oracle.random_expression(chance)
     fields, judge = parse_fields(expression), oracle.Expression.read(expression)
     hours, minutes, seconds = judge.times()
-    assert (fields.hours, fields.minutes, fields.seconds) == (tuple(sorted(hours)), tuple(sorted(minutes)), tuple(sorted(seconds)))
+    assert (fields.hours, fields.minutes, fields.seconds) == (
+        tuple(sorted(hours)),
+        tuple(sorted(minutes)),
+        tuple(sorted(seconds)),
+    )
     assert fields.is_elapsed == judge.is_elapsed
 
 
@@ -224,7 +234,10 @@ def test_h_is_the_same_for_the_same_seed_for_ever() -> None:
 
 
 def test_h_in_one_field_says_nothing_about_another() -> None:
-    pairs = Counter((fields.minutes[0] // 20, fields.hours[0] // 8) for fields in (parse_fields("H H * * *", seed=seed) for seed in SEEDS))
+    pairs = Counter(
+        (fields.minutes[0] // 20, fields.hours[0] // 8)
+        for fields in (parse_fields("H H * * *", seed=seed) for seed in SEEDS)
+    )
     assert len(pairs) == 9
     assert min(pairs.values()) > len(SEEDS) / 9 * 0.8
 
@@ -259,7 +272,8 @@ def test_h_names_only_days_that_every_month_and_week_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "step", "low", "high"), [("H/15", 15, 0, 59), ("H(0-29)/10", 10, 0, 29), ("H(10-50)/7", 7, 10, 50), ("H(3-5)/3", 3, 3, 5)]
+    ("field", "step", "low", "high"),
+    [("H/15", 15, 0, 59), ("H(0-29)/10", 10, 0, 29), ("H(10-50)/7", 7, 10, 50), ("H(3-5)/3", 3, 3, 5)],
 )
 def test_h_with_a_step_keeps_the_step_and_moves_the_start(field: str, step: int, low: int, high: int) -> None:
     starts = set()
@@ -382,7 +396,8 @@ def test_an_error_names_the_field_and_points_at_the_bad_part(expression: str, fi
 
 
 @pytest.mark.parametrize(
-    ("expression", "place"), [(",1 * * * *", 0), ("1,,2 * * * *", 2), ("1, * * * *", 2), ("* ,5 * * *", 2), ("* * * * 1,", 10)]
+    ("expression", "place"),
+    [(",1 * * * *", 0), ("1,,2 * * * *", 2), ("1, * * * *", 2), ("* ,5 * * *", 2), ("* * * * 1,", 10)],
 )
 def test_an_empty_part_of_a_list_is_pointed_at(expression: str, place: int) -> None:
     with pytest.raises(CronError) as caught:
@@ -391,7 +406,8 @@ def test_an_empty_part_of_a_list_is_pointed_at(expression: str, place: int) -> N
 
 
 @pytest.mark.parametrize(
-    "expression", ["", " ", "*", "* * * *", "* * * * * * * *", "@", "@never", "@reboot", "@ daily", "@daily * * * *", "@every"]
+    "expression",
+    ["", " ", "*", "* * * *", "* * * * * * * *", "@", "@never", "@reboot", "@ daily", "@daily * * * *", "@every"],
 )
 def test_the_wrong_number_of_fields_and_an_unknown_alias_are_errors_of_the_whole(expression: str) -> None:
     with pytest.raises(CronError) as caught:

@@ -1,4 +1,5 @@
-"""A hundred thousand expressions that nobody would write: each is refused with a `CronError` or answered, and quickly."""
+"""A hundred thousand expressions that nobody would write: each is refused with a `CronError` or answered, and
+quickly."""
 
 from __future__ import annotations
 
@@ -47,7 +48,15 @@ ODD = [
     "22-4/3",
 ]
 SEEDS = [
-    *["0 0 29 2 *", "0 0 * 2 MON#5", "0 0 31 4,6 *", "0 0 30 2 MON", "H H(0-7) * * *", "H/15 * * * *", "0 0 L-3,15W,LW * 5L,MON#2"],
+    *[
+        "0 0 29 2 *",
+        "0 0 * 2 MON#5",
+        "0 0 31 4,6 *",
+        "0 0 30 2 MON",
+        "H H(0-7) * * *",
+        "H/15 * * * *",
+        "0 0 L-3,15W,LW * 5L,MON#2",
+    ],
     *[
         "*/5 * * * *",
         "30 2 * * *",
@@ -77,7 +86,10 @@ def texts(chance: random.Random) -> Iterator[str]:
         if kind == 0:
             yield "".join(chance.choices(ALPHABET, k=chance.randint(0, 30)))
         elif kind == 1:
-            words = ["".join(chance.choices(ALPHABET.replace(" ", ""), k=chance.randint(1, 4))) for _ in range(chance.choice([5, 5, 6, 7]))]
+            words = [
+                "".join(chance.choices(ALPHABET.replace(" ", ""), k=chance.randint(1, 4)))
+                for _ in range(chance.choice([5, 5, 6, 7]))
+            ]
             yield " ".join(words)
         else:
             start = chance.choice(SEEDS) if kind == 2 else oracle.random_expression(chance)
@@ -132,7 +144,9 @@ def test_a_hundred_thousand_expressions_are_answered_or_refused_within_five_mill
         if time.process_time() - started > LIMIT_SECONDS:
             measured = [seconds_of(text, zone, after) for _ in range(3)]
             assert min(measured) < LIMIT_SECONDS, f"{text!r} in {zone} after {after}: {measured}"
-        assert found is None or (found == sorted(set(found)) and all(after < instant <= LATEST for instant in found)), text
+        assert found is None or (found == sorted(set(found)) and all(after < instant <= LATEST for instant in found)), (
+            text
+        )
         kinds["refused" if found is None else "answered" if found else "ended"] += 1
     # Noise alone would prove little: enough of both.
     assert kinds["answered"] > COUNT * 0.2

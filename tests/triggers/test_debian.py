@@ -1,4 +1,5 @@
-"""The nights when the clocks change, against Debian's cron: what its daemon did in two of them, and the loop that makes it so."""
+"""The nights when the clocks change, against Debian's cron: what its daemon did in two of them, and the loop that makes
+it so."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ BERLIN = ZoneInfo("Europe/Berlin")
 SPRING, AUTUMN = date(2026, 3, 29), date(2026, 10, 25)
 
 
-# Debian 12's cron (3.0pl1-162) started its jobs at these times, from 01:26 to 04:00, with its clock set and sped up by libfaketime. In the
-# gap it started a job several times in one minute, once for each of its times that the gap held; that is one fire here.
+# Debian 12's cron (3.0pl1-162) started its jobs at these times, from 01:26 to 04:00, with its clock set and sped up by
+# libfaketime. In the gap it started a job several times in one minute, once for each of its times that the gap held;
+# that is one fire here.
 OBSERVED = [
     ("*/30 * * * *", SPRING, ["01:30+0100", "03:00+0200", "03:30+0200", "04:00+0200"]),
     ("30 * * * *", SPRING, ["01:30+0100", "03:30+0200"]),
@@ -37,7 +39,16 @@ OBSERVED = [
     (
         "*/30 * * * *",
         AUTUMN,
-        ["01:30+0200", "02:00+0200", "02:30+0200", "02:00+0100", "02:30+0100", "03:00+0100", "03:30+0100", "04:00+0100"],
+        [
+            "01:30+0200",
+            "02:00+0200",
+            "02:30+0200",
+            "02:00+0100",
+            "02:30+0100",
+            "03:00+0100",
+            "03:30+0100",
+            "04:00+0100",
+        ],
     ),
     ("30 * * * *", AUTUMN, ["01:30+0200", "02:30+0200", "02:30+0100", "03:30+0100"]),
     ("@hourly", AUTUMN, ["02:00+0200", "02:00+0100", "03:00+0100", "04:00+0100"]),
@@ -53,7 +64,11 @@ OBSERVED = [
 
 
 def fires_between(expression: str, start: int, end: int, zone: ZoneInfo) -> list[int]:
-    return [instant for instant in fire_times(parse_cron(expression, zone), start - 1, (end - start) // 60 + 1) if instant <= end]
+    return [
+        instant
+        for instant in fire_times(parse_cron(expression, zone), start - 1, (end - start) // 60 + 1)
+        if instant <= end
+    ]
 
 
 @pytest.mark.parametrize(("expression", "day", "times"), OBSERVED)
@@ -75,7 +90,8 @@ def test_a_job_of_every_minute_is_started_every_minute_of_either_night(day: date
 
 
 def daemon(expression: str, zone: ZoneInfo, start: int, end: int) -> Iterator[int]:
-    """Every minute it compares the wall with a clock of its own, which moves on only when the jobs of a minute have been dealt with."""
+    """Every minute it compares the wall with a clock of its own, which moves on only when the jobs of a minute have
+    been dealt with."""
     judge = oracle.Expression.read(expression)
     hours, minutes, _ = judge.times()
     is_wild = expression.split()[0].startswith("*") or expression.split()[1].startswith("*")
@@ -107,14 +123,37 @@ def daemon(expression: str, zone: ZoneInfo, start: int, end: int) -> Iterator[in
             yield instant
 
 
-@pytest.mark.parametrize("zone", [zone for zone in oracle.ZONES if any(zone is other for other, _ in oracle.transitions())], ids=str)
+@pytest.mark.parametrize(
+    "zone", [zone for zone in oracle.ZONES if any(zone is other for other, _ in oracle.transitions())], ids=str
+)
 def test_around_every_transition_we_fire_when_the_daemon_s_loop_does(zone: ZoneInfo) -> None:
     chance = random.Random(f"daemon {zone.key}")
-    hours = ["*", "*/2", "*/3", "0", "1", "2", "23", "0-3", "1,2", "2-3", "22-23", "0,23", "1-4/2", "23,0-2", "*,2", "2,*", "0-23"]
+    hours = [
+        "*",
+        "*/2",
+        "*/3",
+        "0",
+        "1",
+        "2",
+        "23",
+        "0-3",
+        "1,2",
+        "2-3",
+        "22-23",
+        "0,23",
+        "1-4/2",
+        "23,0-2",
+        "*,2",
+        "2,*",
+        "0-23",
+    ]
     for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
         for _ in range(3):
             minute = oracle.random_crontab_field(chance, 0, 59, 0.2)
-            day, weekday = chance.choice(["*", "*", "*", "1-15", "*/2"]), chance.choice(["*", "*", "SUN", "SAT,SUN", "5-7"])
+            day, weekday = (
+                chance.choice(["*", "*", "*", "1-15", "*/2"]),
+                chance.choice(["*", "*", "SUN", "SAT,SUN", "5-7"]),
+            )
             expression = f"{minute} {chance.choice(hours)} {day} * {weekday}"
             start, end = instant - DAY // 2, instant + DAY // 2
             assert fires_between(expression, start, end, zone) == list(daemon(expression, zone, start, end)), (

@@ -37,7 +37,25 @@ def test_a_duration_is_whole_seconds(text: str, seconds: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *["", " ", "s", "h1", "1x", "1 h", "1.5h", "-5m", "+5", "1e3", "5m 3s", "five", "1h30", "PT5M", "\n", "1_000", "0x10"],
+        *[
+            "",
+            " ",
+            "s",
+            "h1",
+            "1x",
+            "1 h",
+            "1.5h",
+            "-5m",
+            "+5",
+            "1e3",
+            "5m 3s",
+            "five",
+            "1h30",
+            "PT5M",
+            "\n",
+            "1_000",
+            "0x10",
+        ],
         *["٣m", "٣", "5\uff4d", "²", "1" * 11, "1" * 10_000, "9999999999m", "1s1s1s1s1s1s"],
     ],
 )
@@ -54,7 +72,9 @@ def test_nothing_and_more_than_a_hundred_years_are_refused(text: str) -> None:
         parse_duration(text, field="every")
 
 
-@given(st.lists(st.tuples(st.integers(min_value=1, max_value=500), st.sampled_from(sorted(UNITS))), min_size=1, max_size=5))
+@given(
+    st.lists(st.tuples(st.integers(min_value=1, max_value=500), st.sampled_from(sorted(UNITS))), min_size=1, max_size=5)
+)
 def test_the_parts_of_a_duration_add_up(parts: list[tuple[int, str]]) -> None:
     text = "".join(f"{number}{unit}" for number, unit in parts)
     assert parse_duration(text, field="every") == sum(number * UNITS[unit] for number, unit in parts)

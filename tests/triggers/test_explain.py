@@ -83,20 +83,40 @@ def test_a_period_is_said_in_its_units(seconds: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "notes"),
     [
-        ("*/7 * * * *", ["minute: */7 starts anew with each hour, 4 minutes after its last; for an even period, use every: 7m"]),
-        ("*/50 0 * * * *", ["second: */50 starts anew with each minute, 10 seconds after its last; for an even period, use every: 50s"]),
-        ("0 */5 * * *", ["hour: */5 starts anew with each day, 4 hours after its last; for an even period, use every: 5h"]),
+        (
+            "*/7 * * * *",
+            ["minute: */7 starts anew with each hour, 4 minutes after its last; for an even period, use every: 7m"],
+        ),
+        (
+            "*/50 0 * * * *",
+            [
+                "second: */50 starts anew with each minute, 10 seconds after its last; for an even period, use every: 50s"
+            ],
+        ),
+        (
+            "0 */5 * * *",
+            ["hour: */5 starts anew with each day, 4 hours after its last; for an even period, use every: 5h"],
+        ),
         ("0 0 */2 * *", ["day-of-month: */2 starts anew on the 1st of each month; for an even period, use every: 2d"]),
         ("0 0 1 */5 *", ["month: */5 starts anew with each year, 2 months after its last"]),
         ("0 0 * * */2", ["day-of-week: */2 starts anew on each Sunday; for an even period, use every: 2d"]),
         ("0 0 13 * FRI", ["a day that fits one of 13 and FRI is enough; for days that fit both, write +FRI"]),
         (
             "0 0 9 ? * 2-6",
-            ["day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave no doubt"],
+            [
+                "day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave no doubt"
+            ],
         ),
         *[
             (expression, [])
-            for expression in ("*/15 * * * *", "0 */6 * * *", "0 0 * */4 *", "* * * * *", "*/60 * * * *", "0 0 9 ? * MON#2")
+            for expression in (
+                "*/15 * * * *",
+                "0 */6 * * *",
+                "0 0 * */4 *",
+                "* * * * *",
+                "*/60 * * * *",
+                "0 0 9 ? * MON#2",
+            )
         ],
         *[(expression, []) for expression in ("0 9 ? * 2-6", "0 0 9 * * 2-6", "0 0 13 * +FRI", "5-50/7 * * * *")],
     ],
@@ -114,5 +134,7 @@ def test_h_is_explained_by_what_it_became() -> None:
 def test_every_expression_has_words_and_no_holes_in_them(chance: random.Random) -> None:
     words = explain(parse_fields(oracle.random_expression(chance)))
     assert words
-    assert not any(hole in f" {words} " for hole in ("  ", " ,", ",,", " on ,", " on and", "()", " None", " in ,", "every ,"))
+    assert not any(
+        hole in f" {words} " for hole in ("  ", " ,", ",,", " on ,", " on and", "()", " None", " in ,", "every ,")
+    )
     assert not words.endswith((" on", " in", " and", ","))

@@ -27,32 +27,51 @@ anchors = st.integers(min_value=instant_of(2023), max_value=instant_of(2032))
 policies = st.builds(WallPolicy, zones, st.sampled_from(["shift", "skip"]), st.sampled_from(["first", "last", "both"]))
 
 
-def every(period: int, anchor: int, zone: ZoneInfo = NEW_YORK, dst_gap: DstGap = "shift", dst_fold: DstFold = "first") -> IntervalTrigger:
+def every(
+    period: int, anchor: int, zone: ZoneInfo = NEW_YORK, dst_gap: DstGap = "shift", dst_fold: DstFold = "first"
+) -> IntervalTrigger:
     return IntervalTrigger(period, anchor, WallPolicy(zone, dst_gap, dst_fold))
 
 
 def walls_of(trigger: IntervalTrigger, after: int, count: int) -> list[str]:
-    return [datetime.fromtimestamp(instant, trigger.policy.zone).strftime("%m-%d %H:%M%z") for instant in fire_times(trigger, after, count)]
+    return [
+        datetime.fromtimestamp(instant, trigger.policy.zone).strftime("%m-%d %H:%M%z")
+        for instant in fire_times(trigger, after, count)
+    ]
 
 
 @pytest.mark.parametrize("period", [1, 60, 7 * 60, HOUR, 5 * HOUR, DAY - 1, DAY + 1, 36 * HOUR])
 def test_what_is_no_whole_number_of_days_is_elapsed_time_through_every_transition(period: int) -> None:
     for transition in (instant_of(2024, 3, 10, 7), instant_of(2024, 11, 3, 6)):
         anchor = transition - 10 * period - period // 3
-        assert fire_times(every(period, anchor), transition - 3 * period, 10) == [anchor + n * period for n in range(8, 18)]
+        assert fire_times(every(period, anchor), transition - 3 * period, 10) == [
+            anchor + n * period for n in range(8, 18)
+        ]
 
 
 def test_whole_days_keep_the_time_on_the_wall_through_both_changes_of_the_clock() -> None:
     daily = every(DAY, instant_of(2024, 1, 1, 9, zone="America/New_York"))
-    assert walls_of(daily, instant_of(2024, 3, 8, 20), 3) == ["03-09 09:00-0500", "03-10 09:00-0400", "03-11 09:00-0400"]
-    assert walls_of(daily, instant_of(2024, 11, 1, 20), 3) == ["11-02 09:00-0400", "11-03 09:00-0500", "11-04 09:00-0500"]
+    assert walls_of(daily, instant_of(2024, 3, 8, 20), 3) == [
+        "03-09 09:00-0500",
+        "03-10 09:00-0400",
+        "03-11 09:00-0400",
+    ]
+    assert walls_of(daily, instant_of(2024, 11, 1, 20), 3) == [
+        "11-02 09:00-0400",
+        "11-03 09:00-0500",
+        "11-04 09:00-0500",
+    ]
 
 
 def test_whole_days_in_a_gap_are_shifted_for_that_day_alone_or_skipped() -> None:
     anchor = instant_of(2024, 1, 1, 2, 30, zone="America/New_York")
     after = instant_of(2024, 3, 9, 0)
     assert walls_of(every(DAY, anchor), after, 3) == ["03-09 02:30-0500", "03-10 03:00-0400", "03-11 02:30-0400"]
-    assert walls_of(every(DAY, anchor, dst_gap="skip"), after, 3) == ["03-09 02:30-0500", "03-11 02:30-0400", "03-12 02:30-0400"]
+    assert walls_of(every(DAY, anchor, dst_gap="skip"), after, 3) == [
+        "03-09 02:30-0500",
+        "03-11 02:30-0400",
+        "03-12 02:30-0400",
+    ]
 
 
 def test_whole_days_in_a_fold_follow_the_policy() -> None:
@@ -60,7 +79,11 @@ def test_whole_days_in_a_fold_follow_the_policy() -> None:
     after = instant_of(2024, 11, 3)
     assert walls_of(every(DAY, anchor), after, 2) == ["11-03 01:30-0400", "11-04 01:30-0500"]
     assert walls_of(every(DAY, anchor, dst_fold="last"), after, 2) == ["11-03 01:30-0500", "11-04 01:30-0500"]
-    assert walls_of(every(DAY, anchor, dst_fold="both"), after, 3) == ["11-03 01:30-0400", "11-03 01:30-0500", "11-04 01:30-0500"]
+    assert walls_of(every(DAY, anchor, dst_fold="both"), after, 3) == [
+        "11-03 01:30-0400",
+        "11-03 01:30-0500",
+        "11-04 01:30-0500",
+    ]
 
 
 def test_weeks_are_seven_days_at_the_same_time_of_day() -> None:
@@ -100,7 +123,9 @@ def test_elapsed_time_never_drifts(period: int, anchor: int, after: int) -> None
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(min_value=1, max_value=40), anchors, anchors, policies)
-def test_whole_days_never_drift_from_the_time_on_the_wall_of_the_anchor(days: int, anchor: int, after: int, policy: WallPolicy) -> None:
+def test_whole_days_never_drift_from_the_time_on_the_wall_of_the_anchor(
+    days: int, anchor: int, after: int, policy: WallPolicy
+) -> None:
     trigger = IntervalTrigger(days * DAY, anchor, policy)
     wall = datetime.fromtimestamp(anchor, policy.zone).replace(tzinfo=None)
     found = fire_times(trigger, after, 4)
@@ -117,13 +142,16 @@ def test_whole_days_never_drift_from_the_time_on_the_wall_of_the_anchor(days: in
             assert instant == oracle.instant_at(shown, policy.zone)
             shown = missing
         assert (shown - wall).total_seconds() % (days * DAY) == 0
-    # None is left out: two in a row are a period apart, less or more by what the clock did, or twice that over a gap that is skipped.
+    # None is left out: two in a row are a period apart, less or more by what the clock did, or twice that over a gap
+    # that is skipped.
     for early, late in pairwise(found):
         assert abs(late - early - days * DAY) <= 2 * HOUR or policy.dst_gap == "skip" or policy.dst_fold == "both"
 
 
 @given(st.integers(min_value=1, max_value=100 * DAY), anchors, policies, st.lists(anchors, min_size=2, max_size=8))
-def test_a_later_start_never_gives_an_earlier_instant(period: int, anchor: int, policy: WallPolicy, starts: list[int]) -> None:
+def test_a_later_start_never_gives_an_earlier_instant(
+    period: int, anchor: int, policy: WallPolicy, starts: list[int]
+) -> None:
     trigger = IntervalTrigger(period, anchor, policy)
     found = [(start, trigger.next_after(start) or 0) for start in sorted(starts)]
     for (_, first), (start, second) in pairwise(found):
@@ -135,7 +163,9 @@ def test_a_later_start_never_gives_an_earlier_instant(period: int, anchor: int, 
 def test_the_series_ends_with_the_last_instant(period: int) -> None:
     trigger = every(period, instant_of(2024), ZoneInfo("UTC"))
     found = fire_times(trigger, LATEST - 2 * period, 10)
-    assert found == [instant for instant in range(instant_of(2024), LATEST + 1, period) if instant > LATEST - 2 * period]
+    assert found == [
+        instant for instant in range(instant_of(2024), LATEST + 1, period) if instant > LATEST - 2 * period
+    ]
     assert trigger.next_after(LATEST) is None
     assert trigger.next_after(10**30) is None
     assert every(period, LATEST + 1).next_after(0) is None

@@ -24,7 +24,9 @@ MEGABYTE = 1_000_000
 
 def times_of(expression: str, count: int = 4, zone: str | None = None, after: int = START - 1) -> list[str]:
     trigger = parse_cron(expression, ZoneInfo(zone) if zone else None)
-    return [f"{to_datetime(instant):%Y-%m-%d %H:%M:%S}".removesuffix(":00") for instant in fire_times(trigger, after, count)]
+    return [
+        f"{to_datetime(instant):%Y-%m-%d %H:%M:%S}".removesuffix(":00") for instant in fire_times(trigger, after, count)
+    ]
 
 
 # 2026-01-01 is a Thursday. Each line is what the documentation of the scheduler says of such an expression.
@@ -96,7 +98,16 @@ def test_it_fires_when_its_scheduler_says(expression: str, times: list[str]) -> 
 @pytest.mark.parametrize(
     "expression",
     [
-        *["*/5 * * * *", "0 0 * * 7", "0 9-17/2 * * 1-5", "15 14 1 * *", "0 22 * * 1-5", "5 0 * 8 *", "0 0 29 2 *", "0 0 L * *"],
+        *[
+            "*/5 * * * *",
+            "0 0 * * 7",
+            "0 9-17/2 * * 1-5",
+            "15 14 1 * *",
+            "0 22 * * 1-5",
+            "5 0 * 8 *",
+            "0 0 29 2 *",
+            "0 0 L * *",
+        ],
         *["0 4 8-14 * *", "0 0 1,15 * 3", "1-59/2 * * * *", "0 0 31 * *", "0 0 * jan,jul sun", "0 0 * * 5#3"],
     ],
 )
@@ -111,7 +122,9 @@ def test_croniter_and_cronsim_say_the_same_of_the_expressions_that_everybody_use
 @pytest.mark.parametrize("hours", ["22-4", "23-0", "20-6/2", "18-2/5"])
 def test_croniter_goes_round_midnight_as_we_do(hours: str) -> None:
     steps = croniter(f"0 {hours} * * *", to_datetime(START))
-    assert fire_times(parse_cron(f"0 {hours} * * *"), START, 60) == [int(steps.get_next(datetime).timestamp()) for _ in range(60)]
+    assert fire_times(parse_cron(f"0 {hours} * * *"), START, 60) == [
+        int(steps.get_next(datetime).timestamp()) for _ in range(60)
+    ]
 
 
 # Expressions that do not mean what they seem to say
@@ -144,7 +157,9 @@ def test_croniter_goes_round_midnight_as_we_do(hours: str) -> None:
         ("CRON_TZ=Europe/Berlin */90 * * * *", "*/90", "use every: 90m"),
     ],
 )
-def test_a_step_that_is_longer_than_what_it_steps_through_is_refused_with_what_to_write(expression: str, bad: str, instead: str) -> None:
+def test_a_step_that_is_longer_than_what_it_steps_through_is_refused_with_what_to_write(
+    expression: str, bad: str, instead: str
+) -> None:
     with pytest.raises(CronError) as caught:
         parse_cron(expression)
     assert expression[caught.value.start : caught.value.end] == bad
@@ -152,9 +167,12 @@ def test_a_step_that_is_longer_than_what_it_steps_through_is_refused_with_what_t
 
 
 @pytest.mark.parametrize(
-    ("expression", "count"), [("*/60 * * * *", 24), ("0 */24 * * *", 1), ("*/59 * * * *", 48), ("*/7 * * * *", 216), ("5-10/6 * * * *", 24)]
+    ("expression", "count"),
+    [("*/60 * * * *", 24), ("0 */24 * * *", 1), ("*/59 * * * *", 48), ("*/7 * * * *", 216), ("5-10/6 * * * *", 24)],
 )
-def test_a_step_as_long_as_the_field_and_one_that_does_not_divide_it_are_cron_as_everywhere(expression: str, count: int) -> None:
+def test_a_step_as_long_as_the_field_and_one_that_does_not_divide_it_are_cron_as_everywhere(
+    expression: str, count: int
+) -> None:
     day = [instant for instant in fire_times(parse_cron(expression), START - 1, 2000) if instant < START + 86_400]
     assert len(day) == count
 
@@ -265,7 +283,9 @@ def test_a_zone_of_the_expression_and_another_beside_it_contradict_each_other() 
     berlin, utc = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC")
     same = parse_cron("CRON_TZ=Europe/Berlin 0 9 * * *", berlin)
     assert same.next_after(START) == parse_cron("0 9 * * *", berlin).next_after(START) == START + 8 * 3600
-    with pytest.raises(CronError, match="the expression says Europe/Berlin and timezone says UTC: leave one of them out"):
+    with pytest.raises(
+        CronError, match="the expression says Europe/Berlin and timezone says UTC: leave one of them out"
+    ):
         parse_cron("CRON_TZ=Europe/Berlin 0 9 * * *", utc)
 
 
@@ -307,7 +327,14 @@ def test_years_end_and_there_is_nothing_after_them(expression: str, times: list[
 
 
 @pytest.mark.parametrize(
-    "expression", ["0 0 0 29 2 ? 2026,2027", "0 0 0 30 2 ? *", "0 0 0 29 2 ? 2100", "0 0 0 ? 2 MON#5 2026-2043", "0 0 0 31 4 ? 1970/1"]
+    "expression",
+    [
+        "0 0 0 29 2 ? 2026,2027",
+        "0 0 0 30 2 ? *",
+        "0 0 0 29 2 ? 2100",
+        "0 0 0 ? 2 MON#5 2026-2043",
+        "0 0 0 31 4 ? 1970/1",
+    ],
 )
 def test_days_that_none_of_the_years_has_are_refused(expression: str) -> None:
     with pytest.raises(CronError, match="so this never fires") as caught:
@@ -321,9 +348,29 @@ def test_days_that_none_of_the_years_has_are_refused(expression: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *["1," * MEGABYTE + "1 * * * *", "*" * MEGABYTE, " " * MEGABYTE, "* " * MEGABYTE, "9" * MEGABYTE + " * * * *", "@" * MEGABYTE],
-        *["CRON_TZ=" + "x" * MEGABYTE, "TZ=" * MEGABYTE, "@every " + " 1" * MEGABYTE, "cron(" + "(" * MEGABYTE, "cron(" * MEGABYTE],
-        *["H(" * MEGABYTE, "1-" * MEGABYTE, "*/" * MEGABYTE, "MON#" * MEGABYTE, "\u2003" * MEGABYTE, "@every " + " " * MEGABYTE + "x"],
+        *[
+            "1," * MEGABYTE + "1 * * * *",
+            "*" * MEGABYTE,
+            " " * MEGABYTE,
+            "* " * MEGABYTE,
+            "9" * MEGABYTE + " * * * *",
+            "@" * MEGABYTE,
+        ],
+        *[
+            "CRON_TZ=" + "x" * MEGABYTE,
+            "TZ=" * MEGABYTE,
+            "@every " + " 1" * MEGABYTE,
+            "cron(" + "(" * MEGABYTE,
+            "cron(" * MEGABYTE,
+        ],
+        *[
+            "H(" * MEGABYTE,
+            "1-" * MEGABYTE,
+            "*/" * MEGABYTE,
+            "MON#" * MEGABYTE,
+            "\u2003" * MEGABYTE,
+            "@every " + " " * MEGABYTE + "x",
+        ],
     ],
     ids=range(17),
 )
@@ -338,7 +385,15 @@ def test_a_text_of_megabytes_is_refused_by_its_length_before_anything_else_looks
 @pytest.mark.parametrize(
     "text",
     [
-        *["1," * 240 + "1 * * * *", "*" * 500, " " * 500, "* " * 250, "9" * 490 + " * * * *", "*/" + "9" * 480 + " * * * *", "@" * 500],
+        *[
+            "1," * 240 + "1 * * * *",
+            "*" * 500,
+            " " * 500,
+            "* " * 250,
+            "9" * 490 + " * * * *",
+            "*/" + "9" * 480 + " * * * *",
+            "@" * 500,
+        ],
         *[
             "CRON_TZ=" + "x" * 480,
             "TZ=" * 160,
@@ -347,7 +402,15 @@ def test_a_text_of_megabytes_is_refused_by_its_length_before_anything_else_looks
             "cron(" + "()" * 240,
             "cron(" + "()" * 240 + ")",
         ],
-        *["H(" * 250, "1-" * 250, "*/" * 250, "0 0 * * " + "MON#" * 120, "0 0 * * " + "A" * 490, "a" * 490 + ".", "every " + "9" * 490],
+        *[
+            "H(" * 250,
+            "1-" * 250,
+            "*/" * 250,
+            "0 0 * * " + "MON#" * 120,
+            "0 0 * * " + "A" * 490,
+            "a" * 490 + ".",
+            "every " + "9" * 490,
+        ],
         "0 0 0 29 2 +MON#5 " + ",".join(["2199"] * 90),
     ],
     ids=range(21),

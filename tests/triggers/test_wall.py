@@ -1,4 +1,5 @@
-"""From wall times to instants, on any list of wall times: what the two policies promise, in the words of their definitions."""
+"""From wall times to instants, on any list of wall times: what the two policies promise, in the words of their
+definitions."""
 
 from __future__ import annotations
 
@@ -18,10 +19,13 @@ from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
 
 # Every policy there is; for elapsed times the other two must not matter.
-POLICIES: list[tuple[DstGap, DstFold, bool]] = list(product(("shift", "skip"), ("first", "last", "both"), (False, True)))
+POLICIES: list[tuple[DstGap, DstFold, bool]] = list(
+    product(("shift", "skip"), ("first", "last", "both"), (False, True))
+)
 NEW_YORK = ZoneInfo("America/New_York")
 APIA = ZoneInfo("Pacific/Apia")
-# Odder still: Apia 2011 (a day skipped), Caracas 2007 and Pyongyang 2018 (half an hour, for good), and Troll (two hours).
+# Odder still: Apia 2011 (a day skipped), Caracas 2007 and Pyongyang 2018 (half an hour, for good), and Troll (two
+# hours).
 ODD_NIGHTS = [
     *oracle.transitions(),
     (APIA, instant_of(2011, 12, 30, 10)),
@@ -49,7 +53,8 @@ def instants_of(policy: WallPolicy, walls: list[int], after: int) -> list[int]:
 
 
 def comings(wall: datetime, zone: ZoneInfo) -> list[int]:
-    """Every instant at which the wall shows this time: for each offset that there could be, whether it is the one that there is."""
+    """Every instant at which the wall shows this time: for each offset that there could be, whether it is the one that
+    there is."""
     guesses = {wall.replace(tzinfo=UTC) + timedelta(minutes=minutes) for minutes in range(-15 * 60, 15 * 60, 15)}
     return sorted(int(guess.timestamp()) for guess in guesses if guess.astimezone(zone).replace(tzinfo=None) == wall)
 
@@ -79,7 +84,8 @@ def judged(policy: WallPolicy, walls: list[int], after: int) -> list[int]:
 def test_any_wall_times_fire_as_the_policies_are_defined(
     night: tuple[ZoneInfo, int], chosen: tuple[DstGap, DstFold, bool], quarters: list[int], days: list[int], start: int
 ) -> None:
-    """Wall times by the quarter around an odd night, and a few that are months and years away, with many other transitions in between."""
+    """Wall times by the quarter around an odd night, and a few that are months and years away, with many other
+    transitions in between."""
     zone, transition = night
     policy = WallPolicy(zone, *chosen)
     middle = transition + int((zone.utcoffset(datetime.fromtimestamp(transition, zone)) or timedelta()).total_seconds())

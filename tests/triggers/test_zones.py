@@ -73,7 +73,9 @@ def test_every_transition_since_1970_in_the_tz_database_is_found_to_the_second()
 @pytest.mark.parametrize("zone", oracle.ZONES, ids=str)
 def test_the_transitions_of_2024_to_2031_are_those_that_a_look_at_every_half_hour_finds(zone: ZoneInfo) -> None:
     found = transitions_of(zone, instant_of(2024) - 1, instant_of(2032) - 1)
-    assert [transition.instant for transition in found] == [instant for other, instant in oracle.transitions() if other is zone]
+    assert [transition.instant for transition in found] == [
+        instant for other, instant in oracle.transitions() if other is zone
+    ]
     for transition in found:
         assert offset_at(zone, transition.instant - 1) == transition.before
         assert offset_at(zone, transition.instant) == transition.after
@@ -113,7 +115,9 @@ def test_both_searches_count_their_far_end_and_the_backward_one_its_near_end_too
     st.integers(min_value=0, max_value=instant_of(2100)),
     st.integers(min_value=0, max_value=3 * 366 * 86_400),
 )
-def test_the_backward_search_finds_the_last_of_those_that_the_forward_one_finds(zone: ZoneInfo, start: int, length: int) -> None:
+def test_the_backward_search_finds_the_last_of_those_that_the_forward_one_finds(
+    zone: ZoneInfo, start: int, length: int
+) -> None:
     found = transitions_of(zone, start - 1, start + length)
     assert last_transition(zone, start, start + length) == (found[-1] if found else None)
 

@@ -58,7 +58,9 @@ async def test_an_async_function_is_cancelled_where_it_waits_and_is_not_retried(
     assert view.error == {"kind": "Cancelled", "message": "enough"}
 
 
-async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_all_the_same_stands(store: Store) -> None:
+async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_all_the_same_stands(
+    store: Store,
+) -> None:
     app = foliot.App()
     started = asyncio.Semaphore(0)
 
@@ -73,7 +75,9 @@ async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_
         return "done all the same"
 
     async with worker_node(store, app, config=PATIENT):
-        failing, succeeding = [await submit(store, "stubborn", payload=f'{{"fails": {word}}}') for word in ("true", "false")]
+        failing, succeeding = [
+            await submit(store, "stubborn", payload=f'{{"fails": {word}}}') for word in ("true", "false")
+        ]
         await started.acquire()
         await started.acquire()
         for run in (failing, succeeding):

@@ -46,7 +46,14 @@ async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator
     )
     config = Config(poll_seconds=POLL_SECONDS)
     claimer = Claimer(
-        store=store, attempts=attempts, holdings=holdings, completer=completer, tasks=["endless"], config=config, clock=clock, events=events
+        store=store,
+        attempts=attempts,
+        holdings=holdings,
+        completer=completer,
+        tasks=["endless"],
+        config=config,
+        clock=clock,
+        events=events,
     )
     claimer.worker_id = new_id()
     await store.workers.register_worker(claimer.worker_id, "worker", {"default": SLOTS}, ["endless"])
@@ -109,7 +116,9 @@ async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: Even
                 await claimed
 
 
-async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_oftener(claimer: Claimer, store: Store) -> None:
+async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_oftener(
+    claimer: Claimer, store: Store
+) -> None:
     found = []
     for _ in range(8):
         claimer.hinted()

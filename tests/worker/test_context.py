@@ -35,7 +35,9 @@ async def test_a_task_knows_its_run_its_attempt_and_its_name(store: Store, is_as
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_what_is_logged_is_in_the_output_of_the_attempt(store: Store, is_async: bool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_logged_is_in_the_output_of_the_attempt(
+    store: Store, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     app = foliot.App()
 
     def work(ctx: foliot.Context) -> None:
@@ -97,7 +99,9 @@ async def test_a_plain_function_learns_that_it_should_stop(store: Store, why: st
             await store.runs.mark_cancelled([run.id], "enough", is_forced=False)
         view = await ended(store, run)
         await until(lambda: asyncio.to_thread(stopped.is_set))
-    assert (view.state, view.reason) == ((RunState.FAILED, "timeout") if why == "timeout" else (RunState.CANCELLED, "cancelled"))
+    assert (view.state, view.reason) == (
+        (RunState.FAILED, "timeout") if why == "timeout" else (RunState.CANCELLED, "cancelled")
+    )
 
 
 @pytest.mark.parametrize("why", ["timeout", "cancel"])

@@ -1,4 +1,5 @@
-"""What a task says about its own run: try again then, never again, not now; and which failures are worth another attempt."""
+"""What a task says about its own run: try again then, never again, not now; and which failures are worth another
+attempt."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ async def waiting(store: Store, run: NewRun) -> RunView:
 
 
 async def outcomes(sql: Any, run: NewRun) -> list[str]:
-    return [row[0] for row in await sql.fetch("select outcome from foliot.attempts where run_id = $1 order by token", run.id)]
+    return [
+        row[0]
+        for row in await sql.fetch("select outcome from foliot.attempts where run_id = $1 order by token", run.id)
+    ]
 
 
 @pytest.mark.parametrize("is_async", [True, False])
@@ -102,7 +106,9 @@ async def test_a_snooze_frees_the_slot_and_is_not_an_attempt(store: Store, sql: 
     assert await outcomes(sql, run) == ["snoozed"]
 
 
-async def test_snoozes_are_counted_and_bounded_and_attempts_after_them_are_the_first_ones(store: Store, sql: Any) -> None:
+async def test_snoozes_are_counted_and_bounded_and_attempts_after_them_are_the_first_ones(
+    store: Store, sql: Any
+) -> None:
     app = foliot.App()
     seen: list[int] = []
 
@@ -126,7 +132,10 @@ async def test_snoozes_are_counted_and_bounded_and_attempts_after_them_are_the_f
     [
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}}', 2),
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": ["OSError"]}', 2),
-        ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": ["builtins.ConnectionError"]}', 2),
+        (
+            '{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": ["builtins.ConnectionError"]}',
+            2,
+        ),
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": ["ValueError"]}', 1),
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "never_on": ["ConnectionError"]}', 1),
     ],
@@ -147,7 +156,9 @@ async def test_a_class_of_errors_stands_for_those_derived_from_it(store: Store, 
 
 
 @pytest.mark.parametrize(("never_on", "attempts"), [("[75]", 1), ("[74]", 2)])
-async def test_exit_codes_of_commands_and_of_python_decide_as_errors_do(store: Store, never_on: str, attempts: int) -> None:
+async def test_exit_codes_of_commands_and_of_python_decide_as_errors_do(
+    store: Store, never_on: str, attempts: int
+) -> None:
     app = foliot.App()
 
     @app.task

@@ -40,13 +40,18 @@ async def test_a_worker_that_starts_makes_the_job_once(store: Store, seen: list[
             pass
     job = await job_of(store)
     assert (job.task, job.queue, job.version) == ("nightly", "slow", 1)
-    assert (job.schedule.cron, job.schedule.timezone, job.schedule.overlap) == ("0 3 * * *", "Europe/Berlin", "buffer_one")
+    assert (job.schedule.cron, job.schedule.timezone, job.schedule.overlap) == (
+        "0 3 * * *",
+        "Europe/Berlin",
+        "buffer_one",
+    )
     assert job.fire_at is not None
     assert [event for event in seen if isinstance(event, JobDeclared)] == [JobDeclared("nightly", is_new=True)]
 
 
 @pytest.mark.parametrize(
-    ("given", "cron", "every"), [("CRON_TZ=Asia/Tokyo 0 9 * * FRI-MON", "0 9 * * FRI-MON", None), ("TZ=Asia/Tokyo @every 1d", None, "1d")]
+    ("given", "cron", "every"),
+    [("CRON_TZ=Asia/Tokyo 0 9 * * FRI-MON", "0 9 * * FRI-MON", None), ("TZ=Asia/Tokyo @every 1d", None, "1d")],
 )
 async def test_a_zone_or_a_period_in_the_expression_becomes_a_field_and_stays_so(
     store: Store, given: str, cron: str | None, every: str | None
@@ -73,7 +78,10 @@ def test_an_expression_that_would_surprise_is_refused_where_it_is_written(option
 async def test_many_workers_that_start_at_once_make_one_job_and_change_it_once(store: Store, sql: Any) -> None:
     for cron in ("0 3 * * *", "0 4 * * *"):
         await asyncio.gather(
-            *(declare_jobs(app_with(cron=cron), store=store, events=store.events, namespace=Namespace()) for _ in range(8))
+            *(
+                declare_jobs(app_with(cron=cron), store=store, events=store.events, namespace=Namespace())
+                for _ in range(8)
+            )
         )
     assert await sql.fetchval("select count(*) from foliot.jobs") == 1
     job = await job_of(store)
@@ -103,7 +111,9 @@ async def test_a_job_of_the_same_name_for_another_task_is_not_touched(store: Sto
     before = await job_of(store)
     await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events, namespace=Namespace())
     assert await job_of(store) == before
-    assert [event.why for event in seen if isinstance(event, JobNotDeclared)] == ["there is a job of that name, for the task 'other'"]
+    assert [event.why for event in seen if isinstance(event, JobNotDeclared)] == [
+        "there is a job of that name, for the task 'other'"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,9 @@ async def test_workers_killed_while_they_start_commands_leave_nothing(means: str
     require_means(means)
     marks = [str(new_id()) for _ in range(KILLS)]
     for mark in marks:
-        starter = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.starter", means, mark, stdout=PIPE)
+        starter = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.support.starter", means, mark, stdout=PIPE
+        )
         assert starter.stdout is not None
         assert await starter.stdout.readline() == b"ready\n"
         await asyncio.sleep(random.uniform(0, START_SECONDS))
@@ -54,7 +56,9 @@ async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() ->
     mark, other = str(new_id()), str(new_id())
     guard = Guard(mark)
     await guard.start()
-    marked = [await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: value}) for value in (mark, f"{mark}.7")]
+    marked = [
+        await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: value}) for value in (mark, f"{mark}.7")
+    ]
     unmarked = await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: other})
     guard.let_go()
     assert [await process.wait() for process in marked] == [-signal.SIGKILL, -signal.SIGKILL]

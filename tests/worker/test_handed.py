@@ -1,4 +1,5 @@
-"""What a command gets of the steps before it and hands on, in every containment, sandbox and for every user it may become."""
+"""What a command gets of the steps before it and hands on, in every containment, sandbox and for every user it may
+become."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from foliot.worker.executors.shell import shell
 from tests.support.containment import launchers_in, require_means
 from tests.support.contexts import KeptContext
 
-PLACES = [("bubblewrap", "none"), ("cgroup", "none"), ("launcher", "none"), ("launcher", "process"), ("launcher", "bubblewrap")]
+PLACES = [
+    ("bubblewrap", "none"),
+    ("cgroup", "none"),
+    ("launcher", "none"),
+    ("launcher", "process"),
+    ("launcher", "bubblewrap"),
+]
 
 
 @pytest.fixture(params=PLACES, ids="-".join)
@@ -39,7 +46,9 @@ async def test_upstream_results_and_the_signal_reach_a_command_and_its_result_co
     context.upstream = {"extract": {"rows": [1, 2, 3], "text": "ü" * 200_000}, "ping": None}
     context.signal = {"by": "ann"}
     attempted = await run(
-        config, context, 'wc -c < "$FOLIOT_UPSTREAM"; head -c 30 "$FOLIOT_UPSTREAM"; echo; cat "$FOLIOT_SIGNAL" > "$FOLIOT_RESULT"; env'
+        config,
+        context,
+        'wc -c < "$FOLIOT_UPSTREAM"; head -c 30 "$FOLIOT_UPSTREAM"; echo; cat "$FOLIOT_SIGNAL" > "$FOLIOT_RESULT"; env',
     )
     assert attempted == Attempted(Ending.SUCCEEDED, result='{"by":"ann"}')
     size, start, *variables = context.output.decode().splitlines()
@@ -62,7 +71,11 @@ async def test_what_there_is_none_of_is_not_named(config: Config) -> None:
     attempted = await run(config, context, "env", environment={"FOLIOT_RUN_ID": "another"})
     assert attempted.result == '{"exit_code":0}'
     names = {line.partition("=")[0] for line in context.output.decode().splitlines()}
-    assert {name for name in names if name.startswith("FOLIOT_")} - {"FOLIOT_GUARD"} == {"FOLIOT_RUN_ID", "FOLIOT_ATTEMPT", "FOLIOT_RESULT"}
+    assert {name for name in names if name.startswith("FOLIOT_")} - {"FOLIOT_GUARD"} == {
+        "FOLIOT_RUN_ID",
+        "FOLIOT_ATTEMPT",
+        "FOLIOT_RESULT",
+    }
     assert f"FOLIOT_RUN_ID={context.run_id}" in context.output.decode()
 
 
@@ -70,7 +83,10 @@ async def test_what_there_is_none_of_is_not_named(config: Config) -> None:
     ("command", "result"),
     [
         ("echo 42 > $FOLIOT_RESULT", "42"),
-        ("echo 1 > $FOLIOT_RESULT; echo '  {\"n\": 12345678901234567890} ' > $FOLIOT_RESULT", '{"n": 12345678901234567890}'),
+        (
+            "echo 1 > $FOLIOT_RESULT; echo '  {\"n\": 12345678901234567890} ' > $FOLIOT_RESULT",
+            '{"n": 12345678901234567890}',
+        ),
         ("printf '[1,' >> $FOLIOT_RESULT; printf '2]' >> $FOLIOT_RESULT", "[1,2]"),
         ("echo null > $FOLIOT_RESULT", "null"),
         ("echo > $FOLIOT_RESULT", '{"exit_code":0}'),
@@ -105,9 +121,7 @@ async def test_what_can_not_be_kept_fails_with_advice(command: str, kind: str, p
 async def test_a_program_of_another_kind_reads_and_writes_them_as_files() -> None:
     context = KeptContext()
     context.upstream = {"a": 20}
-    script = (
-        "import json, os; a = json.load(open(os.environ['FOLIOT_UPSTREAM']))['a']; json.dump(a + 1, open(os.environ['FOLIOT_RESULT'], 'w'))"
-    )
+    script = "import json, os; a = json.load(open(os.environ['FOLIOT_UPSTREAM']))['a']; json.dump(a + 1, open(os.environ['FOLIOT_RESULT'], 'w'))"
     async with launchers_in(choose(Config())) as launchers:
         attempted = await shell(Config(), launchers)({"argv": [sys.executable, "-I", "-S", "-c", script]}, context)
     assert attempted == Attempted(Ending.SUCCEEDED, result="21")

@@ -10,8 +10,11 @@ from foliot.worker.holdings import Holdings
 from tests.support.fake_clock import FakeClock
 
 
-async def test_a_lease_that_took_long_to_get_is_renewed_at_once(database_url: str, fake_clock: FakeClock, events: EventBus) -> None:
-    """It is trusted from before it was asked for. Where PostgreSQL was away meanwhile, there is next to nothing left of that."""
+async def test_a_lease_that_took_long_to_get_is_renewed_at_once(
+    database_url: str, fake_clock: FakeClock, events: EventBus
+) -> None:
+    """It is trusted from before it was asked for. Where PostgreSQL was away meanwhile, there is next to nothing left of
+    that."""
     config = Config()
     registered, holdings = [], Holdings()
     async with open_store(database_url, config=config, clock=fake_clock, events=events, part="test") as store:
@@ -25,7 +28,9 @@ async def test_a_lease_that_took_long_to_get_is_renewed_at_once(database_url: st
 
         heartbeater = Heartbeater(
             workers=store.workers,
-            attempts=Attempts(tasks={}, slots={}, output_max_bytes=0, holdings=holdings, on_outcome=lambda _outcome, _claim: None),
+            attempts=Attempts(
+                tasks={}, slots={}, output_max_bytes=0, holdings=holdings, on_outcome=lambda _outcome, _claim: None
+            ),
             holdings=holdings,
             on_beat=lambda _: None,
             config=config,

@@ -1,6 +1,8 @@
-"""A real worker process and commands that mean no good: each ends in time, in the right state, and leaves nothing; the worker stays small.
+"""A real worker process and commands that mean no good: each ends in time, in the right state, and leaves nothing; the
+worker stays small.
 
-And when the worker itself is killed by SIGKILL, so is everything that its commands and its Python processes had started.
+And when the worker itself is killed by SIGKILL, so is everything that its commands and its Python processes had
+started.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ async def worker(request: pytest.FixtureRequest, database_url: str) -> AsyncIter
     require_means(request.param)
     settings = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_CONTAINMENT": request.param, "FOLIOT_POLL_SECONDS": "0.1"}
     async with FoliotProcess("worker", "tests.worker.process_tasks:app", environment=settings) as process:
-        await process.event("ContainmentIsWeak" if request.param == "launcher" else "ContainmentChosen", means=request.param)
+        await process.event(
+            "ContainmentIsWeak" if request.param == "launcher" else "ContainmentChosen", means=request.param
+        )
         await process.event("ProcessStarted")
         yield process
         process.signal(signal.SIGTERM)

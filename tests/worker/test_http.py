@@ -46,7 +46,12 @@ def kind(attempted: Attempted) -> str:
 
 async def test_a_request_is_sent_as_asked_and_its_answer_is_the_result(server: Answering) -> None:
     server.answers["/hook?a=1"] = answer("201 Created", b'{"id": 7}', Content_Type="application/json", X_Other="no")
-    payload = {"url": f"{server.url}/hook?a=1", "method": "POST", "headers": {"X-Key": "k"}, "body": {"order": [1, None]}}
+    payload = {
+        "url": f"{server.url}/hook?a=1",
+        "method": "POST",
+        "headers": {"X-Key": "k"},
+        "body": {"order": [1, None]},
+    }
     attempted = await request(payload)
     assert attempted.ending is Ending.SUCCEEDED
     assert json.loads(attempted.result or "") == {
@@ -62,10 +67,15 @@ async def test_a_request_is_sent_as_asked_and_its_answer_is_the_result(server: A
 
 async def test_text_goes_as_it_is_and_no_body_is_no_body(server: Answering) -> None:
     server.answers["/"] = answer(body="grüß".encode())
-    attempted = await request({"url": server.url, "method": "PUT", "body": "plain ü", "headers": {"Content-Type": "text/csv"}})
+    attempted = await request(
+        {"url": server.url, "method": "PUT", "body": "plain ü", "headers": {"Content-Type": "text/csv"}}
+    )
     assert json.loads(attempted.result or "")["body"] == "grüß"
     await request({"url": server.url, "method": "DELETE"})
-    assert [(asked.body, asked.headers.get("content-type")) for asked in server.asked] == [("plain ü".encode(), "text/csv"), (b"", None)]
+    assert [(asked.body, asked.headers.get("content-type")) for asked in server.asked] == [
+        ("plain ü".encode(), "text/csv"),
+        (b"", None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -155,9 +165,15 @@ async def test_redirects_are_followed_only_if_asked_for_and_not_for_ever(server:
     server.answers["/b"] = answer(body=b"there")
     server.answers["/loop"] = answer("307 Again", Location="/loop")
     assert kind(await request({"url": f"{server.url}/a"})) == "UnexpectedStatus"
-    attempted = await request({"url": f"{server.url}/a", "method": "POST", "body": "x", "redirects": 1, "headers": {"Authorization": "me"}})
+    attempted = await request(
+        {"url": f"{server.url}/a", "method": "POST", "body": "x", "redirects": 1, "headers": {"Authorization": "me"}}
+    )
     assert json.loads(attempted.result or "")["body"] == "there"
-    assert (server.asked[-1].method, server.asked[-1].body, server.asked[-1].headers["authorization"]) == ("GET", b"", "me")
+    assert (server.asked[-1].method, server.asked[-1].body, server.asked[-1].headers["authorization"]) == (
+        "GET",
+        b"",
+        "me",
+    )
     before = len(server.asked)
     assert kind(await request({"url": f"{server.url}/loop", "redirects": 5})) == "UnexpectedStatus"
     assert len(server.asked) - before == 6
@@ -187,7 +203,10 @@ async def test_a_redirect_takes_no_headers_to_another_host(server: Answering) ->
 )
 async def test_what_is_not_public_is_refused_however_it_is_written(server: Answering, url: str) -> None:
     server.answers["/"] = answer()
-    assert kind(await request({"url": url.format(port=server.port), "timeout_seconds": 5}, config=Config())) == "AddressRefused"
+    assert (
+        kind(await request({"url": url.format(port=server.port), "timeout_seconds": 5}, config=Config()))
+        == "AddressRefused"
+    )
     assert server.asked == []
 
 
@@ -218,7 +237,10 @@ async def test_one_bad_address_among_good_ones_refuses_all(server: Answering) ->
     async def resolver(host: str, port: int) -> list[str]:
         return ["93.184.215.14", "127.0.0.1"]
 
-    assert kind(await request({"url": f"http://mixed.example:{server.port}/"}, guard=AddressGuard(Config(), resolver))) == "AddressRefused"
+    assert (
+        kind(await request({"url": f"http://mixed.example:{server.port}/"}, guard=AddressGuard(Config(), resolver)))
+        == "AddressRefused"
+    )
     assert server.asked == []
 
 
@@ -228,14 +250,29 @@ async def test_a_redirect_to_what_is_not_public_is_refused(server: Answering) ->
 
     server.answers["/"] = answer("302 Found", Location="http://169.254.169.254/latest/")
     guard = AddressGuard(Config(http_allow_hosts="good.example"), resolver)
-    assert kind(await request({"url": f"http://good.example:{server.port}/", "redirects": 3}, guard=guard)) == "AddressRefused"
+    assert (
+        kind(await request({"url": f"http://good.example:{server.port}/", "redirects": 3}, guard=guard))
+        == "AddressRefused"
+    )
     for location in ("file:///etc/passwd", "http://user:pw@good.example/"):
         server.answers["/"] = answer("302 Found", Location=location)
-        assert kind(await request({"url": f"http://good.example:{server.port}/", "redirects": 3}, guard=guard)) == "Invalid"
+        assert (
+            kind(await request({"url": f"http://good.example:{server.port}/", "redirects": 3}, guard=guard))
+            == "Invalid"
+        )
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "gopher://x/", "http://user@internal/", "http://a:b@c/", "http:///x", "nonsense", "http://["]
+    "url",
+    [
+        "file:///etc/passwd",
+        "gopher://x/",
+        "http://user@internal/",
+        "http://a:b@c/",
+        "http:///x",
+        "nonsense",
+        "http://[",
+    ],
 )
 async def test_other_urls_are_refused(url: str) -> None:
     assert kind(await request({"url": url})) == "Invalid"
@@ -306,14 +343,18 @@ class TestTls:
     def authority(self, tmp_path: Path) -> Authority:
         return Authority(tmp_path)
 
-    async def ask(self, authority: Authority, names: str, url: str = "https://name.example", *, is_self_signed: bool = False) -> Attempted:
+    async def ask(
+        self, authority: Authority, names: str, url: str = "https://name.example", *, is_self_signed: bool = False
+    ) -> Attempted:
         async def resolver(host: str, port: int) -> list[str]:
             return ["127.0.0.1"]
 
         config = Config(http_allow_private=True, http_ca_file=str(authority.certificate))
         async with answering(authority.server(names, is_self_signed=is_self_signed)) as server:
             server.answers["/"] = answer()
-            attempted = await request({"url": f"{url}:{server.port}/"}, config=config, guard=AddressGuard(config, resolver))
+            attempted = await request(
+                {"url": f"{url}:{server.port}/"}, config=config, guard=AddressGuard(config, resolver)
+            )
             assert len(server.asked) == (attempted.ending is Ending.SUCCEEDED)
         return attempted
 
@@ -322,7 +363,9 @@ class TestTls:
         assert (await self.ask(authority, "IP:127.0.0.1", "https://127.0.0.1")).ending is Ending.SUCCEEDED
 
     @pytest.mark.parametrize("names", ["DNS:other.example", "IP:127.0.0.1"])
-    async def test_another_name_is_refused_although_the_address_is_right(self, authority: Authority, names: str) -> None:
+    async def test_another_name_is_refused_although_the_address_is_right(
+        self, authority: Authority, names: str
+    ) -> None:
         attempted = await self.ask(authority, names)
         assert kind(attempted) == "ConnectError"
         assert attempted.error is not None

@@ -40,13 +40,19 @@ class Bench:
     """Attempts of one async function, and the outcomes in the order they came."""
 
     def __init__(
-        self, function: Callable[..., Coroutine[Any, Any, object]], *, timeout_seconds: float = 60, clock: SystemClock | None = None
+        self,
+        function: Callable[..., Coroutine[Any, Any, object]],
+        *,
+        timeout_seconds: float = 60,
+        clock: SystemClock | None = None,
     ) -> None:
         self.outcomes: list[Outcome] = []
         self.holdings = Holdings()
         self.ids: list[UUID] = []
         options = RunOptions(retries=0, timeout_seconds=timeout_seconds)
-        task = KnownTask(on_the_loop(function, result_max_bytes=1000), options, asks_for_context=False, may_never_wait=True)
+        task = KnownTask(
+            on_the_loop(function, result_max_bytes=1000), options, asks_for_context=False, may_never_wait=True
+        )
         self.attempts = Attempts(
             tasks={"task": task},
             slots={"default": NUMBER},
@@ -147,7 +153,9 @@ async def test_a_job_that_cancels_its_own_task_and_returns_harms_no_other_one() 
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()], ids=lambda e: type(e).__name__
+    "error",
+    [ValueError("no"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()],
+    ids=lambda e: type(e).__name__,
 )
 @pytest.mark.parametrize("waits", [False, True], ids=["at-once", "after-a-wait"])
 async def test_what_one_raises_is_its_own(error: BaseException, waits: bool) -> None:
@@ -170,7 +178,9 @@ async def test_one_that_waits_too_long_is_timed_out_and_the_others_are_not() -> 
 
     bench = Bench(task, timeout_seconds=0.05)
     outcomes = await bench.run()
-    assert {outcome.run_id: outcome.reason for outcome in outcomes} == dict.fromkeys(bench.ids) | {bench.ids[0]: "timeout"}
+    assert {outcome.run_id: outcome.reason for outcome in outcomes} == dict.fromkeys(bench.ids) | {
+        bench.ids[0]: "timeout"
+    }
 
 
 async def test_one_that_waits_can_be_cancelled() -> None:

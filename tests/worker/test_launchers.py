@@ -33,7 +33,9 @@ async def launchers(request: pytest.FixtureRequest) -> AsyncIterator[Launchers]:
         yield found
 
 
-async def run(launchers: Launchers, command: str, context: KeptContext | None = None, sandbox: str = "none") -> Attempted:
+async def run(
+    launchers: Launchers, command: str, context: KeptContext | None = None, sandbox: str = "none"
+) -> Attempted:
     return await shell(Config(), launchers)({"command": command, "sandbox": sandbox}, context or KeptContext())
 
 
@@ -77,13 +79,17 @@ async def test_sandboxes_are_used_once_and_leave_nothing(launchers: Launchers) -
     require_means("bubblewrap")
     for _ in range(3):
         context = KeptContext()
-        assert (await run(launchers, "ls /tmp; touch /tmp/left; echo $$", context, "bubblewrap")).ending is Ending.SUCCEEDED
+        assert (
+            await run(launchers, "ls /tmp; touch /tmp/left; echo $$", context, "bubblewrap")
+        ).ending is Ending.SUCCEEDED
         assert b"left" not in context.output
     started = children()
     assert not [process for process in family_of(started) if process.name() == "bwrap"]
 
 
-async def test_none_is_started_before_it_is_needed_and_the_idle_end(launchers: Launchers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_none_is_started_before_it_is_needed_and_the_idle_end(
+    launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.1)
     before = children()
     await run(launchers, "true")
@@ -99,7 +105,10 @@ async def test_none_is_started_before_it_is_needed_and_the_idle_end(launchers: L
 async def test_the_death_of_launchers_ends_their_commands_and_others_take_their_place(launchers: Launchers) -> None:
     mark, before = next(unique), children()
     contexts = [KeptContext() for _ in range(3)]
-    running = [asyncio.ensure_future(run(launchers, f"echo begun; sleep {mark} & sleep {mark}", context)) for context in contexts]
+    running = [
+        asyncio.ensure_future(run(launchers, f"echo begun; sleep {mark} & sleep {mark}", context))
+        for context in contexts
+    ]
     for context in contexts:
         await context.prints(b"begun")
     for pid in children() - before:
@@ -139,5 +148,8 @@ async def test_what_a_command_hands_on_can_have_any_number(launchers: Launchers)
 async def test_nothing_of_a_command_is_there_when_the_next_one_begins(launchers: Launchers) -> None:
     mark = next(unique)
     for _ in range(5):
-        await run(launchers, f"setsid sh -c 'setsid sleep {mark} & exit' >/dev/null 2>&1 & sleep {mark} >/dev/null 2>&1 & exit 0")
+        await run(
+            launchers,
+            f"setsid sh -c 'setsid sleep {mark} & exit' >/dev/null 2>&1 & sleep {mark} >/dev/null 2>&1 & exit 0",
+        )
         assert not sleepers(mark)

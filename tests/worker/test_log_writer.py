@@ -1,4 +1,5 @@
-"""Output and progress while an attempt runs: shown, bounded, gone when it has ended, and free of charge for those who say nothing."""
+"""Output and progress while an attempt runs: shown, bounded, gone when it has ended, and free of charge for those who
+say nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ async def parts(sql: Any) -> list[tuple[int, bytes]]:
     return [(row[0], row[1]) for row in await sql.fetch("select part, chunk from foliot.logs order by part")]
 
 
-async def test_output_and_progress_are_there_while_it_runs_and_parts_go_when_it_has_ended(store: Store, sql: Any) -> None:
+async def test_output_and_progress_are_there_while_it_runs_and_parts_go_when_it_has_ended(
+    store: Store, sql: Any
+) -> None:
     app = foliot.App()
     go_on, end = asyncio.Event(), asyncio.Event()
 
@@ -95,7 +98,9 @@ async def test_the_short_and_the_silent_write_nothing(store: Store, monkeypatch:
     assert written == []
 
 
-async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(store: Store, sql: Any, events: EventBus) -> None:
+async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(
+    store: Store, sql: Any, events: EventBus
+) -> None:
     run_id = await insert(store)
     (claimed,) = await claim(store)
     running = Running(claimed, RunOptions(), 100)

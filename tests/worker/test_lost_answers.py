@@ -1,7 +1,7 @@
 """A worker that loses the answer to a statement starts no run twice, strands none, and ends each of them once.
 
-`docs/reliability.md` lists every statement between a worker's memory and the database. Each is tried here: the connection breaks right
-before the statement, or right after PostgreSQL has carried it out.
+`docs/reliability.md` lists every statement between a worker's memory and the database. Each is tried here: the
+connection breaks right before the statement, or right after PostgreSQL has carried it out.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def lose_next_answer(monkeypatch: pytest.MonkeyPatch, runs: Any, name: str) -> N
     monkeypatch.setattr(runs, name, losing)
 
 
-async def test_runs_whose_outcome_is_not_yet_written_are_not_started_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_runs_whose_outcome_is_not_yet_written_are_not_started_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await bench.insert(NUMBER)
     await bench.turn()
     # All have ended, and none of it is stored. Then the answer to another claim gets lost.
@@ -121,7 +123,9 @@ async def test_runs_whose_outcome_is_not_yet_written_are_not_started_again(bench
     assert len(bench.holdings) == await bench.running() == 0
 
 
-async def test_runs_whose_outcome_is_on_its_way_are_not_started_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_runs_whose_outcome_is_on_its_way_are_not_started_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await bench.insert(NUMBER)
     await bench.turn()
     finish_runs, is_sent = bench.store.runs.finish_runs, asyncio.Event()
@@ -184,7 +188,9 @@ async def test_recovered_runs_take_no_more_slots_than_there_are(bench: Bench) ->
     await bench.flush()
 
 
-async def test_a_worker_that_stops_gives_back_what_it_never_knew_it_had(bench: Bench, monkeypatch: pytest.MonkeyPatch, sql: Any) -> None:
+async def test_a_worker_that_stops_gives_back_what_it_never_knew_it_had(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, sql: Any
+) -> None:
     await bench.insert(2)
     lose_next_answer(monkeypatch, bench.store.runs, "claim_runs")
     with pytest.raises(StoreUnavailable):
@@ -323,7 +329,10 @@ async def test_each_statement_may_lose_its_answer(
             door.set_trap("claim_runs" if statement == "recover_claims" else "finish_runs", is_after=True)
         async with worker_node(store, effects.app(), slots=NUMBER):
             # First those that all succeed: a statement of their own writes such a batch.
-            for wave in ([run for run in wanted if run.task == "quick"], [run for run in wanted if run.task != "quick"]):
+            for wave in (
+                [run for run in wanted if run.task == "quick"],
+                [run for run in wanted if run.task != "quick"],
+            ):
                 await store.runs.insert_runs(wave)
 
                 async def all_ended() -> bool:
@@ -333,14 +342,19 @@ async def test_each_statement_may_lose_its_answer(
         await promoter.stop()
     assert trap.sprung.is_set()
     assert max(effects.starts.values()) == 1, "a run started twice under one token"
-    states = Counter(row[0] for row in await sql.fetch("select state from foliot.history where id = any ($1)", [run.id for run in wanted]))
+    states = Counter(
+        row[0]
+        for row in await sql.fetch("select state from foliot.history where id = any ($1)", [run.id for run in wanted])
+    )
     assert states == {RunState.SUCCEEDED: len(wanted) - NUMBER, RunState.FAILED: NUMBER}
     assert sorted(await paid()) == sorted(run.id for run in wanted if run.task == "pay")
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("statement", ["release_runs", "remove_worker"])
-async def test_a_worker_that_stops_may_lose_its_last_answers(database_url: str, sql: Any, statement: str, is_after: bool) -> None:
+async def test_a_worker_that_stops_may_lose_its_last_answers(
+    database_url: str, sql: Any, statement: str, is_after: bool
+) -> None:
     app, started = foliot.App(), asyncio.Event()
 
     @app.task
@@ -356,5 +370,7 @@ async def test_a_worker_that_stops_may_lose_its_last_answers(database_url: str, 
             await store.runs.insert_runs([run])
             await started.wait()
     assert trap.sprung.is_set()
-    row = await sql.fetchrow("select state, attempt, lost, (select count(*) from foliot.workers) from foliot.runs where id = $1", run.id)
+    row = await sql.fetchrow(
+        "select state, attempt, lost, (select count(*) from foliot.workers) from foliot.runs where id = $1", run.id
+    )
     assert tuple(row) == ("ready", 0, 0, 0)

@@ -62,7 +62,9 @@ async def test_a_blocking_plain_function_stops_nobody_else(store: Store) -> None
 
 
 @pytest.mark.parametrize("payload", ['{"wrong": 1}', None])
-async def test_an_exception_fails_the_run_with_its_kind_message_and_traceback(store: Store, payload: str | None) -> None:
+async def test_an_exception_fails_the_run_with_its_kind_message_and_traceback(
+    store: Store, payload: str | None
+) -> None:
     app = foliot.App()
 
     @app.task
@@ -222,7 +224,9 @@ async def test_a_zombie_can_not_write_over_a_newer_attempt(store: Store, sql: An
     assert (view.state, view.result) == (RunState.RUNNING, None)
 
 
-async def test_runs_claimed_by_an_answer_that_got_lost_are_run_all_the_same(database_url: str, events: EventBus, store: Store) -> None:
+async def test_runs_claimed_by_an_answer_that_got_lost_are_run_all_the_same(
+    database_url: str, events: EventBus, store: Store
+) -> None:
     app = foliot.App()
 
     @app.task
@@ -262,7 +266,9 @@ async def test_an_outcome_that_got_lost_is_not_taken_for_a_stale_one(
     assert not [event for event in seen if isinstance(event, StaleWritesRefused)]
 
 
-async def test_content_that_postgres_refuses_ends_the_run_and_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_content_that_postgres_refuses_ends_the_run_and_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = foliot.App()
 
     @app.task
@@ -274,7 +280,9 @@ async def test_content_that_postgres_refuses_ends_the_run_and_no_other(store: St
         return "bad"
 
     # No result can get past our own encoder; so one is damaged behind it.
-    monkeypatch.setattr("foliot.worker.executors.python._encode", lambda result: "{" if result == "bad" else f'"{result}"')
+    monkeypatch.setattr(
+        "foliot.worker.executors.python._encode", lambda result: "{" if result == "bad" else f'"{result}"'
+    )
     runs = [await submit(store, name) for name in ("good", "bad", "good")]
     async with worker_node(store, app):
         views = [await ended(store, run) for run in runs]
@@ -364,7 +372,9 @@ async def left_running(store: Store, number: int) -> bool:
     return worker.left_running == number
 
 
-async def test_a_plain_function_that_asks_ends_its_attempt_and_leaves_its_slot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plain_function_that_asks_ends_its_attempt_and_leaves_its_slot(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(python, "ASK_SECONDS", 20.0)
     app = foliot.App()
 

@@ -1,4 +1,5 @@
-"""Messages about how runs ended: one for each ending that was asked about, in the same transaction, and none about anything else."""
+"""Messages about how runs ended: one for each ending that was asked about, in the same transaction, and none about
+anything else."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ async def server() -> AsyncIterator[Answering]:
 
 @pytest.fixture
 async def app(store: Store, config: Config, clock: Clock, events: EventBus) -> AsyncIterator[FastAPI]:
-    await store.workers.announce_tasks({"simulate": "default", "shell": "default", "workflow": "default", "map": "default"})
+    await store.workers.announce_tasks(
+        {"simulate": "default", "shell": "default", "workflow": "default", "map": "default"}
+    )
     submitter = Submitter(store=store, clock=clock, events=events)
     await submitter.start()
     yield build_app(store=store, submitter=submitter, config=config, clock=clock, audit=None, is_open=True)
@@ -59,19 +62,29 @@ def options(*notices: dict[str, Any], **others: Any) -> str:
 
 
 async def messages(sql: Any) -> list[Any]:
-    found: list[Any] = await sql.fetch("select id, queue, payload, options from foliot.runs where task = 'http' order by id")
+    found: list[Any] = await sql.fetch(
+        "select id, queue, payload, options from foliot.runs where task = 'http' order by id"
+    )
     return found
 
 
 async def test_a_failure_is_told_and_success_is_not(store: Store, sql: Any) -> None:
     await finish(store, options=options())
     assert await messages(sql) == []
-    run_id = await finish(store, RunState.FAILED, error="no luck", options=options({"headers": {"X-Key": "k"}}, tags=["red"]), name="x")
+    run_id = await finish(
+        store, RunState.FAILED, error="no luck", options=options({"headers": {"X-Key": "k"}}, tags=["red"]), name="x"
+    )
     (made,) = await messages(sql)
     payload = json.loads(made["payload"])
     body = payload.pop("body")
     assert payload == {"url": HOOK, "method": "POST", "headers": {"X-Key": "k"}}
-    assert (body["id"], body["name"], body["task"], body["queue"], body["status"]) == (str(run_id), "x", "send_invoice", "mail", "failed")
+    assert (body["id"], body["name"], body["task"], body["queue"], body["status"]) == (
+        str(run_id),
+        "x",
+        "send_invoice",
+        "mail",
+        "failed",
+    )
     assert (body["reason"], body["attempt"], body["tags"]) == ("error", 1, ["red"])
     assert body["error"] == {"kind": "ValueError", "message": "no luck"}
     assert body["finished_at"].endswith("Z")
@@ -89,7 +102,9 @@ async def test_a_failure_is_told_and_success_is_not(store: Store, sql: Any) -> N
     ],
     ids=["completed", "failed", "timeout", "cancelled"],
 )
-async def test_each_word_stands_for_its_endings(store: Store, sql: Any, state: RunState, reason: str | None, told: list[str]) -> None:
+async def test_each_word_stands_for_its_endings(
+    store: Store, sql: Any, state: RunState, reason: str | None, told: list[str]
+) -> None:
     words = ["completed", "failed", "cancelled", "skipped", "timeout"]
     notices = [{"on": [word], "url": f"{HOOK}/{word}", "queue": word} for word in words]
     run_id = await insert(store, options=options(*notices))
@@ -99,7 +114,9 @@ async def test_each_word_stands_for_its_endings(store: Store, sql: Any, state: R
     assert {row["queue"] for row in made} == set(told)
     view = await store.runs.get_run(run_id)
     assert view is not None
-    assert {row["id"] for row in made} == set(notification_ids(run_id, view.options, view.state, view.reason, view.finished_at))
+    assert {row["id"] for row in made} == set(
+        notification_ids(run_id, view.options, view.state, view.reason, view.finished_at)
+    )
 
 
 async def test_a_retry_is_no_end_and_a_lost_run_is_told_when_it_is_buried(store: Store, sql: Any) -> None:
@@ -117,7 +134,11 @@ async def test_a_retry_is_no_end_and_a_lost_run_is_told_when_it_is_buried(store:
 
 
 async def test_what_makes_no_sense_in_a_notice_does_not_keep_a_run_from_ending(store: Store, sql: Any) -> None:
-    for text in ('{"notify": 7}', '{"notify": [7, null, {"on": 3}, {"on": ["failed"]}]}', '{"notify": {"on": ["failed"]}}'):
+    for text in (
+        '{"notify": 7}',
+        '{"notify": [7, null, {"on": 3}, {"on": ["failed"]}]}',
+        '{"notify": {"on": ["failed"]}}',
+    ):
         await finish(store, RunState.FAILED, options=text)
     assert len(await messages(sql)) == 1
 
@@ -167,11 +188,24 @@ async def test_a_message_goes_only_where_the_task_http_may(store: Store, server:
     assert server.asked == []
 
 
-async def test_a_workflow_tells_of_its_own_end_and_a_step_of_its(store: Store, sql: Any, client: httpx.AsyncClient) -> None:
+async def test_a_workflow_tells_of_its_own_end_and_a_step_of_its(
+    store: Store, sql: Any, client: httpx.AsyncClient
+) -> None:
     steps = [
-        {"key": "bad", "task": "simulate", "payload": {"fail_rate": 1.0}, "retries": 0, "notify": {"url": f"{HOOK}/bad"}},
+        {
+            "key": "bad",
+            "task": "simulate",
+            "payload": {"fail_rate": 1.0},
+            "retries": 0,
+            "notify": {"url": f"{HOOK}/bad"},
+        },
         {"key": "after", "task": "simulate", "after": ["bad"], "notify": {"url": f"{HOOK}/after", "on": ["skipped"]}},
-        {"key": "map", "task": "simulate", "map": {"items": [1, 2]}, "notify": {"url": f"{HOOK}/map", "on": ["completed"]}},
+        {
+            "key": "map",
+            "task": "simulate",
+            "map": {"items": [1, 2]},
+            "notify": {"url": f"{HOOK}/map", "on": ["completed"]},
+        },
     ]
     made = (await client.post("/v1/workflows", json={"steps": steps, "notify": {"url": f"{HOOK}/all"}})).json()
 
@@ -189,8 +223,16 @@ async def test_a_workflow_tells_of_its_own_end_and_a_step_of_its(store: Store, s
     assert "notify" in (await client.get(f"/v1/runs/{redriven.json()['run_id']}")).json()["options"]
 
 
-async def test_a_recurring_job_passes_it_on_and_a_rerun_tells_again(store: Store, sql: Any, client: httpx.AsyncClient) -> None:
-    job = {"name": "nightly", "task": "simulate", "every": "1h", "queue": "mail", "notify": {"url": HOOK, "on": ["completed"]}}
+async def test_a_recurring_job_passes_it_on_and_a_rerun_tells_again(
+    store: Store, sql: Any, client: httpx.AsyncClient
+) -> None:
+    job = {
+        "name": "nightly",
+        "task": "simulate",
+        "every": "1h",
+        "queue": "mail",
+        "notify": {"url": HOOK, "on": ["completed"]},
+    }
     assert (await client.post("/v1/jobs", json=job)).status_code == 201
     run_id = (await client.post("/v1/jobs/nightly/trigger")).json()["id"]
     for number in (1, 2):

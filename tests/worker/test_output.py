@@ -1,4 +1,5 @@
-"""Output that is capped while it is read: head and tail are exact, and so is the count of what fell out between them."""
+"""Output that is capped while it is read: head and tail are exact, and so is the count of what fell out between
+them."""
 
 from __future__ import annotations
 
@@ -54,7 +55,10 @@ def test_never_more_than_the_limit_is_held(limit: int, written: list[bytes]) -> 
 def test_it_does_not_matter_how_the_output_was_cut_into_chunks(limit: int, written: list[bytes]) -> None:
     whole = b"".join(written)
     assert capped(limit, written).value() == capped(limit, [whole]).value()
-    assert capped(limit, [whole[index : index + 1] for index in range(len(whole))]).value() == capped(limit, [whole]).value()
+    assert (
+        capped(limit, [whole[index : index + 1] for index in range(len(whole))]).value()
+        == capped(limit, [whole]).value()
+    )
 
 
 def test_any_bytes_are_kept() -> None:

@@ -65,7 +65,9 @@ async def test_a_function_gets_its_arguments_and_context_and_tells_all_it_has_to
 
 async def test_a_process_is_used_again_and_keeps_outputs_apart(pool: Pool) -> None:
     contexts = [KeptContext(), KeptContext()]
-    results = [json.loads((await pool.run("describe", context, a=n)).result or "") for n, context in enumerate(contexts)]
+    results = [
+        json.loads((await pool.run("describe", context, a=n)).result or "") for n, context in enumerate(contexts)
+    ]
     assert results[0]["sum"] == 2
     assert [b"printed 0" in context.output for context in contexts] == [True, False]
     assert results[0]["pid"] == results[1]["pid"]
@@ -109,7 +111,9 @@ async def test_async_functions_work_too(pool: Pool) -> None:
     assert (await pool.run("later", n=1)).result == "2"
 
 
-@pytest.mark.parametrize(("kind", "name"), [("value", "ValueError"), ("exit", "SystemExit"), ("interrupt", "KeyboardInterrupt")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("value", "ValueError"), ("exit", "SystemExit"), ("interrupt", "KeyboardInterrupt")]
+)
 async def test_an_error_is_told_and_the_process_goes_on(pool: Pool, kind: str, name: str) -> None:
     attempted = await pool.run("fail", kind=kind)
     assert attempted.error is not None
@@ -119,7 +123,9 @@ async def test_an_error_is_told_and_the_process_goes_on(pool: Pool, kind: str, n
 
 
 @pytest.mark.parametrize(("times", "end"), [(1, ""), (1, "\n"), (100, ""), (20, "\n")])
-async def test_what_a_task_writes_into_the_pipe_of_answers_is_bounded_and_fails_nobody_else(pool: Pool, times: int, end: str) -> None:
+async def test_what_a_task_writes_into_the_pipe_of_answers_is_bounded_and_fails_nobody_else(
+    pool: Pool, times: int, end: str
+) -> None:
     attempted = await pool.run("write_everywhere", times=times, end=end)
     assert attempted.error is not None
     assert (attempted.ending, attempted.error.kind) == (Ending.FAILED, "AnswerNotUnderstood")
@@ -151,7 +157,9 @@ async def test_results_are_kept_whole_or_refused(pool: Pool) -> None:
         ("exit", "ProcessExited", "its process ended with exit code 3"),
     ],
 )
-async def test_a_function_that_ends_its_process_fails_and_is_replaced(pool: Pool, how: str, kind: str, message: str) -> None:
+async def test_a_function_that_ends_its_process_fails_and_is_replaced(
+    pool: Pool, how: str, kind: str, message: str
+) -> None:
     context = KeptContext()
     attempted = await pool.run("die", context, how=how)
     assert attempted.error is not None

@@ -1,4 +1,5 @@
-"""Python functions as tasks: what they return is kept whole, or refused plainly; plain functions do not hold up the event loop."""
+"""Python functions as tasks: what they return is kept whole, or refused plainly; plain functions do not hold up the
+event loop."""
 
 from __future__ import annotations
 
@@ -90,7 +91,9 @@ async def test_a_result_is_kept_as_json(executor_of: MakeExecutor, result: objec
     json.loads(kept)
 
 
-@pytest.mark.parametrize("result", [Unserialisable(), {None: 1}, [1j], circle(), {"a": "\ud800", "b": Unserialisable()}], ids=repr)
+@pytest.mark.parametrize(
+    "result", [Unserialisable(), {None: 1}, [1j], circle(), {"a": "\ud800", "b": Unserialisable()}], ids=repr
+)
 async def test_a_result_that_is_not_json_is_an_error_of_the_task(executor_of: MakeExecutor, result: object) -> None:
     attempted = await executor_of(lambda: result)({}, KeptContext())
     assert (attempted.ending, attempted.result) == (Ending.FAILED, None)
@@ -98,7 +101,9 @@ async def test_a_result_that_is_not_json_is_an_error_of_the_task(executor_of: Ma
     assert attempted.error.kind == "ResultNotStorable"
 
 
-async def test_a_result_up_to_the_limit_is_kept_and_one_byte_more_is_refused_with_advice(executor_of: MakeExecutor) -> None:
+async def test_a_result_up_to_the_limit_is_kept_and_one_byte_more_is_refused_with_advice(
+    executor_of: MakeExecutor,
+) -> None:
     whole = await executor_of(lambda: "x" * (LIMIT - 2))({}, KeptContext())
     assert whole.result is not None
     assert len(whole.result) == LIMIT
@@ -118,7 +123,12 @@ async def test_the_limit_counts_bytes_not_characters(executor_of: MakeExecutor) 
 
 @pytest.mark.parametrize(
     ("result", "place"),
-    [(float("nan"), ""), (float("-inf"), ""), ({"a": [1, None, float("inf")]}, "a[2]: "), ([{"\ud800": float("nan")}], "[0].")],
+    [
+        (float("nan"), ""),
+        (float("-inf"), ""),
+        ({"a": [1, None, float("inf")]}, "a[2]: "),
+        ([{"\ud800": float("nan")}], "[0]."),
+    ],
 )
 async def test_a_number_that_json_does_not_have_is_an_error_that_no_retry_would_mend(
     executor_of: MakeExecutor, result: object, place: str
@@ -168,11 +178,15 @@ async def test_async_functions_run_on_the_loop() -> None:
     async def where() -> bool:
         return threading.current_thread() is threading.main_thread()
 
-    assert await on_the_loop(where, result_max_bytes=LIMIT)({}, KeptContext()) == Attempted(Ending.SUCCEEDED, result="true")
+    assert await on_the_loop(where, result_max_bytes=LIMIT)({}, KeptContext()) == Attempted(
+        Ending.SUCCEEDED, result="true"
+    )
 
 
 @pytest.mark.parametrize("goodbye", [SystemExit, KeyboardInterrupt])
-async def test_a_task_that_wants_to_end_the_process_only_fails(executor_of: MakeExecutor, goodbye: type[BaseException]) -> None:
+async def test_a_task_that_wants_to_end_the_process_only_fails(
+    executor_of: MakeExecutor, goodbye: type[BaseException]
+) -> None:
     def leave() -> NoReturn:
         raise goodbye
 
@@ -185,7 +199,9 @@ async def test_a_task_that_wants_to_end_the_process_only_fails(executor_of: Make
         holdings=Holdings(),
         on_outcome=lambda outcome, _: ended.set_result(outcome),
     )
-    attempts.start_all([Claim(run_id=new_id(), token=1, attempt=1, lost=0, queue="default", task="leave", payload=None, options=None)])
+    attempts.start_all(
+        [Claim(run_id=new_id(), token=1, attempt=1, lost=0, queue="default", task="leave", payload=None, options=None)]
+    )
     outcome = await ended
     assert outcome.state is RunState.FAILED
     assert outcome.error is not None

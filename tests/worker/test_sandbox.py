@@ -1,4 +1,5 @@
-"""Sandboxes of commands: what they keep from a command, what they cost it, and that nothing runs without the one it was to get."""
+"""Sandboxes of commands: what they keep from a command, what they cost it, and that nothing runs without the one it was
+to get."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ PYTHON = "/usr/bin/python3" if os.geteuid() == 0 and Path("/usr/bin/python3").ex
 NO_BUBBLEWRAP = Containment(Means.LAUNCHER)
 
 
-async def run(config: Config | None = None, /, *, containment: Containment | None = None, **payload: Any) -> tuple[Attempted, str]:
+async def run(
+    config: Config | None = None, /, *, containment: Containment | None = None, **payload: Any
+) -> tuple[Attempted, str]:
     config, context = config or Config(), KeptContext()
     async with launchers_in(containment or choose(config)) as launchers:
         attempted = await shell(config, launchers, [Path(config.data)])(payload, context)
@@ -62,8 +65,12 @@ def bubblewrap() -> None:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-async def test_limits_hold(bubblewrap: None, tmp_path: Path, sandbox: str, limit: dict[str, Any], script: str, how: str) -> None:
-    command = f"cd {'/tmp' if sandbox == 'bubblewrap' else tmp_path}; exec {sys.executable} -I -S -c {shlex.quote(script)}"
+async def test_limits_hold(
+    bubblewrap: None, tmp_path: Path, sandbox: str, limit: dict[str, Any], script: str, how: str
+) -> None:
+    command = (
+        f"cd {'/tmp' if sandbox == 'bubblewrap' else tmp_path}; exec {sys.executable} -I -S -c {shlex.quote(script)}"
+    )
     if sandbox == "bubblewrap" and os.geteuid() == 0:
         # Nobody may not be allowed into the directory of this interpreter.
         if not Path("/usr/bin/python3").exists():
@@ -74,7 +81,9 @@ async def test_limits_hold(bubblewrap: None, tmp_path: Path, sandbox: str, limit
 
 
 async def test_the_number_of_processes_is_limited(bubblewrap: None) -> None:
-    attempted, output = await run(command="for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; wait", sandbox="bubblewrap", processes=4)
+    attempted, output = await run(
+        command="for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; wait", sandbox="bubblewrap", processes=4
+    )
     assert attempted.ending is Ending.FAILED
     assert "fork" in output
 
@@ -89,7 +98,9 @@ async def test_a_tree_of_allocators_is_contained_as_a_whole(bubblewrap: None, me
     """Each of the four keeps within the limit; all of them together do not."""
     # Others run the same program at the same time.
     mark = str(new_id())
-    attempted, _ = await run(Config(containment=means), argv=[PYTHON, "-I", "-S", "-c", ALLOCATORS, mark], sandbox=sandbox, memory_mb=150)
+    attempted, _ = await run(
+        Config(containment=means), argv=[PYTHON, "-I", "-S", "-c", ALLOCATORS, mark], sandbox=sandbox, memory_mb=150
+    )
     assert error_of(attempted)[0] == "LimitExceeded"
     assert gone(mark)
 
@@ -113,21 +124,29 @@ async def test_a_fork_bomb_and_a_tree_of_allocators_are_contained_by_a_cgroup(bu
     require_means("cgroup")
     config = Config(containment=means)
     if choose(config).controllers != {"memory", "pids"}:
-        pytest.skip("the cgroups of this machine do not limit memory and processes: their controllers are not handed to us")
-    _, output = await run(config, command="bomb() { bomb | bomb & }; bomb; sleep 1; bomb", sandbox="process", processes=30)
+        pytest.skip(
+            "the cgroups of this machine do not limit memory and processes: their controllers are not handed to us"
+        )
+    _, output = await run(
+        config, command="bomb() { bomb | bomb & }; bomb; sleep 1; bomb", sandbox="process", processes=30
+    )
     assert "fork" in output
     attempted, _ = await run(config, argv=[PYTHON, "-I", "-S", "-c", ALLOCATORS], sandbox="process", memory_mb=150)
     assert error_of(attempted)[0] == "LimitExceeded"
 
 
-async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(bubblewrap: None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(
+    bubblewrap: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By a limit that every cgroup has, since that of memory is not to be had everywhere."""
     require_means("cgroup")
     monkeypatch.setitem(LIMIT_FILES, "depth", "cgroup.max.depth")
     config, context = Config(containment="bubblewrap"), KeptContext()
     containment = replace(choose(config), controllers=frozenset({"depth"}))
     sandbox = sandbox_for(SandboxFields(sandbox="bubblewrap"), config, containment)
-    command = Command(("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree={"depth": 3})
+    command = Command(
+        ("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree={"depth": 3}
+    )
     async with launchers_in(containment) as launchers, Contained(command, launchers, context.write) as contained:
         assert (await contained.verdict()).code == 0
         await contained.drained()
@@ -150,7 +169,9 @@ async def test_the_file_system_is_read_only_and_tmp_is_private(bubblewrap: None,
     secret = tmp_path / "secret"
     secret.write_text("hunter2")
     outside = Path("/var/tmp/foliot-test-outside")
-    _, output = await run(command=f"cat {secret}; touch {outside} /etc/x; pwd; echo mine > /tmp/f; cat /tmp/f", sandbox="bubblewrap")
+    _, output = await run(
+        command=f"cat {secret}; touch {outside} /etc/x; pwd; echo mine > /tmp/f; cat /tmp/f", sandbox="bubblewrap"
+    )
     assert "hunter2" not in output
     assert output.endswith("/tmp\nmine\n")
     assert not outside.exists()
@@ -177,7 +198,9 @@ async def test_a_command_can_be_started_where_the_worker_s_own_python_is_hidden(
     async with launchers_in(choose(Config())) as launchers:
         asked = {"argv": ["test", "!", "-e", os.__file__], "sandbox": "bubblewrap", "cpu_seconds": 5}
         attempted = await shell(Config(), launchers, [library])(asked, context)
-        missing = await shell(Config(), launchers, [library])({"argv": ["nothing-like-it"], "sandbox": "bubblewrap"}, context)
+        missing = await shell(Config(), launchers, [library])(
+            {"argv": ["nothing-like-it"], "sandbox": "bubblewrap"}, context
+        )
     assert attempted.ending is Ending.SUCCEEDED, context.output
     assert error_of(missing)[0] == "NotStarted"
 
@@ -202,7 +225,9 @@ async def test_there_is_no_network_unless_it_is_asked_for_and_allowed(bubblewrap
 async def test_a_sandboxed_command_is_asked_to_end_before_it_is_killed(bubblewrap: None) -> None:
     context, command = KeptContext(), "trap 'echo bye; exit' TERM; echo started; while :; do sleep 0.01; done"
     async with launchers_in(choose(Config())) as launchers:
-        running = asyncio.ensure_future(shell(Config(), launchers)({"command": command, "sandbox": "bubblewrap"}, context))
+        running = asyncio.ensure_future(
+            shell(Config(), launchers)({"command": command, "sandbox": "bubblewrap"}, context)
+        )
         await context.prints(b"started")
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -212,7 +237,9 @@ async def test_a_sandboxed_command_is_asked_to_end_before_it_is_killed(bubblewra
 
 
 async def test_root_becomes_nobody(bubblewrap: None) -> None:
-    _, output = await run(command="id -u; id -G; grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status", sandbox="bubblewrap")
+    _, output = await run(
+        command="id -u; id -G; grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status", sandbox="bubblewrap"
+    )
     user, groups, capabilities, no_new_rights = output.splitlines()
     assert user == str(65_534 if os.geteuid() == 0 else os.geteuid())
     assert groups != "0"
@@ -272,7 +299,9 @@ async def test_a_bubblewrap_that_refuses_is_an_error_and_nothing_runs(tmp_path: 
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
-    attempted, output = await run(containment=Containment(Means.LAUNCHER, str(fake)), command="echo ran", sandbox="bubblewrap")
+    attempted, output = await run(
+        containment=Containment(Means.LAUNCHER, str(fake)), command="echo ran", sandbox="bubblewrap"
+    )
     assert error_of(attempted) == ("NotStarted", "bwrap: No permissions to create a new namespace")
     assert output == ""
 

@@ -1,4 +1,5 @@
-"""Real commands, on both event loops: what they print and how they end is told exactly, and nothing of them outlives the attempt."""
+"""Real commands, on both event loops: what they print and how they end is told exactly, and nothing of them outlives
+the attempt."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ from tests.support.contexts import LIMIT, KeptContext
 from tests.support.waiting import until
 
 T = TypeVar("T")
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
 # A time nobody else sleeps for: what is left of a command is found by it.
 unique = (f"{100 + number}.{os.getpid()}" for number in count())
 LONG_BEFORE_THE_SLEEP_ENDS = 50
@@ -78,7 +82,10 @@ class Loop:
         self.run(execute())
 
 
-@pytest.fixture(params=[("uvloop", "bubblewrap"), ("uvloop", "cgroup"), ("uvloop", "launcher"), ("asyncio", "launcher")], ids="-".join)
+@pytest.fixture(
+    params=[("uvloop", "bubblewrap"), ("uvloop", "cgroup"), ("uvloop", "launcher"), ("asyncio", "launcher")],
+    ids="-".join,
+)
 def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
     kind, means = request.param
     require_means(means)
@@ -90,7 +97,9 @@ def loop(request: pytest.FixtureRequest) -> Iterator[Loop]:
 
 
 def test_a_command_that_exits_with_0_succeeds(loop: Loop) -> None:
-    assert loop.shell("echo out; echo err >&2") == Attempted(Ending.SUCCEEDED, result='{"exit_code":0}', output=b"out\nerr\n")
+    assert loop.shell("echo out; echo err >&2") == Attempted(
+        Ending.SUCCEEDED, result='{"exit_code":0}', output=b"out\nerr\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,7 +202,9 @@ def test_a_stop_ends_the_command_and_its_children(loop: Loop) -> None:
 
 def test_a_stop_asks_before_it_kills(loop: Loop, tmp_path: Any) -> None:
     farewell = tmp_path / "farewell"
-    loop.stop(f"trap 'echo bye > {farewell}; exit' TERM; echo started; while :; do sleep 0.01; done", when_prints=b"started")
+    loop.stop(
+        f"trap 'echo bye > {farewell}; exit' TERM; echo started; while :; do sleep 0.01; done", when_prints=b"started"
+    )
     assert farewell.read_text() == "bye\n"
 
 
@@ -206,7 +217,9 @@ def test_a_command_that_ignores_the_request_is_killed(loop: Loop, monkeypatch: p
     assert gone(mark)
 
 
-def test_a_child_that_ignores_the_request_is_killed_although_the_shell_obeys(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_ignores_the_request_is_killed_although_the_shell_obeys(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "END_SECONDS", 0.2)
     mark = next(unique)
     loop.stop(f"sh -c \"trap '' TERM; echo started; sleep {mark}; sleep {mark}\" & wait", when_prints=b"started")
@@ -251,7 +264,9 @@ def test_a_daemon_in_a_session_of_its_own_ends_with_the_command_and_holds_no_des
     assert psutil.Process().num_fds() <= before
 
 
-def test_what_a_background_process_prints_just_after_the_end_is_kept(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_background_process_prints_just_after_the_end_is_kept(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # It ends with the output; how long "just after" is, is not what is asked here.
     monkeypatch.setattr(module, "DRAIN_SECONDS", 30.0)
     assert loop.shell("(sleep 0.2; echo late) & echo done").output == b"done\nlate\n"
@@ -276,7 +291,12 @@ def test_a_program_gets_its_arguments_and_input_as_they_are_in_its_own_directory
     words = ["printf", "%s|", "$HOME; `id`", "", "ü"]
     assert loop.attempt({"argv": words}).output == "$HOME; `id`||ü|".encode()
     attempted = loop.attempt(
-        {"command": "pwd; cat; echo $GREETING", "cwd": str(tmp_path), "stdin": "in\n", "environment": {"GREETING": "hi"}}
+        {
+            "command": "pwd; cat; echo $GREETING",
+            "cwd": str(tmp_path),
+            "stdin": "in\n",
+            "environment": {"GREETING": "hi"},
+        }
     )
     assert attempted.output == f"{tmp_path}\nin\nhi\n".encode()
 
@@ -286,7 +306,10 @@ def test_a_program_gets_its_arguments_and_input_as_they_are_in_its_own_directory
     [
         ({"argv": ["no-such-program"]}, "can't execute 'no-such-program': No such file or directory"),
         ({"argv": ["/etc/passwd"]}, "can't execute '/etc/passwd': Permission denied"),
-        ({"argv": ["true"], "cwd": "/no/such, place"}, "can't enter the directory '/no/such, place': No such file or directory"),
+        (
+            {"argv": ["true"], "cwd": "/no/such, place"},
+            "can't enter the directory '/no/such, place': No such file or directory",
+        ),
         ({"argv": ["true"], "environment": {"BIG": "x" * 100_000, "BIGGER": "y" * 100_000}}, None),
         ({"argv": ["echo", *(["x" * 90_000] * 100)]}, "can't execute 'echo': Argument list too long"),
     ],

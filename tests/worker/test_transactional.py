@@ -22,7 +22,9 @@ SHOW_IDLE_LIMIT = "show idle_in_transaction_session_timeout"
 
 @pytest.fixture
 async def account(sql: Any) -> None:
-    await sql.execute("create table account (id bigint primary key, balance bigint not null); insert into account values (1, 1000)")
+    await sql.execute(
+        "create table account (id bigint primary key, balance bigint not null); insert into account values (1, 1000)"
+    )
 
 
 def bank() -> foliot.App:
@@ -30,7 +32,9 @@ def bank() -> foliot.App:
 
     @app.task(guarantee="transactional")
     async def debit(amount: int, ctx: foliot.Context, fails: bool = False) -> dict[str, int]:
-        balance = await ctx.connection.fetchval("update account set balance = balance - $1 where id = 1 returning balance", amount)
+        balance = await ctx.connection.fetchval(
+            "update account set balance = balance - $1 where id = 1 returning balance", amount
+        )
         if fails:
             raise ValueError("no")
         return {"balance": balance}
@@ -69,7 +73,9 @@ async def test_a_run_that_was_given_to_another_leaves_no_effect(store: Store, sq
         await started.wait()
         await sql.execute("update foliot.runs set token = token + 1, worker_id = gen_random_uuid()")
         go_on.set()
-        idle = "select count(*) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()"
+        idle = (
+            "select count(*) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()"
+        )
         await until(lambda: sql.fetchval(f"select ({idle}) = 0"))
     assert await balance(sql) == 1000
     found = await store.runs.get_run(run.id)
@@ -78,8 +84,11 @@ async def test_a_run_that_was_given_to_another_leaves_no_effect(store: Store, sq
 
 
 @pytest.mark.usefixtures("account")
-async def test_a_worker_that_freezes_before_its_commit_does_not_keep_the_run(store: Store, config: Config, sql: Any) -> None:
-    """Between the statement that ends the run and the commit it is locked, and nobody could give it to another worker."""
+async def test_a_worker_that_freezes_before_its_commit_does_not_keep_the_run(
+    store: Store, config: Config, sql: Any
+) -> None:
+    """Between the statement that ends the run and the commit it is locked, and nobody could give it to another
+    worker."""
     app = foliot.App()
     limits: list[str] = []
 
@@ -107,7 +116,10 @@ async def test_a_worker_s_connections_that_break_at_any_moment_cost_no_cent(stor
     async with worker_node(store, bank(), slots=20):
         runs = [
             await submit(
-                store, "debit", payload='{"amount": 1}', options='{"retries": 1000, "backoff": {"kind": "fixed", "base_seconds": 0.01}}'
+                store,
+                "debit",
+                payload='{"amount": 1}',
+                options='{"retries": 1000, "backoff": {"kind": "fixed", "base_seconds": 0.01}}',
             )
             for _ in range(jobs)
         ]

@@ -80,7 +80,12 @@ async def test_a_diamond_runs_in_order_and_hands_results_on(store: Store, app: f
             store,
             [
                 {"key": "last", "task": "good", "after": ["left", "right"]},
-                {"key": "left", "task": "good", "payload": {"value": {"$result": "first", "path": ["value"]}}, "after": ["first"]},
+                {
+                    "key": "left",
+                    "task": "good",
+                    "payload": {"value": {"$result": "first", "path": ["value"]}},
+                    "after": ["first"],
+                },
                 {"key": "right", "task": "good", "payload": {"value": 3}, "after": ["first"]},
                 {"key": "first", "task": "good", "payload": {"value": 7}},
             ],
@@ -129,15 +134,23 @@ async def test_a_map_has_a_run_for_each_item_and_a_join(store: Store, app: folio
         )
         state, children = await finished(store, workflow_id)
     assert state is RunState.SUCCEEDED
-    assert msgspec.json.decode(children["join"].result)["upstream"]["again"]["results"] == [number * 4 for number in range(50)]
+    assert msgspec.json.decode(children["join"].result)["upstream"]["again"]["results"] == [
+        number * 4 for number in range(50)
+    ]
 
 
-async def test_a_run_that_lost_its_count_is_found_and_goes_on(store: Store, app: foliot.App, sql: Any, seen: list[Event]) -> None:
+async def test_a_run_that_lost_its_count_is_found_and_goes_on(
+    store: Store, app: foliot.App, sql: Any, seen: list[Event]
+) -> None:
     async with worker_node(store, app):
-        workflow_id = await start(store, [{"key": "a", "task": "good"}, {"key": "b", "task": "good", "after": ["a"], "delay_seconds": 0}])
+        workflow_id = await start(
+            store, [{"key": "a", "task": "good"}, {"key": "b", "task": "good", "after": ["a"], "delay_seconds": 0}]
+        )
         await finished(store, workflow_id)
     lost = await start(store, [{"key": "a", "task": "good"}, {"key": "b", "task": "good", "after": ["a"]}])
-    await sql.execute("delete from foliot.dependencies; update foliot.runs set created_at = created_at - interval '1 minute'")
+    await sql.execute(
+        "delete from foliot.dependencies; update foliot.runs set created_at = created_at - interval '1 minute'"
+    )
     async with worker_node(store, app):
         parent = await store.workflows.get_parent(lost)
         assert parent is not None

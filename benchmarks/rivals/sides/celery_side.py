@@ -11,7 +11,9 @@ from celery import Celery
 from effects import Recorder
 
 app = Celery("bench", broker=os.environ["BENCH_REDIS"])
-app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=64, task_acks_late=True, broker_connection_retry_on_startup=True)
+app.conf.update(
+    task_ignore_result=True, worker_prefetch_multiplier=64, task_acks_late=True, broker_connection_retry_on_startup=True
+)
 
 
 @app.task(name="noop")
@@ -34,4 +36,6 @@ if __name__ == "__main__":
             recorder = Recorder()
             name = f"worker-{os.getpid()}@bench"
             flags = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-            app.worker_main(["worker", "--pool", "threads", "--concurrency", "8", "--loglevel", "ERROR", "-n", name, *flags])
+            app.worker_main(
+                ["worker", "--pool", "threads", "--concurrency", "8", "--loglevel", "ERROR", "-n", name, *flags]
+            )

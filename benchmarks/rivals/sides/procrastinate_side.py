@@ -31,7 +31,9 @@ async def enqueue(jobs: int, payload: dict, due: float | None = None) -> None:
     task = noop if due is None else noop.configure(schedule_at=datetime.fromtimestamp(due, UTC))
     async with app.open_async():
         for start in range(0, jobs, 1000):
-            await task.batch_defer_async(*({**payload, "number": number} for number in range(start, min(start + 1000, jobs))))
+            await task.batch_defer_async(
+                *({**payload, "number": number} for number in range(start, min(start + 1000, jobs)))
+            )
 
 
 async def pace(jobs: int, payload: dict) -> None:

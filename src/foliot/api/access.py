@@ -3,8 +3,8 @@
     @requires(Permission.OPERATE)
     async def pause_queue(self, name: str, caller: Calling) -> Response: ...
 
-The doorkeeper has found out who asks before a route is even looked for; here it is decided whether they may, before the body is read.
-Changes and refusals go into the audit record before the answer goes out.
+The doorkeeper has found out who asks before a route is even looked for; here it is decided whether they may, before the
+body is read. Changes and refusals go into the audit record before the answer goes out.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class GuardedRoute(APIRoute):
 
     @property
     def is_plain(self) -> bool:
-        """Whether its handler takes the request and nothing else, so that the framework has nothing to find out for it."""
+        """Whether its handler takes the request and nothing else, so that the framework has nothing to find out for
+        it."""
         return list(inspect.signature(self.endpoint).parameters) == ["request"]
 
     def get_route_handler(self) -> Handler:
@@ -114,7 +115,12 @@ class GuardedRoute(APIRoute):
                 await note(request, action, 500, code="internal")
                 raise
             if IS_NOTED not in request.scope:
-                await note(request, action, answer.status_code, target=answer.headers.get("location", "").rpartition("/")[2] or None)
+                await note(
+                    request,
+                    action,
+                    answer.status_code,
+                    target=answer.headers.get("location", "").rpartition("/")[2] or None,
+                )
             return answer
 
         return guarded

@@ -1,11 +1,12 @@
 """The address of a request's client.
 
-It is the peer of the connection, unless that is a proxy named in `trusted_proxies`. Such a proxy appends the address it was called from to
-`X-Forwarded-For`, so the header is read from its right end: each address on it is believed only because a trusted proxy wrote it down. The
-first address that is not a trusted proxy is the client. Everything to the left of it was sent by the client itself, and means nothing.
+It is the peer of the connection, unless that is a proxy named in `trusted_proxies`. Such a proxy appends the address it
+was called from to `X-Forwarded-For`, so the header is read from its right end: each address on it is believed only
+because a trusted proxy wrote it down. The first address that is not a trusted proxy is the client. Everything to the
+left of it was sent by the client itself, and means nothing.
 
-No other header is believed: `Forwarded`, `X-Real-IP`, `X-Forwarded-Proto` and the like are ignored, and the server's own handling of such
-headers is switched off.
+No other header is believed: `Forwarded`, `X-Real-IP`, `X-Forwarded-Proto` and the like are ignored, and the server's
+own handling of such headers is switched off.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ ADDRESS = "foliot.address"
 """Where the address stands in a request's scope. None when it is not known."""
 FORWARDED_FOR = b"x-forwarded-for"
 # Some proxies write the port as well: 192.0.2.1:4711, [2001:db8::1]:4711.
-ENTRY = re.compile(r"\[(?P<six>[0-9A-Fa-f:.]{2,45})\](?::[0-9]{1,5})?|(?P<four>[0-9.]{7,15})(?::[0-9]{1,5})?|(?P<bare>[0-9A-Fa-f:.]{2,45})")
+ENTRY = re.compile(
+    r"\[(?P<six>[0-9A-Fa-f:.]{2,45})\](?::[0-9]{1,5})?|(?P<four>[0-9.]{7,15})(?::[0-9]{1,5})?|(?P<bare>[0-9A-Fa-f:.]{2,45})"
+)
 IPV6_SITE_BITS = 64
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -45,7 +48,8 @@ class TrustedProxies:
         for entry in _from_the_right(scope):
             sender = _entry(entry)
             if sender is None:
-                # A trusted proxy passed on something that is not an address. The nearest hop that is known has to answer for it.
+                # A trusted proxy passed on something that is not an address. The nearest hop that is known has to
+                # answer for it.
                 break
             address = sender
             if not self._trusts(address):
@@ -57,7 +61,8 @@ class TrustedProxies:
 
 
 def counted_as(address: str | None) -> str:
-    """The key under which an address is counted by limits. A client with IPv6 has a whole /64 to choose its addresses from."""
+    """The key under which an address is counted by limits. A client with IPv6 has a whole /64 to choose its addresses
+    from."""
     found = _parsed(address or "")
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.IPv6Network((found, IPV6_SITE_BITS), strict=False))

@@ -72,7 +72,8 @@ def build_app(
     is_open: bool,
     stopping: asyncio.Event | None = None,
 ) -> Application:
-    """`is_open`: local open mode, where no token is needed. `stopping` ends what would go on for as long as its client likes."""
+    """`is_open`: local open mode, where no token is needed. `stopping` ends what would go on for as long as its client
+    likes."""
     app = Application(
         title="Foliot",
         version=__version__,
@@ -89,7 +90,12 @@ def build_app(
     definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
     body_max_bytes = config.body_max_bytes
     jobs = JobRoutes(
-        store=store, submitter=submitter, known_tasks=known_tasks, back_pressure=back_pressure, definitions=definitions, config=config
+        store=store,
+        submitter=submitter,
+        known_tasks=known_tasks,
+        back_pressure=back_pressure,
+        definitions=definitions,
+        config=config,
     )
     stopping = stopping or asyncio.Event()
     streams = Streams(config)
@@ -98,7 +104,9 @@ def build_app(
         health_router(store=store),
         JobGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
         JobGroupActionRoutes(store=store, body_max_bytes=body_max_bytes).router,
-        RecurringRoutes(store=store, known_tasks=known_tasks, definitions=definitions, body_max_bytes=body_max_bytes).router,
+        RecurringRoutes(
+            store=store, known_tasks=known_tasks, definitions=definitions, body_max_bytes=body_max_bytes
+        ).router,
         jobs.router,
         WorkflowRoutes(store=store, jobs=jobs, known_tasks=known_tasks, definitions=definitions, config=config).router,
         RunRoutes(store=store, known_tasks=known_tasks, body_max_bytes=body_max_bytes).router,

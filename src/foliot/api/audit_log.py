@@ -1,8 +1,9 @@
 """The record of every change that was asked for, and of every refusal.
 
-A request that creates something is recorded in the transaction that creates it: both are there, or neither. All other entries are stored
-before the answer goes out, together with those of other requests at the same time. So an answered request is in the record, once. A change
-to something that exists may be missing from the record if the server died between making it and answering; such a request can be repeated.
+A request that creates something is recorded in the transaction that creates it: both are there, or neither. All other
+entries are stored before the answer goes out, together with those of other requests at the same time. So an answered
+request is in the record, once. A change to something that exists may be missing from the record if the server died
+between making it and answering; such a request can be repeated.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ IS_NOTED = "foliot.is_noted"
 # Of a request: the id of what it was about, where the path has a name that others may have as well.
 TARGET = "foliot.target"
 ANONYMOUS = "anonymous"
-# Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could fill the disk.
+# Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could
+# fill the disk.
 STRANGERS_BURST, STRANGERS_PER_SECOND = 100.0, 1.0
 
 
@@ -78,8 +80,11 @@ class AuditLog(Service):
             await self.run_once()
 
 
-async def note(request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None) -> None:
-    """Who asked for what, and what came of it. What it was about is the last part of the path that is no verb, unless it is given."""
+async def note(
+    request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None
+) -> None:
+    """Who asked for what, and what came of it. What it was about is the last part of the path that is no verb, unless
+    it is given."""
     entry = entry_of(request, action, status, code=code, target=target)
     if entry is not None:
         await request.scope[LOG].add(entry)
@@ -88,7 +93,8 @@ async def note(request: Request, action: str, status: int, *, code: str | None =
 class NoteWithin:
     """The note on a request that creates something, stored together with what it creates.
 
-    A note that is stored afterwards may fail after the commit. The caller then gets an error for a job that exists, and submits it again.
+    A note that is stored afterwards may fail after the commit. The caller then gets an error for a job that exists, and
+    submits it again.
     """
 
     def __init__(self, request: Request | None, action: str, *, store: Store) -> None:
@@ -128,7 +134,9 @@ class NoteWithin:
         return entry
 
 
-def entry_of(request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None) -> AuditEntry | None:
+def entry_of(
+    request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None
+) -> AuditEntry | None:
     """None where nothing is recorded, or no more of this stranger."""
     scope = request.scope
     log: AuditLog | None = scope.get(LOG)
@@ -150,7 +158,9 @@ def entry_of(request: Request, action: str, status: int, *, code: str | None = N
         method=scope["method"],
         path=_storable(scope["path"])[:PATH_MAX],
         action=action,
-        target=target or scope.get(TARGET) or next((_storable(str(value))[:PATH_MAX] for value in request.path_params.values()), None),
+        target=target
+        or scope.get(TARGET)
+        or next((_storable(str(value))[:PATH_MAX] for value in request.path_params.values()), None),
         status=status,
         code=code,
     )

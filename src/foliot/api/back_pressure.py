@@ -1,4 +1,5 @@
-"""Queues that are deeper than they may be: a job for one of them is refused for now, with the time after which to try again."""
+"""Queues that are deeper than they may be: a job for one of them is refused for now, with the time after which to try
+again."""
 
 from __future__ import annotations
 

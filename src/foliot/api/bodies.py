@@ -1,7 +1,8 @@
 """Request bodies: read under a limit, decoded strictly, and when they are bad, said where.
 
-The fast path is one typed decode. Only a body that fails it, or that holds an escape PostgreSQL can't store, is looked at again, slowly, to
-find the field to name. Large bodies are decoded in a thread, one at a time: a request that takes a while must not keep others waiting.
+The fast path is one typed decode. Only a body that fails it, or that holds an escape PostgreSQL can't store, is looked
+at again, slowly, to find the field to name. Large bodies are decoded in a thread, one at a time: a request that takes a
+while must not keep others waiting.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from foliot.model.refused import refused
 
 T = TypeVar("T")
 BODY = "body"
-# The worst that can be in a body of this size is read within some milliseconds, less than a thread would cost all others.
+# The worst that can be in a body of this size is read within some milliseconds, less than a thread would cost all
+# others.
 SMALL_BYTES = 65_536
 NUL_ESCAPE = b"\\u0000"
 IS_FLOAT = "got `float`"
@@ -36,7 +38,8 @@ async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, max_b
 
 
 async def read(request: Request, max_bytes: int) -> bytes:
-    """The body, counted as it arrives: a Content-Length may lie. One that says itself that it is too large is not read at all."""
+    """The body, counted as it arrives: a Content-Length may lie. One that says itself that it is too large is not read
+    at all."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and (len(announced) > 18 or int(announced) > max_bytes):
         raise _too_large(max_bytes)
@@ -56,8 +59,11 @@ def _too_large(max_bytes: int) -> TooLarge:
     return TooLarge(f"the body is larger than {max_bytes} bytes", field=BODY)
 
 
-async def decoded(body: bytes, decoder: msgspec.json.Decoder[T], *, look_first: Callable[[bytes], None] | None = None) -> T:
-    """`decode`, without keeping the event loop busy. `look_first` may refuse a large body before anything is made of it."""
+async def decoded(
+    body: bytes, decoder: msgspec.json.Decoder[T], *, look_first: Callable[[bytes], None] | None = None
+) -> T:
+    """`decode`, without keeping the event loop busy. `look_first` may refuse a large body before anything is made of
+    it."""
     if len(body) <= SMALL_BYTES:
         return decode(body, decoder)
     return await apart(body, partial(decode, body, decoder, look_first=look_first))
@@ -104,14 +110,17 @@ def _typed(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def refuse_unstorable(body: bytes) -> None:
-    """Raises, with the field's name, for what JSON or PostgreSQL does not allow; returns when it finds nothing of the kind."""
+    """Raises, with the field's name, for what JSON or PostgreSQL does not allow; returns when it finds nothing of the
+    kind."""
     try:
         text = body.decode()
         tree = json.loads(text, parse_constant=_Constant, parse_int=_integer, parse_float=_number)
     except UnicodeDecodeError as error:
         raise Malformed(f"the body is not UTF-8 at byte {error.start}", field=BODY) from None
     except json.JSONDecodeError as error:
-        raise Malformed(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", field=BODY) from None
+        raise Malformed(
+            f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", field=BODY
+        ) from None
     except RecursionError:
         raise Malformed("the body is nested too deeply", field=BODY) from None
     _refuse_value([], tree)

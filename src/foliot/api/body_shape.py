@@ -1,8 +1,9 @@
-"""The shape of a JSON body, from its bytes alone: how deep it is nested, how many values it holds, how long its numbers are.
+"""The shape of a JSON body, from its bytes alone: how deep it is nested, how many values it holds, how long its numbers
+are.
 
-A body that is small in bytes can be large in every other way: 11 million empty lists fit into a batch, and a number of 100,000 digits takes
-as long to read as the rest of a batch together. So these limits are checked before anything is made of a body. Everything that looks at
-each byte does so in C, slice by slice, so that other threads get their turn.
+A body that is small in bytes can be large in every other way: 11 million empty lists fit into a batch, and a number of
+100,000 digits takes as long to read as the rest of a batch together. So these limits are checked before anything is
+made of a body. Everything that looks at each byte does so in C, slice by slice, so that other threads get their turn.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def has_long_number(body: bytes) -> bool:
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:
-    """The body without its strings, in slices. What follows the first error of syntax may be taken for the one or the other."""
+    """The body without its strings, in slices. What follows the first error of syntax may be taken for the one or the
+    other."""
     is_inside = False
     held_back = b""
     for start in range(0, len(body), SLICE_BYTES):

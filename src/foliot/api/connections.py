@@ -1,10 +1,12 @@
-"""Connections of clients that mean no good, or that have fallen asleep: what one may cost, and which have to go when there are too many.
+"""Connections of clients that mean no good, or that have fallen asleep: what one may cost, and which have to go when
+there are too many.
 
-The HTTP server below the application reads whatever a client sends, for as long as the client likes. Here each request gets a limit on the
-size of its head, and deadlines for its head and its body; each connection one for being idle, and one for leaving an answer unread. An
-answer itself may go on for as long as it likes, as a stream of events does.
+The HTTP server below the application reads whatever a client sends, for as long as the client likes. Here each request
+gets a limit on the size of its head, and deadlines for its head and its body; each connection one for being idle, and
+one for leaving an answer unread. An answer itself may go on for as long as it likes, as a stream of events does.
 
-Deadlines are looked at once a second, for all connections together, so that a request pays for none of this but a few assignments.
+Deadlines are looked at once a second, for all connections together, so that a request pays for none of this but a few
+assignments.
 """
 
 from __future__ import annotations
@@ -27,11 +29,13 @@ HEADERS_MAX = 100
 TARGET_MAX_BYTES = 8_192
 # Requests that a client may send ahead on a connection, before it has the answer to the first.
 PIPELINE_MAX = 64
-# A body that comes in so many pieces has to have so many bytes in each, on average: each piece costs as much as a hundred bytes do.
+# A body that comes in so many pieces has to have so many bytes in each, on average: each piece costs as much as a
+# hundred bytes do.
 PIECES_FREE, PIECE_BYTES = 10_000, 64
 # What an honest client adds to each chunk of a body: its length, and two ends of lines.
 CHUNK_FRAME_BYTES = 24
-# What is left of a body that was refused is read and thrown away: a client that is still sending would not see the answer otherwise.
+# What is left of a body that was refused is read and thrown away: a client that is still sending would not see the
+# answer otherwise.
 LEFTOVER_MAX_BYTES = 67_108_864
 # A body gets another second for each of so many bytes that have arrived.
 BODY_BYTES_PER_SECOND = 65_536
@@ -54,7 +58,12 @@ def _refusal(status: int, title: str, code: str, detail: str) -> bytes:
     """A whole answer, for a request that never gets as far as the application."""
     document = {"type": f"urn:foliot:problem:{code}", "title": title, "status": status, "detail": detail, "code": code}
     body = msgspec.json.encode(document)
-    lines = [f"HTTP/1.1 {status} {title}", "content-type: application/problem+json", f"content-length: {len(body)}", "connection: close"]
+    lines = [
+        f"HTTP/1.1 {status} {title}",
+        "content-type: application/problem+json",
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
     if status == 503:
         lines.append("retry-after: 1")
     return "\r\n".join([*lines, "\r\n"]).encode() + body
@@ -63,9 +72,15 @@ def _refusal(status: int, title: str, code: str, detail: str) -> bytes:
 NOT_HTTP = _refusal(400, "Bad Request", "malformed", "this is not a request in HTTP/1.1")
 IN_PIECES = _refusal(400, "Bad Request", "malformed", "the body comes in too many small pieces; send larger chunks")
 TOO_SLOW = _refusal(408, "Request Timeout", "timeout", "the request took too long to arrive")
-TARGET_TOO_LONG = _refusal(414, "URI Too Long", "too_large", f"the target of the request is longer than {TARGET_MAX_BYTES} bytes")
-HEAD_TOO_LARGE = _refusal(431, "Request Header Fields Too Large", "too_large", f"the headers are too large, or more than {HEADERS_MAX}")
-NO_PLACE = _refusal(503, "Service Unavailable", "too_many_connections", "there are as many connections as there may be; try again")
+TARGET_TOO_LONG = _refusal(
+    414, "URI Too Long", "too_large", f"the target of the request is longer than {TARGET_MAX_BYTES} bytes"
+)
+HEAD_TOO_LARGE = _refusal(
+    431, "Request Header Fields Too Large", "too_large", f"the headers are too large, or more than {HEADERS_MAX}"
+)
+NO_PLACE = _refusal(
+    503, "Service Unavailable", "too_many_connections", "there are as many connections as there may be; try again"
+)
 
 
 class Phase(Enum):
@@ -138,7 +153,8 @@ class Connection(TargetProtocol):
         self.is_made = False
         """Whether it has got as far as speaking HTTP."""
         self._refusal = NOT_HTTP
-        # Of the request that is being received: bytes on the wire but for those of the read in which it began, bytes of the body, pieces.
+        # Of the request that is being received: bytes on the wire but for those of the read in which it began, bytes of
+        # the body, pieces.
         self._is_begun = False
         self._read_bytes = self._first_bytes = self._wire_bytes = self._body_bytes = self._pieces = 0
         self._unread_bytes = 0
@@ -187,7 +203,8 @@ class Connection(TargetProtocol):
         self._is_begun, self._is_new = True, False
         self._first_bytes = self._read_bytes
         self._wire_bytes = self._body_bytes = self._pieces = 0
-        # Most requests are here as a whole with the read in which they begin: only those that are not have to be waited for.
+        # Most requests are here as a whole with the read in which they begin: only those that are not have to be waited
+        # for.
         self._phase, self.since = Phase.HEAD, self._all.now
 
     def on_url(self, url: bytes) -> None:
@@ -245,7 +262,8 @@ class Connection(TargetProtocol):
             self._start_asgi_task(*self.pipeline.pop())
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        # The server below only knows the request that came last, and lets others be answered when nobody is there any more.
+        # The server below only knows the request that came last, and lets others be answered when nobody is there any
+        # more.
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
 

@@ -34,7 +34,9 @@ async def find_dependencies(store: Store, namespace: Namespace, references: Sequ
         else:
             raise Invalid(f"{place}: there is no job {reference!r}", field=place)
     if found.jobs and found.run_ids:
-        raise Invalid("dependencies: recurring jobs and single ones can't be mixed; make it a workflow", field="dependencies")
+        raise Invalid(
+            "dependencies: recurring jobs and single ones can't be mixed; make it a workflow", field="dependencies"
+        )
     if len({*found.run_ids, *(job.id for job in found.jobs)}) < len(references):
         raise Invalid("dependencies: one of them is named twice", field="dependencies")
     return found

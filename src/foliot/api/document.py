@@ -40,8 +40,18 @@ TAGS = {
 
 # What a parameter of this name is, wherever it is taken; those that are something else in one place are below.
 PARAMETERS: dict[str, dict[str, Any]] = {
-    "reference": {"description": "An id; or, of a recurring job, its name.", "minLength": 1, "example": "nightly-report"},
-    "name": {"description": "Its name.", "minLength": 1, "maxLength": 200, "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$", "example": "mail"},
+    "reference": {
+        "description": "An id; or, of a recurring job, its name.",
+        "minLength": 1,
+        "example": "nightly-report",
+    },
+    "name": {
+        "description": "Its name.",
+        "minLength": 1,
+        "maxLength": 200,
+        "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$",
+        "example": "mail",
+    },
     "limit": {"description": "How many at most.", "minimum": 1, "maximum": 200},
     "count": {"description": "How many.", "minimum": 1, "maximum": 1000},
     "after": {"description": "The `next` of the page before.", **optional(PLACE_FORM)},
@@ -49,7 +59,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "States, inside words (ready, held, ...) or outside ones (pending, completed, ...), with commas between.",
         **STATES,
     },
-    "status": {"description": "Only jobs of this status.", "enum": ["", "pending", "running", "completed", "failed", "cancelled"]},
+    "status": {
+        "description": "Only jobs of this status.",
+        "enum": ["", "pending", "running", "completed", "failed", "cancelled"],
+    },
     "queue": {"description": "Only those of this queue.", **TEXT},
     "task": {"description": "Only those of this task.", **TEXT},
     "job": {"description": "Only those of this recurring job, by id or name.", **TEXT},
@@ -58,7 +71,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "since": {"description": f"Not before this. {SINCE_FORM}", **INSTANT},
     "until": {"description": f"Not after this. {SINCE_FORM}", **INSTANT},
     "text": {"description": "Only those that have this in their name, their task or their error.", **TEXT},
-    "parent": {"description": "Only the steps of this workflow, or the items of this map: an id.", **optional(UUID_FORM)},
+    "parent": {
+        "description": "Only the steps of this workflow, or the items of this map: an id.",
+        **optional(UUID_FORM),
+    },
     "attempt": {"description": "The number of the attempt; else the last."},
     "follow": {"description": "Server-sent events, until the run has ended."},
     "flat": {"description": "One by one, not by groups."},
@@ -82,7 +98,9 @@ PARAMETERS_OF: dict[tuple[str, str], dict[str, Any]] = {
     ("list_workflows", "after"): {"description": "The `next` of the page before.", **optional(UUID_FORM)},
     ("list_jobs", "after"): {"description": "The `next` of the page before: a name.", **STORABLE},
     ("list_runs", "after"): {"description": "The `next` of the page before.", **optional(f"{UUID_FORM}|{PLACE_FORM}")},
-    ("explain", "reference"): {"description": "The id of a run, a workflow or a job; or the name of a recurring job or a queue."},
+    ("explain", "reference"): {
+        "description": "The id of a run, a workflow or a job; or the name of a recurring job or a queue."
+    },
     ("revoke_token", "reference"): {"description": "The token's id, or its name.", "example": "ci"},
     ("drain_worker", "reference"): {"description": "The worker's id.", "example": ID},
 }
@@ -179,7 +197,8 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         for operation in operations.values():
             if DESCRIBED in operation:
                 described = msgspec.json.decode(operation.pop(DESCRIBED), type=Described)
-                # The framework knows of one status, and of 422 in a form of its own, which never leaves this server: see `problems`.
+                # The framework knows of one status, and of 422 in a form of its own, which never leaves this server:
+                # see `problems`.
                 operation["parameters"] = [*operation.get("parameters", []), *described.operation.pop("parameters")]
                 operation |= described.operation
                 schemas |= {name: schema for name, schema in described.components.items() if name not in taken}
@@ -195,7 +214,9 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         "schemas": dict(sorted(schemas.items())),
         "parameters": {name: _header(name, text) for name, text in HEADERS.items()},
         "headers": {"ETag": {"description": ETAG, "schema": {"type": "string"}, "example": '"3.6290a1f2c4.5d41402a"'}},
-        "securitySchemes": {"bearerAuth": {"type": "http", "scheme": "bearer", "description": "A token, as `foliot token` makes it."}},
+        "securitySchemes": {
+            "bearerAuth": {"type": "http", "scheme": "bearer", "description": "A token, as `foliot token` makes it."}
+        },
     }
     return document
 
@@ -203,7 +224,14 @@ def document_of(app: FastAPI) -> dict[str, Any]:
 def methods_of(document: dict[str, Any], path: str) -> list[str]:
     """What can be done with a path. One that is written out comes before one with a parameter."""
     if path not in document["paths"]:
-        path = next((known for known in document["paths"] if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(known)), path)), "")
+        path = next(
+            (
+                known
+                for known in document["paths"]
+                if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(known)), path)
+            ),
+            "",
+        )
     return sorted(method.upper() for method in document["paths"].get(path, {}))
 
 

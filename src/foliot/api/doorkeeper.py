@@ -1,8 +1,10 @@
-"""The door: gives each request an id, finds out who sends it, and turns away what is too much, before a route is looked for.
+"""The door: gives each request an id, finds out who sends it, and turns away what is too much, before a route is looked
+for.
 
-In local open mode (`foliot up` on the loopback interface) whoever gets past the guard may do everything, with no token. Everywhere else a
-request needs a token: `Authorization: Bearer foliot_...`. What was found out about a token is remembered for two seconds, so that a revoked
-one is refused everywhere within that time, also by a stream that was open before.
+In local open mode (`foliot up` on the loopback interface) whoever gets past the guard may do everything, with no token.
+Everywhere else a request needs a token: `Authorization: Bearer foliot_...`. What was found out about a token is
+remembered for two seconds, so that a revoked one is refused everywhere within that time, also by a stream that was open
+before.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ WRONG = "this token is not valid: it is wrong, expired or revoked"
 
 
 class Doorkeeper:
-    def __init__(self, app: ASGIApp, *, store: Store, audit: AuditLog | None, config: Config, clock: Clock, is_open: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, *, store: Store, audit: AuditLog | None, config: Config, clock: Clock, is_open: bool
+    ) -> None:
         self._app = app
         self._tokens = Tokens(store=store, clock=clock)
         self._audit = audit
@@ -80,7 +84,8 @@ class Doorkeeper:
         await self._app(scope, receive, send)
 
     async def _look_at(self, scope: Scope, headers: Mapping[str, str], token: str | None) -> FoliotError | None:
-        """Finds the caller. What is returned is turned away at once; what is left in the scope, by routes that want to know who asks."""
+        """Finds the caller. What is returned is turned away at once; what is left in the scope, by routes that want to
+        know who asks."""
         if len(headers) < len(scope["headers"]) and (refusal := refuse_repeated(scope["headers"])) is not None:
             return refusal
         if self._is_open and (refusal := refuse_foreign(scope["method"], headers)) is not None:
@@ -108,7 +113,9 @@ class Doorkeeper:
         found = await self._tokens.find(token, is_known_only=self._wrong.is_spent(address))
         if found is None:
             if self._wrong.take(address) > 0:
-                raise TooManyRequests("too many wrong tokens have come from this address", retry_after=math.ceil(1 / WRONG_PER_SECOND))
+                raise TooManyRequests(
+                    "too many wrong tokens have come from this address", retry_after=math.ceil(1 / WRONG_PER_SECOND)
+                )
             raise Unauthenticated(WRONG)
         if self._rate is not None and (seconds := self._rate.take(found.id)) > 0:
             raise TooManyRequests("this token has asked too often", retry_after=max(1, math.ceil(seconds)))
@@ -153,7 +160,8 @@ class Tokens:
         self._asking: dict[str, asyncio.Task[Token | None]] = {}
 
     async def find(self, text: str, *, is_known_only: bool = False) -> Token | None:
-        """None for one that is not valid. `is_known_only`: the database is not asked for others than those known to be valid."""
+        """None for one that is not valid. `is_known_only`: the database is not asked for others than those known to be
+        valid."""
         token_id = token_id_of(text)
         if token_id is None:
             return None
@@ -187,7 +195,9 @@ class Tokens:
 
 def _in_namespace(caller: Caller, asked: str) -> Caller:
     if not NAMESPACE_NAME.fullmatch(asked):
-        raise Invalid("Foliot-Namespace: lower-case letters, digits, - and _ only, 63 at most", field="Foliot-Namespace")
+        raise Invalid(
+            "Foliot-Namespace: lower-case letters, digits, - and _ only, 63 at most", field="Foliot-Namespace"
+        )
     return Caller(caller.name, caller.role, caller.scope, within(caller, asked), caller.token_id)
 
 

@@ -2,9 +2,10 @@
 
     ETag: "<version>.<when it was created>.<checksum of what is shown>"
 
-If-Match compares the version and the creation: what somebody decided, not what moves by itself, or a job that fires every second could
-never be changed. The creation tells a job from another that later got its name. If-None-Match compares all of it. Whether a version is
-still current is decided by the statement that writes: `check` only says which one that has to be.
+If-Match compares the version and the creation: what somebody decided, not what moves by itself, or a job that fires
+every second could never be changed. The creation tells a job from another that later got its name. If-None-Match
+compares all of it. Whether a version is still current is decided by the statement that writes: `check` only says which
+one that has to be.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from starlette.responses import Response
 from foliot.errors import Invalid, PreconditionFailed
 
 LENGTH_MAX = 4000
-# A tag of ours, whole, or only the version of it, which every answer shows too. Others are well-formed, and never match.
+# A tag of ours, whole, or only the version of it, which every answer shows too. Others are well-formed, and never
+# match.
 OURS = re.compile(r'"(?P<version>[0-9]{1,18})(?:\.(?P<created>[0-9a-f]{1,16})\.[0-9a-f]{8})?"')
 TAG = re.compile(r'\s*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")\s*')
 
@@ -51,7 +53,9 @@ class IfMatch:
     def check(self, what: str, current: Version | None) -> None:
         """Raises `PreconditionFailed` if what was read is not what is meant, or is not there at all."""
         if current is None:
-            raise PreconditionFailed(f"there is no {what}, so nothing that If-Match could name; leave the header out to make one")
+            raise PreconditionFailed(
+                f"there is no {what}, so nothing that If-Match could name; leave the header out to make one"
+            )
         if self.tags and not any(_is_of(tag, current) for tag in self.tags):
             raise PreconditionFailed(
                 f"the {what} is at version {current.number}, which If-Match does not name: somebody changed it; "
@@ -66,7 +70,8 @@ def if_match_of(request: Request) -> IfMatch | None:
 
 
 def is_create_only(request: Request) -> bool:
-    """Whether If-None-Match is `*`, the one form of it that makes sense with a change. Raises `Invalid` for the others."""
+    """Whether If-None-Match is `*`, the one form of it that makes sense with a change. Raises `Invalid` for the
+    others."""
     tags = _tags_of(request, "If-None-Match")
     if tags:
         raise Invalid("If-None-Match: only * makes sense here; give the ETag as If-Match", field="If-None-Match")
@@ -85,7 +90,9 @@ def tagged(request: Request, body: object, version: Version, *, status: int = 20
 
 def _is_known(known: str | None, tag: str) -> bool:
     """What is no tag at all is known by nobody, and the answer is what it would be without."""
-    return known is not None and (known.strip() == "*" or tag in [name.strip().removeprefix("W/") for name in known.split(",")])
+    return known is not None and (
+        known.strip() == "*" or tag in [name.strip().removeprefix("W/") for name in known.split(",")]
+    )
 
 
 def _tags_of(request: Request, header: str) -> tuple[str, ...] | None:
@@ -97,7 +104,10 @@ def _tags_of(request: Request, header: str) -> tuple[str, ...] | None:
         return ()
     found = [TAG.fullmatch(part) for part in value.split(",")] if len(value) <= LENGTH_MAX else [None]
     if not all(found):
-        raise Invalid(f'{header}: give an ETag as it was shown, in quotes, like "3"; several with commas between; or *', field=header)
+        raise Invalid(
+            f'{header}: give an ETag as it was shown, in quotes, like "3"; several with commas between; or *',
+            field=header,
+        )
     return tuple(tag[1] for tag in found if tag)
 
 

@@ -1,11 +1,12 @@
 """What happens to runs, looked for once for all who follow it through this process, and only while somebody does.
 
-PostgreSQL is asked; runs that start and end pay nothing for it. Every ending is told once, in the order of finishing: it is read from
-history up to an instant before which nothing can still come (`ending_horizon`). What goes on before the end is a sample, twice a second:
-a run that starts and ends between two looks shows only its end.
+PostgreSQL is asked; runs that start and end pay nothing for it. Every ending is told once, in the order of finishing:
+it is read from history up to an instant before which nothing can still come (`ending_horizon`). What goes on before the
+end is a sample, twice a second: a run that starts and ends between two looks shows only its end.
 
-Nothing runs in the background: the first of the followers who comes when the time is up looks for all of them. What was found is kept a
-while in one line that each reads at its own pace; a follower that falls behind its beginning is let go of, and goes on by its last id.
+Nothing runs in the background: the first of the followers who comes when the time is up looks for all of them. What was
+found is kept a while in one line that each reads at its own pace; a follower that falls behind its beginning is let go
+of, and goes on by its last id.
 """
 
 from __future__ import annotations
@@ -134,8 +135,16 @@ class EventFeed:
             horizon = await self._store.run_events.ending_horizon(HOLD_SECONDS)
             endings = await self._store.run_events.list_endings(self._place, horizon, ENDINGS)
             gone = [run_id for run_id in self._running if run_id not in running]
-            put_back = [one for one in await self._store.run_events.find_changes(gone) if one.state not in TERMINAL] if gone else []
-            started = [one for one in running.values() if one.id not in self._running or self._running[one.id].token != one.token]
+            put_back = (
+                [one for one in await self._store.run_events.find_changes(gone) if one.state not in TERMINAL]
+                if gone
+                else []
+            )
+            started = [
+                one
+                for one in running.values()
+                if one.id not in self._running or self._running[one.id].token != one.token
+            ]
             self._running, self._is_behind = running, len(endings) == ENDINGS
             last = endings[-1] if self._is_behind else None
             self._place = (last.at, last.id) if last else max(self._place, (horizon, FIRST_ID))

@@ -2,7 +2,8 @@
 
     event: run    id: <instant>.<run>    data: {"id": ..., "status": "completed", "state": "succeeded", "attempt": 1, ...}
 
-The id is a place in the order of finishing: sent back as Last-Event-ID, it goes on from there, on any server, with every ending since.
+The id is a place in the order of finishing: sent back as Last-Event-ID, it goes on from there, on any server, with
+every ending since.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ class Following:
     """What both kinds have in common: how long they go on, and a word now and then."""
 
     def __init__(
-        self, *, store: Store, feed: EventFeed, clock: Clock, stopping: asyncio.Event, is_gone: Callable[[], Awaitable[bool]]
+        self,
+        *,
+        store: Store,
+        feed: EventFeed,
+        clock: Clock,
+        stopping: asyncio.Event,
+        is_gone: Callable[[], Awaitable[bool]],
     ) -> None:
         self.store = store
         self.feed = feed
@@ -66,7 +73,9 @@ async def counted(feed: EventFeed, events: AsyncIterator[bytes]) -> AsyncGenerat
         feed.leave()
 
 
-async def all_events(following: Following, wanted: Filter, since: Place | None, *, is_followed: bool) -> AsyncIterator[bytes]:
+async def all_events(
+    following: Following, wanted: Filter, since: Place | None, *, is_followed: bool
+) -> AsyncIterator[bytes]:
     """Those that ended since a place, if one is given; and then what happens, unless it is not to be followed."""
     place, position = await following.feed.join()
     if since is not None and since < place:
@@ -93,7 +102,9 @@ async def _past(following: Following, wanted: Filter, since: Place, place: Place
     while since < place and await following.goes_on():
         until: datetime = min(since[0] + slice_, end)
         found = await following.store.run_events.list_endings(since, until, PAGE)
-        if text := b"".join(event_text(one, place_id(one)) for one in found if (one.at, one.id) <= place and wanted.takes(one)):
+        if text := b"".join(
+            event_text(one, place_id(one)) for one in found if (one.at, one.id) <= place and wanted.takes(one)
+        ):
             yield text
         # Where nothing has ended, larger steps will do.
         slice_ = min(slice_ * 2, LONG_SLICE) if not found else SLICE

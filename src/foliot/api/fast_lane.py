@@ -1,9 +1,10 @@
-"""The short way to handlers that want nothing but the request, at paths without parameters: to creating a job, above all.
+"""The short way to handlers that want nothing but the request, at paths without parameters: to creating a job, above
+all.
 
-The framework tries routes in turn, looks for what a handler asks for, and keeps stacks for clearing up afterwards. For a job that costs
-twice as much as all that Foliot itself does to take it in. Such a handler has no use for any of it: it is found with one look and
-called at once. It is the route's own guarded handler, so that permissions, the audit record and problem documents are those of the route.
-Everything else goes the framework's way.
+The framework tries routes in turn, looks for what a handler asks for, and keeps stacks for clearing up afterwards. For
+a job that costs twice as much as all that Foliot itself does to take it in. Such a handler has no use for any of it: it
+is found with one look and called at once. It is the route's own guarded handler, so that permissions, the audit record
+and problem documents are those of the route. Everything else goes the framework's way.
 """
 
 from __future__ import annotations

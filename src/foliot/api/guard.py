@@ -1,8 +1,9 @@
 """The guard of local open mode, where nobody has to say who they are.
 
-A web page in the user's browser can reach the loopback interface too, so trusting that interface is not enough. A request must name this
-machine as its host, or a foreign name that was rebound to 127.0.0.1 would get in. It must not come from a page of another origin. If it has
-a body, that must be JSON, which a foreign page can't send without asking first.
+A web page in the user's browser can reach the loopback interface too, so trusting that interface is not enough. A
+request must name this machine as its host, or a foreign name that was rebound to 127.0.0.1 would get in. It must not
+come from a page of another origin. If it has a body, that must be JSON, which a foreign page can't send without asking
+first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from functools import lru_cache
 
 from foliot.errors import FoliotError, ForeignHost, ForeignOrigin, Malformed, NotJson
 
-# The whole of a Host header that is let in. Anything else is foreign: user names, trailing dots, other spellings of the same address.
+# The whole of a Host header that is let in. Anything else is foreign: user names, trailing dots, other spellings of the
+# same address.
 OUR_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::(?P<port>[1-9][0-9]{0,4}))?", re.IGNORECASE | re.ASCII)
 PORT_MAX = 65_535
 # What a browser says of where a request came from: our own page, or the user.
@@ -51,8 +53,13 @@ def refuse_foreign(method: str, headers: Mapping[str, str]) -> FoliotError | Non
 
 
 def _is_visit(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether the user followed a link: the answer becomes a page of its own, which the page with the link can't read."""
-    return method in SAFE_METHODS and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    """Whether the user followed a link: the answer becomes a page of its own, which the page with the link can't
+    read."""
+    return (
+        method in SAFE_METHODS
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
 
 
 def refuse_other_bodies(method: str, headers: Mapping[str, str]) -> FoliotError | None:

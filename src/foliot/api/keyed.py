@@ -1,7 +1,8 @@
 """Requests with an idempotency key: the first is carried out, and those that repeat it get its answer.
 
-The key, the job and the answer are written in one transaction, so a repetition that comes while the first is under way waits for it, and
-one that comes after a lost answer finds it. Only what was carried out is remembered: a refused request may be mended and sent again.
+The key, the job and the answer are written in one transaction, so a repetition that comes while the first is under way
+waits for it, and one that comes after a lost answer finds it. Only what was carried out is remembered: a refused
+request may be mended and sent again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def idempotency_key_of(request: Request, field: str | None) -> str | None:
     """That of the header, or of the body."""
     header = request.headers.get(HEADER)
     if header is not None and field is not None and header != field:
-        raise Invalid(f"idempotency_key: {field!r} here, but {header!r} in the header {HEADER}; give one", field="idempotency_key")
+        raise Invalid(
+            f"idempotency_key: {field!r} here, but {header!r} in the header {HEADER}; give one", field="idempotency_key"
+        )
     key = field if header is None else header
     return None if key is None else check_idempotency_key(key)
 
@@ -49,7 +52,8 @@ class KeyedRequests:
         on_done: Callable[[msgspec.Struct], None],
         note: NoteWithin,
     ) -> Response:
-        """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no answer yet."""
+        """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no
+        answer yet."""
         key, fingerprint = namespace.qualified_key(key), await apart(body, partial(fingerprint_of, path, body))
         kept = await self._submissions.find_answer(key, fingerprint)
         if kept is None:

@@ -4,8 +4,9 @@
     event: progress                            data: {"attempt": 1, "share": 0.5, "message": "..."}
     event: end                                 data: {"state": "succeeded", "status": "completed", "reason": null, "attempt": 1}
 
-The id is where the reader is: sent back as Last-Event-ID, it goes on from there, on whichever server. A retry is followed too, unless one
-attempt was asked for. A follower holds one slice of output, and of an ended attempt what is kept of it; when it goes, all of it goes.
+The id is where the reader is: sent back as Last-Event-ID, it goes on from there, on whichever server. A retry is
+followed too, unless one attempt was asked for. A follower holds one slice of output, and of an ended attempt what is
+kept of it; when it goes, all of it goes.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class LogStream:
     async def events(self) -> AsyncGenerator[bytes]:
         silent_since = self._clock.monotonic()
         while not self._stopping.is_set() and not await self._is_gone():
-            # First where the run is, then what there is of its output: what it wrote before it ended is there once it has.
+            # First where the run is, then what there is of its output: what it wrote before it ended is there once it
+            # has.
             run = await self._store.logs.follow_run(self._run_id)
             if run is None:
                 return
@@ -100,7 +102,12 @@ class LogStream:
             self._attempt = self._attempt or await self._attempt_number()
             async for text in self._kept() if is_over else self._written():
                 yield _event("output", OutputEvent(self._attempt, text), f"{self._token}:{self._position}")
-        if not is_over and run.progress is not None and run.progress != self._progress and run.progress["attempt"] == run.attempt:
+        if (
+            not is_over
+            and run.progress is not None
+            and run.progress != self._progress
+            and run.progress["attempt"] == run.attempt
+        ):
             self._progress = run.progress
             yield _event("progress", run.progress)
 

@@ -15,8 +15,8 @@ from msgspec import inspect
 # Under this name, and as text, it passes through the framework as it is: nulls and all.
 DESCRIBED = "x-described"
 JSON, PROBLEM_JSON = "application/json", "application/problem+json"
-# What any request may meet: a header that is there twice, a caller who is not known, not allowed or too fast, a namespace that is none, a
-# fault of ours, and a database that does not answer.
+# What any request may meet: a header that is there twice, a caller who is not known, not allowed or too fast, a
+# namespace that is none, a fault of ours, and a database that does not answer.
 EVERYWHERE = (400, 401, 403, 422, 429, 500, 503)
 OF_BODIES = (413, 415, 422)
 IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH = "Idempotency-Key", "If-Match", "If-None-Match"
@@ -59,9 +59,9 @@ def described(
 ) -> dict[str, Any]:
     """The `openapi_extra` of a route that gives one of these answers.
 
-    `repeated`: it takes an idempotency key, and answers with 200 to a repeated request. `examples`: bodies, by what they show; the tests
-    send them. `tagged`: it gives an ETag, and 304 to whoever has it. `matched`: it takes If-Match. `headers`: others that it takes.
-    `events`: the types of the events that it streams, by name.
+    `repeated`: it takes an idempotency key, and answers with 200 to a repeated request. `examples`: bodies, by what
+    they show; the tests send them. `tagged`: it gives an ETag, and 304 to whoever has it. `matched`: it takes If-Match.
+    `headers`: others that it takes. `events`: the types of the events that it streams, by name.
     """
     components: dict[str, Any] = {}
     body_components: dict[str, Any] = {}
@@ -76,7 +76,12 @@ def described(
             responses[str(code)]["headers"] = {"ETag": {"$ref": "#/components/headers/ETag"}}
     if tagged:
         responses["304"] = {"description": "Not Modified: it is what If-None-Match names."}
-    taken = [*headers, *([IDEMPOTENCY_KEY] if repeated else []), *([IF_MATCH] if matched else []), *([IF_NONE_MATCH] if tagged else [])]
+    taken = [
+        *headers,
+        *([IDEMPOTENCY_KEY] if repeated else []),
+        *([IF_MATCH] if matched else []),
+        *([IF_NONE_MATCH] if tagged else []),
+    ]
     operation: dict[str, Any] = {
         "responses": dict(sorted(responses.items())),
         "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in taken],
@@ -133,7 +138,8 @@ def _event_schema(events: Mapping[str, Any], components: dict[str, Any]) -> dict
 
 
 def storable(node: Any) -> Any:
-    """A schema of a body, in which no text holds the character NUL: what can't be stored is refused, wherever it stands."""
+    """A schema of a body, in which no text holds the character NUL: what can't be stored is refused, wherever it
+    stands."""
     if isinstance(node, list):
         return [storable(value) for value in node]
     if not isinstance(node, dict):
@@ -144,7 +150,9 @@ def storable(node: Any) -> Any:
     if found.get("type") == "object" and not found.keys() & {"properties", "additionalProperties", "allOf"}:
         found |= ANY_OBJECT
     if "properties" in found:
-        found["properties"] = {name: ANY_VALUE | inner if _is_anything(inner) else inner for name, inner in found["properties"].items()}
+        found["properties"] = {
+            name: ANY_VALUE | inner if _is_anything(inner) else inner for name, inner in found["properties"].items()
+        }
     if _is_anything(found.get("items")):
         found["items"] = ANY_VALUE
     return found
@@ -165,7 +173,8 @@ def _structs(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[type]
 
 
 def _instants(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[tuple[str, str]]:
-    """The fields that hold instants, by the type that has them: their schemas alone do not tell them from other text."""
+    """The fields that hold instants, by the type that has them: their schemas alone do not tell them from other
+    text."""
     for kind in kinds:
         if isinstance(kind, inspect.StructType | inspect.DataclassType) and kind.cls not in seen:
             seen.add(kind.cls)
@@ -197,11 +206,14 @@ def _as_instant(node: Any) -> Any:
         return [_as_instant(value) for value in node]
     if not isinstance(node, dict):
         return node
-    return {key: _as_instant(value) for key, value in node.items()} | ({"format": "date-time"} if node.get("type") == "string" else {})
+    return {key: _as_instant(value) for key, value in node.items()} | (
+        {"format": "date-time"} if node.get("type") == "string" else {}
+    )
 
 
 def _readable(node: Any) -> Any:
-    """As generators of clients like it: enumerations say their type, lists what is in them, and patterns use what every engine knows."""
+    """As generators of clients like it: enumerations say their type, lists what is in them, and patterns use what every
+    engine knows."""
     if isinstance(node, list | tuple):
         return [_readable(value) for value in node]
     if not isinstance(node, dict):

@@ -14,7 +14,9 @@ from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 
 
-async def find_run(store: Store, namespace: Namespace, run_id: UUID, *, within: Transaction | None = None) -> RunView | None:
+async def find_run(
+    store: Store, namespace: Namespace, run_id: UUID, *, within: Transaction | None = None
+) -> RunView | None:
     run = await store.runs.get_run(run_id, within=within)
     return run if run is not None and namespace.owns(run.queue) else None
 

@@ -70,7 +70,9 @@ def _ago(value: str, field: str, now: datetime) -> datetime:
     try:
         return now - timedelta(seconds=parse_duration(value, field=field))
     except (Invalid, OverflowError):
-        message = f"{field}: {value!r} is neither an ISO 8601 time such as 2026-12-31T23:59:59Z nor a duration such as 2h"
+        message = (
+            f"{field}: {value!r} is neither an ISO 8601 time such as 2026-12-31T23:59:59Z nor a duration such as 2h"
+        )
         raise Invalid(message, field=field) from None
 
 

@@ -53,7 +53,13 @@ FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
 def problem(
-    status: int, code: str, detail: str, *, field: str = "", headers: dict[str, str] | None = None, request: Request | None = None
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    field: str = "",
+    headers: dict[str, str] | None = None,
+    request: Request | None = None,
 ) -> Response:
     detail, field = _shortened(detail, DETAIL_MAX), _shortened(field, FIELD_MAX)
     document: dict[str, Any] = {
@@ -96,7 +102,8 @@ def answer_to(error: Exception, request: Request) -> Response:
 
 
 async def serve(answering: Awaitable[Response], request: Request, send: Send) -> None:
-    """Sends the answer, or what there is to say instead. What nobody expected is raised thereafter, for the log of the server."""
+    """Sends the answer, or what there is to say instead. What nobody expected is raised thereafter, for the log of the
+    server."""
     try:
         answer = await answering
     except FoliotError as error:

@@ -1,4 +1,5 @@
-"""How often somebody may ask, decided before anything of the request is read. In one process, in memory, and bounded."""
+"""How often somebody may ask, decided before anything of the request is read. In one process, in memory, and
+bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`/docs`: the OpenAPI document as a page for people, made here: no script, nothing from elsewhere, no network needed."""
+"""`/docs`: the OpenAPI document as a page for people, made here: no script, nothing from elsewhere, no network
+needed."""
 
 from __future__ import annotations
 
@@ -77,7 +78,11 @@ def _section(document: dict[str, Any], tag: dict[str, Any]) -> str:
 def _operation(document: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
     summary = f"<code>{escape(path)}</code> <small>{escape(operation['summary'])}</small>"
     head = f'<span class="method {method}">{method.upper()}</span> {summary}'
-    parts = [f"<p>{escape(operation['description'])}</p>", *_parameters(document, operation), *_body(method, path, operation)]
+    parts = [
+        f"<p>{escape(operation['description'])}</p>",
+        *_parameters(document, operation),
+        *_body(method, path, operation),
+    ]
     answers = "".join(
         f"<tr><td><code>{status}</code></td><td>{escape(answer['description'])}</td><td>{_kinds(answer)}</td></tr>"
         for status, answer in operation["responses"].items()
@@ -112,7 +117,10 @@ def _body(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
 
 def _kinds(told: dict[str, Any]) -> str:
     """What a body may be, with links to the schemas."""
-    return "; ".join(f"{_linked(content['schema'])} <small>{escape(kind)}</small>" for kind, content in told.get("content", {}).items())
+    return "; ".join(
+        f"{_linked(content['schema'])} <small>{escape(kind)}</small>"
+        for kind, content in told.get("content", {}).items()
+    )
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:

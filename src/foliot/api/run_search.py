@@ -72,7 +72,11 @@ async def find_runs(store: Store, namespace: Namespace, asked: Asked, *, after: 
         job_id = await job_named(store, namespace, asked.job)
         return await find_job_runs(store, job_id, wanted, begin or EARLIEST, end or LATEST, after=after, limit=limit)
     looked_from = begin or (family.created_at - CLOCK_TOLERANCE if family else now - LOOK_BACK)
-    last = end if family is None or family.finished_at is None else min(end or LATEST, family.finished_at + CLOCK_TOLERANCE)
+    last = (
+        end
+        if family is None or family.finished_at is None
+        else min(end or LATEST, family.finished_at + CLOCK_TOLERANCE)
+    )
     first = first_id_of(looked_from)
     before = min(id_of(after, "after") if after else LAST_ID, first_id_of(last) if last else LAST_ID)
     span = Span(before, first_id_of(begin) if begin else FIRST_ID, first, not_finished_before(first))

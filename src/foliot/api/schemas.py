@@ -56,7 +56,10 @@ BatchJob = Annotated[
     Meta(
         extra_json_schema={
             "allOf": [
-                all_of(not_given("cron", "every", "times", *ONLY_RECURRING, "dependencies", "idempotency_key"), field_is("schedule", TIME))
+                all_of(
+                    not_given("cron", "every", "times", *ONLY_RECURRING, "dependencies", "idempotency_key"),
+                    field_is("schedule", TIME),
+                )
             ]
         }
     ),
@@ -117,7 +120,8 @@ class JobShown(msgspec.Struct, frozen=True):
     notifies: UUID | None
     """The run of whose end this one tells."""
     held_by: HeldBy | None
-    """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its circuit, a worker."""
+    """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its
+    circuit, a worker."""
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -279,7 +283,9 @@ def schedule_shown(schedule: Schedule) -> Any:
     calendar, after = schedule.calendar, schedule.after
     return msgspec.to_builtins(
         msgspec.structs.replace(
-            schedule, calendar=calendar and bare(calendar), after=None if after is None else tuple(bare(name) for name in after)
+            schedule,
+            calendar=calendar and bare(calendar),
+            after=None if after is None else tuple(bare(name) for name in after),
         )
     )
 
@@ -293,6 +299,11 @@ def progress_of(run: RunView) -> Any:
     """What its attempt said last; or, of one that is made of others, how many of them have ended."""
     if run.total is not None and run.unfinished is not None:
         done = run.total - run.unfinished
-        return {"share": done / max(1, run.total), "message": f"{done} of {run.total}", "total": run.total, "done": done}
+        return {
+            "share": done / max(1, run.total),
+            "message": f"{done} of {run.total}",
+            "total": run.total,
+            "done": done,
+        }
     said = run.progress if run.state is RunState.RUNNING else None
     return said if said and said.get("attempt") == run.attempt else None

@@ -41,7 +41,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
         self._watching = asyncio.create_task(self._connections.watch(), name="watch connections")
-        self.servers = [Entrance(listening, self._connection, self._connections, tls=self.config.ssl) for listening in sockets or ()]  # type: ignore[misc]
+        self.servers = [
+            Entrance(listening, self._connection, self._connections, tls=self.config.ssl) for listening in sockets or ()
+        ]  # type: ignore[misc]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -52,14 +54,21 @@ class Server(uvicorn.Server):
                 await self._watching
 
     def _connection(self) -> Connection:
-        return Connection(self._connections, config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        return Connection(
+            self._connections, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
 
 class Entrance:
     """Where connections come in. Those that have not shown yet that they speak TLS count, too."""
 
     def __init__(
-        self, listening: socket.socket, make: Callable[[], Connection], connections: Connections, *, tls: ssl.SSLContext | None
+        self,
+        listening: socket.socket,
+        make: Callable[[], Connection],
+        connections: Connections,
+        *,
+        tls: ssl.SSLContext | None,
     ) -> None:
         self._listening = listening
         self._make = make
@@ -99,7 +108,8 @@ class Entrance:
             except OSError as error:
                 if error.errno not in EXHAUSTED:
                     raise
-                # It would be tried again at once, and again: the connection that can't be accepted stays at the top of the line.
+                # It would be tried again at once, and again: the connection that can't be accepted stays at the top of
+                # the line.
                 self._make_room()
                 self._pause()
                 self._resuming = self._loop.call_later(PAUSE_SECONDS, self._resume)
@@ -126,7 +136,9 @@ class Entrance:
         try:
             accepted.setblocking(False)
             seconds = None if self._tls is None else self._connections.limits.head_seconds
-            await self._loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds)
+            await self._loop.connect_accepted_socket(
+                lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
+            )
         except (OSError, asyncio.CancelledError):
             # It has gone again, or it does not speak TLS.
             accepted.close()

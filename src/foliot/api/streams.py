@@ -1,7 +1,7 @@
 """How many streams there may be at once: of events and of logs, for one token, for one namespace, and altogether.
 
-A stream takes its place before its answer begins and gives it back when the answer has ended, however it ends. The total protects the
-server. The smaller limits keep one caller, or one team, from using up the places of everybody.
+A stream takes its place before its answer begins and gives it back when the answer has ended, however it ends. The
+total protects the server. The smaller limits keep one caller, or one team, from using up the places of everybody.
 """
 
 from __future__ import annotations
@@ -75,9 +75,17 @@ class Streams:
             LOGS: (config.log_followers_max, "log_followers_max"),
         }[kind]
         return (
-            Limit(config.followers_per_token_max, who, "this token" if caller.token_id else "this address", "followers_per_token_max"),
             Limit(
-                config.followers_per_namespace_max, f"namespace {namespace}", f"the namespace {namespace!r}", "followers_per_namespace_max"
+                config.followers_per_token_max,
+                who,
+                "this token" if caller.token_id else "this address",
+                "followers_per_token_max",
+            ),
+            Limit(
+                config.followers_per_namespace_max,
+                f"namespace {namespace}",
+                f"the namespace {namespace!r}",
+                "followers_per_namespace_max",
             ),
             Limit(most, f"kind {kind}", "everybody together", setting),
         )

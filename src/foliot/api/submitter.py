@@ -1,5 +1,5 @@
-"""Stores jobs that are submitted at the same time in one statement, with what the audit record says of them: each caller waits for its
-own, PostgreSQL commits once.
+"""Stores jobs that are submitted at the same time in one statement, with what the audit record says of them: each
+caller waits for its own, PostgreSQL commits once.
 
 Nothing is delayed for it: a batch is whatever gathered while the previous one was on its way.
 """
@@ -51,7 +51,9 @@ class Submitter(Service):
 
     async def _store_all(self, batch: list[Pending]) -> None:
         try:
-            stored = await self._insert([run for run, _, _ in batch], [entry for _, entry, _ in batch if entry is not None])
+            stored = await self._insert(
+                [run for run, _, _ in batch], [entry for _, entry, _ in batch if entry is not None]
+            )
         except Exception as error:
             if isinstance(error, FoliotError) or len(batch) == 1:
                 for _, _, answer in batch:
@@ -73,4 +75,6 @@ class Submitter(Service):
     async def _insert(self, runs: list[NewRun], entries: list[AuditEntry]) -> dict[UUID, StoredRun]:
         if not entries:
             return await self._store.runs.insert_runs(runs)
-        return await self._store.access.with_audit(entries, lambda beside: self._store.runs.insert_runs(runs, beside=beside))
+        return await self._store.access.with_audit(
+            entries, lambda beside: self._store.runs.insert_runs(runs, beside=beside)
+        )

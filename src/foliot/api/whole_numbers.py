@@ -1,7 +1,8 @@
 """Integers that are written as 509.0 or 5e2, which JSON Schema calls integers as much as 509.
 
-The decoder does not, and a type can't tell it to. So a body that it refuses is looked at once more: where its type has an integer and the
-body a number without a fraction, the number becomes an integer. Everything else stays as it is, the numbers in a payload above all.
+The decoder does not, and a type can't tell it to. So a body that it refuses is looked at once more: where its type has
+an integer and the body a number without a fraction, the number becomes an integer. Everything else stays as it is, the
+numbers in a payload above all.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def _change_of(kind: Any) -> Change:
 
 
 def _changing(kind: inspect.Type, seen: dict[type, list[Change]]) -> Change:
-    """What makes of a value of this type the same with integers in it; the value itself where there is nothing to do."""
+    """What makes of a value of this type the same with integers in it; the value itself where there is nothing to
+    do."""
     if isinstance(kind, inspect.Metadata):
         return _changing(kind.type, seen)
     if isinstance(kind, inspect.IntType):
@@ -45,7 +47,9 @@ def _changing(kind: inspect.Type, seen: dict[type, list[Change]]) -> Change:
     if isinstance(kind, inspect.UnionType):
         # A number may be a fraction where the union has a float; else it is meant as the integer.
         has_float = any(isinstance(one, inspect.FloatType) for one in kind.types)
-        return _one_after_another([_changing(one, seen) for one in kind.types if not (has_float and isinstance(one, inspect.IntType))])
+        return _one_after_another(
+            [_changing(one, seen) for one in kind.types if not (has_float and isinstance(one, inspect.IntType))]
+        )
     return _same
 
 
@@ -54,7 +58,9 @@ def _struct(kind: inspect.StructType, seen: dict[type, list[Change]]) -> Change:
         holder = seen[kind.cls]
         return lambda value: holder[0](value)
     holder = seen[kind.cls] = [_same]
-    fields = {field.encode_name: change for field in kind.fields if (change := _changing(field.type, seen)) is not _same}
+    fields = {
+        field.encode_name: change for field in kind.fields if (change := _changing(field.type, seen)) is not _same
+    }
     holder[0] = _fields(fields) if fields else _same
     return holder[0]
 

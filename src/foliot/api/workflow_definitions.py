@@ -36,7 +36,9 @@ class WorkflowDefinitions:
                 await self._known_tasks.refuse_disabled_items(namespace, step.task_name(), step.payload)
                 queue = step.queue or declared
                 if step.task_name() == WORKFLOW_TASK and step.map is None:
-                    step = msgspec.structs.replace(step, payload=await self.of_payload(namespace, step.payload, depth=depth + 1))
+                    step = msgspec.structs.replace(
+                        step, payload=await self.of_payload(namespace, step.payload, depth=depth + 1)
+                    )
             except Invalid as error:
                 raise type(error)(f"steps[{index}].{error.detail}", field=f"steps[{index}].{error.field}") from None
             await self._back_pressure.check(namespace, queue)

@@ -78,7 +78,8 @@ class WorkflowShown(WorkflowListed, frozen=True, kw_only=True):
 class WorkflowPage(msgspec.Struct, frozen=True):
     items: list[WorkflowListed]
     next: str | None
-    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no further."""
+    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no
+    further."""
 
 
 class WorkflowCreated(msgspec.Struct, frozen=True):
@@ -130,7 +131,21 @@ def not_begun(run: RunView) -> Parent:
     except (msgspec.ValidationError, Invalid) as error:
         raise NotFound(f"the run {run.id} is no workflow: {error}") from None
     number = len(definition.steps)
-    return Parent(run.id, run.id, "workflow", definition.on_failure, number, 0, number, 0, 0, 0, 0, run.created_at, run.finished_at)
+    return Parent(
+        run.id,
+        run.id,
+        "workflow",
+        definition.on_failure,
+        number,
+        0,
+        number,
+        0,
+        0,
+        0,
+        0,
+        run.created_at,
+        run.finished_at,
+    )
 
 
 def steps_of(run: RunView) -> tuple[Step, ...]:
@@ -143,7 +158,9 @@ def step_shown(step: Step, child: Child) -> StepShown:
         id=child.id,
         task=step.task_name(),
         queue=bare(child.queue),
-        status="running" if child.children is not None and child.state not in TERMINAL else status_of(child.state, child.attempt),
+        status="running"
+        if child.children is not None and child.state not in TERMINAL
+        else status_of(child.state, child.attempt),
         state=child.state,
         reason=child.reason,
         after=list(step.after),

@@ -37,7 +37,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Show who changed what, and who was refused what, the latest first."""
-    filters = given(actor=actor, token=token, action=action, target=target, since=since, until=until, denied="1" if denied else None)
+    filters = given(
+        actor=actor, token=token, action=action, target=target, since=since, until=until, denied="1" if denied else None
+    )
     with Operations.from_environment() as client:
         answer = client.list_audit(filters, limit=limit)
     if as_json:

@@ -22,7 +22,11 @@ SHOWN_MAX = 20
 @click.option("--from", "start", type=instant, metavar="ISO", required=True, help="The first instant, included.")
 @click.option("--to", "end", type=instant, metavar="ISO", required=True, help="The last instant, included.")
 @click.option("--dry-run", is_flag=True, help="Only show which ticks would run.")
-@click.option("--overlap", type=Choice(["buffer_all", "allow_all"]), help="One after the other, or all at once.  [default: buffer_all]")
+@click.option(
+    "--overlap",
+    type=Choice(["buffer_all", "allow_all"]),
+    help="One after the other, or all at once.  [default: buffer_all]",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def command(reference: str, start: str, end: str, dry_run: bool, overlap: str | None, yes: bool, as_json: bool) -> None:

@@ -22,9 +22,12 @@ ONE_OFF = ("payload", "cron", "every", "idempotency_key", "unique")
 
 
 def submit_batch(file: str, job: dict[str, Any], *, is_waiting: bool, as_json: bool) -> None:
-    """All lines are looked at before the first job is submitted. Prints an id a line, or with `as_json` a line of JSON a job."""
+    """All lines are looked at before the first job is submitted. Prints an id a line, or with `as_json` a line of JSON
+    a job."""
     if misplaced := [name for name in ONE_OFF if name in job]:
-        raise click.UsageError(f"--{misplaced[0].replace('_', '-')}: the jobs of a --batch are many, and run once; leave it out")
+        raise click.UsageError(
+            f"--{misplaced[0].replace('_', '-')}: the jobs of a --batch are many, and run once; leave it out"
+        )
     if is_waiting:
         raise click.UsageError("--wait: waits for one job, not for a --batch; leave it out")
     payloads = list(read_payloads(file))

@@ -23,16 +23,22 @@ MEANING = (
 
 
 @click.command()
-@click.option("--queue", help="A queue that workers serve.  [default: default]", default="default", shell_complete=queue_names)
-@click.option("--seconds", type=click.FloatRange(2, 600), default=20.0, show_default=True, help="How long to measure at the most.")
-@click.option("--connections", type=click.IntRange(1, 64), default=8, show_default=True, help="Requests at the same time.")
+@click.option(
+    "--queue", help="A queue that workers serve.  [default: default]", default="default", shell_complete=queue_names
+)
+@click.option(
+    "--seconds", type=click.FloatRange(2, 600), default=20.0, show_default=True, help="How long to measure at the most."
+)
+@click.option(
+    "--connections", type=click.IntRange(1, 64), default=8, show_default=True, help="Requests at the same time."
+)
 @json_option
 def command(queue: str, seconds: float, connections: int, as_json: bool) -> None:
     """Measure this installation: how many jobs a second, how soon they start, and how late a schedule fires.
 
-    It submits runs of the task simulate that do nothing, and one recurring job. What has not ended is cancelled in the end, and the
-    recurring job deleted; what has run stays in history, under a name that begins with "foliot bench". Other work goes on meanwhile, and
-    is slowed down by it.
+    It submits runs of the task simulate that do nothing, and one recurring job. What has not ended is cancelled in the
+    end, and the recurring job deleted; what has run stays in history, under a name that begins with "foliot bench".
+    Other work goes on meanwhile, and is slowed down by it.
     """
     with Operations.from_environment() as client:
         measured = Bench(client, queue=queue, seconds=seconds, connections=connections, is_quiet=as_json).run()
@@ -53,13 +59,18 @@ def told(measured: Measured) -> str:
         ("stored to finished", measured.finish_ms),
         ("tick to started", measured.tick_ms),
     ]
-    rate_table = table(("JOBS", "A SECOND", "NUMBER"), [(name, f"{rate.per_second:,.0f}", f"{rate.number:,}") for name, rate in rates])
+    rate_table = table(
+        ("JOBS", "A SECOND", "NUMBER"), [(name, f"{rate.per_second:,.0f}", f"{rate.number:,}") for name, rate in rates]
+    )
     time_table = table(
-        ("MILLISECONDS", "P50", "P95", "P99", "NUMBER"), [(name, *_shown(found), f"{found.number:,}") for name, found in times]
+        ("MILLISECONDS", "P50", "P95", "P99", "NUMBER"),
+        [(name, *_shown(found), f"{found.number:,}") for name, found in times],
     )
     columns = shutil.get_terminal_size().columns
     meaning = "\n\n".join(
-        click.wrap_text(text.format(connections=measured.connections, batch=measured.batch_size), width=min(max(columns, 20), 100))
+        click.wrap_text(
+            text.format(connections=measured.connections, batch=measured.batch_size), width=min(max(columns, 20), 100)
+        )
         for text in MEANING
     )
     where = f"Queue {measured.queue}: {measured.workers} workers with {measured.slots} slots; {measured.seconds:.1f} s"

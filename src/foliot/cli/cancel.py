@@ -27,7 +27,13 @@ def command(run_id: str | None, reason: str | None, force: bool, as_json: bool, 
         if run_id is None:
             asked = filters | given(reason=reason, force=force or None)
             change_runs(
-                client.cancel_runs, "cancel", "cancelled", asked, dry_run=options["dry_run"], is_sure=options["is_sure"], as_json=as_json
+                client.cancel_runs,
+                "cancel",
+                "cancelled",
+                asked,
+                dry_run=options["dry_run"],
+                is_sure=options["is_sure"],
+                as_json=as_json,
             )
             return
         answer = client.cancel_run(run_id, reason=reason, force=force)

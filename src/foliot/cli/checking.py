@@ -1,4 +1,5 @@
-"""Asks the server what each declared job would become, before anything is done. Its refusals are told beside the other faults of a file."""
+"""Asks the server what each declared job would become, before anything is done. Its refusals are told beside the other
+faults of a file."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class Checker:
         self._answers: dict[str, Mapping[str, Any]] = {}
 
     def look(self, job: Declared, names: Collection[str]) -> None:
-        """Raises `Invalid` for what the server would refuse. `names` are those of all declared jobs: on these it may depend."""
+        """Raises `Invalid` for what the server would refuse. `names` are those of all declared jobs: on these it may
+        depend."""
         if self._trouble is not None:
             return
         fields = dict(job.said or job.fields)

@@ -1,4 +1,5 @@
-"""Names that a shell completes: asked of the server, quickly or not at all. Whoever presses Tab wants no error and no wait."""
+"""Names that a shell completes: asked of the server, quickly or not at all. Whoever presses Tab wants no error and no
+wait."""
 
 from __future__ import annotations
 

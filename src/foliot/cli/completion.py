@@ -17,7 +17,8 @@ def command(context: click.Context, shell: str) -> None:
     """Print the script that makes a shell complete commands, options and names.
 
     Save it where the shell looks for such scripts, as in the examples, and start a new shell; or try it out at once:
-    eval "$(foliot completion bash)". Names of jobs, queues and workers are asked of the server; without one there are none.
+    eval "$(foliot completion bash)". Names of jobs, queues and workers are asked of the server; without one there are
+    none.
     """
     completion = get_completion_class(shell)
     assert completion is not None  # noqa: S101

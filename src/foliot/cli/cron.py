@@ -33,11 +33,18 @@ def command() -> None:
 def zone_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option(
-            "--tz", "zone", metavar="ZONE", help="IANA time zone, such as Europe/Berlin.  [default: that of CRON_TZ= in EXPR, or UTC]"
+            "--tz",
+            "zone",
+            metavar="ZONE",
+            help="IANA time zone, such as Europe/Berlin.  [default: that of CRON_TZ= in EXPR, or UTC]",
         ),
         click.option("--seed", default="", help="What H is hashed from; a job uses its own id."),
-        click.option("--dst-gap", type=Choice(["shift", "skip"]), default="shift", help="Times that a clock change skips."),
-        click.option("--dst-fold", type=Choice(["first", "last", "both"]), default="first", help="Times that it repeats."),
+        click.option(
+            "--dst-gap", type=Choice(["shift", "skip"]), default="shift", help="Times that a clock change skips."
+        ),
+        click.option(
+            "--dst-fold", type=Choice(["first", "last", "both"]), default="first", help="Times that it repeats."
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ):
         function = option(function)
@@ -50,7 +57,14 @@ def zone_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.option("--count", type=click.IntRange(1, 10_000), default=5, show_default=True, help="How many.")
 @zone_options
 def next_command(
-    expression: str, after: str | None, count: int, zone: str | None, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool
+    expression: str,
+    after: str | None,
+    count: int,
+    zone: str | None,
+    seed: str,
+    dst_gap: DstGap,
+    dst_fold: DstFold,
+    as_json: bool,
 ) -> None:
     """Print the next fire times, one ISO 8601 instant with offset a line."""
     notation, found_zone = _read(expression, zone)
@@ -61,7 +75,9 @@ def next_command(
             trigger = parse_cron(expression, found_zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold)
     else:
         # Counted from when the job is made: as if that were at the instant after which to look.
-        trigger = IntervalTrigger(parse_duration(notation.every, field="every"), start, WallPolicy(found_zone, dst_gap, dst_fold))
+        trigger = IntervalTrigger(
+            parse_duration(notation.every, field="every"), start, WallPolicy(found_zone, dst_gap, dst_fold)
+        )
     times = [to_datetime(found).astimezone(found_zone).isoformat() for found in fire_times(trigger, start, count)]
     if as_json:
         click.echo(msgspec.json.encode({"expression": expression, "timezone": found_zone.key, "times": times}))
@@ -75,7 +91,9 @@ def next_command(
 @command.command("explain")
 @click.argument("expression", metavar="EXPR")
 @zone_options
-def explain_command(expression: str, zone: str | None, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool) -> None:
+def explain_command(
+    expression: str, zone: str | None, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool
+) -> None:
     """Print the expression in words, and notes on what may surprise about it."""
     notation, found_zone = _read(expression, zone)
     if notation.every is None:
@@ -99,7 +117,9 @@ def _read(expression: str, zone: str | None) -> tuple[Notation, ZoneInfo]:
     with _pointing_at(expression):
         notation = read_notation(expression)
     if zone is not None and notation.zone not in (None, zone):
-        raise Invalid(f"--tz: the expression says {notation.zone} and --tz says {zone}: leave one of them out", field="timezone")
+        raise Invalid(
+            f"--tz: the expression says {notation.zone} and --tz says {zone}: leave one of them out", field="timezone"
+        )
     return notation, zone_named(zone if zone is not None else notation.zone or "UTC")
 
 
@@ -124,6 +144,8 @@ def _instant(text: str, zone: ZoneInfo) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Invalid(f"--after {text!r}: not an ISO 8601 time, such as 2026-03-28T12:00:00+01:00", field="after") from None
+        raise Invalid(
+            f"--after {text!r}: not an ISO 8601 time, such as 2026-03-28T12:00:00+01:00", field="after"
+        ) from None
     # Without an offset it is a time on the wall of the zone that was asked for.
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)

@@ -1,7 +1,7 @@
 """A crontab, read as cron reads it, and each of its lines as a job; with a word about everything that can't be kept.
 
-What cron does is kept: its zone, its environment and shell, input after `%`, no retries, no time limit, no making up for missed
-times, and a run that is still going on does not stop the next.
+What cron does is kept: its zone, its environment and shell, input after `%`, no retries, no time limit, no making up
+for missed times, and a run that is still going on does not stop the next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from foliot.triggers.zones import zone_named
 
 VARIABLE = re.compile(r"""\s*(["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)\1\s*=(?P<value>.*)""", re.DOTALL)
 # A zone for one line, as some crons have it, rather than for all that follow.
-ZONE_PREFIX = re.compile(r"(?P<name>CRON_TZ|TZ)=(?P<zone>\S+)\s+(?P<entry>(?:@[a-z]|[0-9*]).*)", re.DOTALL | re.IGNORECASE)
+ZONE_PREFIX = re.compile(
+    r"(?P<name>CRON_TZ|TZ)=(?P<zone>\S+)\s+(?P<entry>(?:@[a-z]|[0-9*]).*)", re.DOTALL | re.IGNORECASE
+)
 RANDOM_RANGE = re.compile(r"(?P<low>[0-9]{0,2})~(?P<high>[0-9]{0,2})")
 # The lowest and highest number of each field, for a random range that leaves one out.
 RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
@@ -74,7 +76,8 @@ class _Around:
 
 
 def parse_crontab(text: str, *, zone: str, has_users: bool) -> Crontab:
-    """`zone` is the one that cron uses where the crontab says nothing. `has_users`: each entry names a user, as in /etc/crontab."""
+    """`zone` is the one that cron uses where the crontab says nothing. `has_users`: each entry names a user, as in
+    /etc/crontab."""
     found, around, names = Crontab(), _Around(zone, zone), _Names()
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -107,7 +110,11 @@ def _read_line(line: str, number: int, found: Crontab, around: _Around, names: _
 def _set(name: str, value: str, around: _Around) -> str:
     """Remembers a variable; what can't be kept of it."""
     if name in MAIL:
-        return f"{name}: no mail is sent; output is kept with each run (foliot logs), failures in foliot dead" if value else ""
+        return (
+            f"{name}: no mail is sent; output is kept with each run (foliot logs), failures in foliot dead"
+            if value
+            else ""
+        )
     if name in SET_BY_CRON:
         return f"{name}: commands run as the worker's user"
     if name == "SHELL":
@@ -145,7 +152,9 @@ def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[
     command, stdin = _split_input(rest)
     if not command:
         raise Invalid("there is no command" + ("; did you mean a crontab without users?" if has_users else ""))
-    payload: dict[str, Any] = {"command": command} if around.shell == DEFAULT_SHELL else {"argv": [around.shell, "-c", command]}
+    payload: dict[str, Any] = (
+        {"command": command} if around.shell == DEFAULT_SHELL else {"argv": [around.shell, "-c", command]}
+    )
     payload |= {
         name: value
         for name, value in (("cwd", around.home), ("environment", dict(around.environment)), ("stdin", stdin))
@@ -160,7 +169,8 @@ def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[
         "catchup": "none",
         "retries": 0,
         "timeout_seconds": MAX_TIMEOUT_SECONDS,
-        "metadata": {"command": command} | ({"description": "\n".join(around.comments)} if any(around.comments) else {}),
+        "metadata": {"command": command}
+        | ({"description": "\n".join(around.comments)} if any(around.comments) else {}),
     }
     return job | ({"jitter_seconds": around.jitter_seconds} if around.jitter_seconds else {})
 
@@ -224,7 +234,9 @@ class _Names:
         self._taken: set[str] = set()
 
     def of(self, comments: list[str], command: str, number: int) -> str:
-        name = next((name for name in (*map(_as_name, comments), _as_name(_program(command))) if name), f"crontab line {number}")
+        name = next(
+            (name for name in (*map(_as_name, comments), _as_name(_program(command))) if name), f"crontab line {number}"
+        )
         unique, count = name, 2
         while unique in self._taken:
             unique, count = f"{name} {count}", count + 1

@@ -68,7 +68,9 @@ def list_command(replayed: bool, limit: int, output: Output, **filters: str | No
     """List failed runs one by one, the latest first."""
     asked = given(**filters, replayed="1" if replayed else None)
     with Operations.from_environment() as client:
-        output.show(lambda: client.list_dead_letters(asked, limit=limit), dead_table, nothing="There are no dead letters.")
+        output.show(
+            lambda: client.list_dead_letters(asked, limit=limit), dead_table, nothing="There are no dead letters."
+        )
 
 
 def dead_table(answer: dict[str, Any], now: datetime) -> str:
@@ -85,9 +87,17 @@ def dead_table(answer: dict[str, Any], now: datetime) -> str:
 @filter_options
 @click.option("--group", help="All of this group.")
 @click.option(
-    "--rate", "rate_per_second", type=click.FloatRange(0, 10_000, min_open=True), help="So many a second, instead of all at once."
+    "--rate",
+    "rate_per_second",
+    type=click.FloatRange(0, 10_000, min_open=True),
+    help="So many a second, instead of all at once.",
 )
-@click.option("--payload", type=json_value, metavar="JSON", help="In place of those they had: JSON, @FILE, or - for standard input.")
+@click.option(
+    "--payload",
+    type=json_value,
+    metavar="JSON",
+    help="In place of those they had: JSON, @FILE, or - for standard input.",
+)
 @click.option("--again", is_flag=True, help="Also those that have been replayed.")
 @click.option("--all", "is_all", is_flag=True, help="All dead letters of the last 7 days.")
 @click.option("--dry-run", is_flag=True, help="Only say how many.")
@@ -107,7 +117,9 @@ def replay_command(
     """Run dead letters again: the given ones, or those that the options pick. What has been replayed is left out."""
     picked = given(**filters)
     if bool(run_ids) + bool(picked) + is_all != 1:
-        raise click.UsageError("say which: give either RUN_IDs, or --group, --task, --queue, --since or --until, or --all")
+        raise click.UsageError(
+            "say which: give either RUN_IDs, or --group, --task, --queue, --since or --until, or --all"
+        )
     asked: dict[str, Any] = {"ids": run_ids} if run_ids else {"filter": picked}
     extra = {"rate_per_second": rate_per_second, "payload": payload, "again": again or None}
     asked |= {name: value for name, value in extra.items() if value is not None}

@@ -1,7 +1,7 @@
 """What has to be done so that the server has the jobs that are declared: found out first, shown, and then carried out.
 
-Each job that is made or changed is marked with the set that it was declared in (`metadata.applied_by`). Only a job with the mark of the
-same set is ever removed, and one with the mark of another set is left to that one.
+Each job that is made or changed is marked with the set that it was declared in (`metadata.applied_by`). Only a job with
+the mark of the same set is ever removed, and one with the mark of another set is left to that one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,12 @@ class Policy:
 
 
 def find_steps(
-    client: Client, declared: Sequence[Declared], checked: Mapping[str, Mapping[str, Any]], policy: Policy, *, is_quiet: bool
+    client: Client,
+    declared: Sequence[Declared],
+    checked: Mapping[str, Mapping[str, Any]],
+    policy: Policy,
+    *,
+    is_quiet: bool,
 ) -> list[Step]:
     """`checked` is what the server makes of each job, by its name."""
     looked_at = tracked(declared, "comparing", len(declared), is_quiet=is_quiet)
@@ -69,7 +74,9 @@ def find_steps(
         names = {job.name for job in declared}
         jobs = client.list_jobs().document["items"]
         steps.extend(
-            Step(job["name"], "remove") for job in jobs if job["name"] not in names and job["metadata"].get(MARK) == policy.set_name
+            Step(job["name"], "remove")
+            for job in jobs
+            if job["name"] not in names and job["metadata"].get(MARK) == policy.set_name
         )
     return steps
 
@@ -134,8 +141,12 @@ def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy, che
     return Step(job.name, "change" if changes else "unchanged", job, patch, changes)
 
 
-def _changes(job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, Any], checked: Mapping[str, Any]) -> Changes:
-    made = job.request.new_job(new_id(), namespace=Namespace(), queue=existing["queue"], now=SystemClock().now(), calendar=None)
+def _changes(
+    job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, Any], checked: Mapping[str, Any]
+) -> Changes:
+    made = job.request.new_job(
+        new_id(), namespace=Namespace(), queue=existing["queue"], now=SystemClock().now(), calendar=None
+    )
     wanted = msgspec.json.decode(msgspec.json.encode(recurring(made)))
     if job.request.task == WORKFLOW_TASK == existing["task"]:
         wanted["payload"] = _with_queues(job.request.payload or {}, checked["payload"], existing["payload"])
@@ -213,7 +224,13 @@ def _summary(fields: Mapping[str, Any]) -> str:
     when = next(value for value in map(fields.get, ("cron", "schedule", "every", "times")) if value is not None)
     # An expression that names its zone says it already.
     zone = "" if "TZ=" in str(when).upper() else f" {fields.get('timezone', 'UTC')}"
-    what = fields.get("command") or payload.get("command") or payload.get("argv") or fields.get("task") or fields.get("job_type")
+    what = (
+        fields.get("command")
+        or payload.get("command")
+        or payload.get("argv")
+        or fields.get("task")
+        or fields.get("job_type")
+    )
     return f"{_short(when)}{zone}: {_short(what)}"
 
 

@@ -1,7 +1,8 @@
-"""Files that declare jobs: YAML or JSON, one or many documents each, and for whatever is wrong with one the file, the line and the field.
+"""Files that declare jobs: YAML or JSON, one or many documents each, and for whatever is wrong with one the file, the
+line and the field.
 
-A document is an object, or a list of objects. Each has a `kind`; without one it is a `job`: the fields of `POST /v1/jobs`. A `workflow` has
-those of `POST /v1/workflows`; without a schedule it is run once.
+A document is an object, or a list of objects. Each has a `kind`; without one it is a `job`: the fields of `POST
+/v1/jobs`. A `workflow` has those of `POST /v1/workflows`; without a schedule it is run once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from foliot.model.workflow import WORKFLOW_TASK, check
 SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"
 # Jobs that are no longer as they were declared the moment they have run.
-NOT_DECLARABLE = {"max_runs": "counts down while the job runs; use end_at", "idempotency_key": "a declared job is found by its name"}
+NOT_DECLARABLE = {
+    "max_runs": "counts down while the job runs; use end_at",
+    "idempotency_key": "a declared job is found by its name",
+}
 MERGE = "tag:yaml.org,2002:merge"
 job_decoder = msgspec.json.Decoder(JobRequest)
 workflow_decoder = msgspec.json.Decoder(WorkflowRequest)
@@ -80,10 +84,16 @@ Look = Callable[[Declared, Collection[str]], None]
 
 
 def read_files(paths: Sequence[str], look: Look | None = None) -> list[Declared]:
-    """Everything that the files declare. Raises `Faulty` with all that is wrong with them, also in the eyes of `look`."""
+    """Everything that the files declare. Raises `Faulty` with all that is wrong with them, also in the eyes of
+    `look`."""
     faults: list[Fault] = []
     read = [_read(path) for path in _files(paths, faults)]
-    names = {str(value["name"]) for documents, _ in read for _, value, _ in documents if isinstance(value, dict) and "name" in value}
+    names = {
+        str(value["name"])
+        for documents, _ in read
+        for _, value, _ in documents
+        if isinstance(value, dict) and "name" in value
+    }
     found = []
     for documents, unreadable in read:
         faults.extend(unreadable)
@@ -101,7 +111,9 @@ def read_files(paths: Sequence[str], look: Look | None = None) -> list[Declared]
     return found
 
 
-def _look_at(value: Mapping[Any, Any], *, path: str, node: yaml.Node | None, look: Look | None, names: Collection[str]) -> None:
+def _look_at(
+    value: Mapping[Any, Any], *, path: str, node: yaml.Node | None, look: Look | None, names: Collection[str]
+) -> None:
     job = _declared(value, path, node)
     if look is not None:
         look(job, names)
@@ -133,7 +145,10 @@ def declared_workflow(fields: Mapping[str, Any], file: str, line: int) -> Declar
     return declared_job(rest | {"task": WORKFLOW_TASK, "payload": msgspec.to_builtins(definition)}, file, line)
 
 
-KINDS: Mapping[str, Callable[[Mapping[str, Any], str, int], Declared]] = {DEFAULT_KIND: declared_job, "workflow": declared_workflow}
+KINDS: Mapping[str, Callable[[Mapping[str, Any], str, int], Declared]] = {
+    DEFAULT_KIND: declared_job,
+    "workflow": declared_workflow,
+}
 """What reads a document of each kind."""
 
 
@@ -165,7 +180,9 @@ def _declared(value: Mapping[Any, Any], path: str, node: yaml.Node | None) -> De
     fields = {str(name): inner for name, inner in value.items()}
     kind = fields.pop("kind", DEFAULT_KIND)
     if kind not in KINDS:
-        raise Invalid(f"kind: there is no kind {kind!r}{did_you_mean(str(kind), KINDS)}; known: {', '.join(KINDS)}", field="kind")
+        raise Invalid(
+            f"kind: there is no kind {kind!r}{did_you_mean(str(kind), KINDS)}; known: {', '.join(KINDS)}", field="kind"
+        )
     _refuse_unwritable(fields, "")
     return replace(KINDS[kind](fields, path, _line_of(node, "")), said=fields)
 
@@ -184,7 +201,9 @@ def _json_document(path: str, text: str) -> Iterator[tuple[Any, yaml.Node | None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Faulty([Fault(path, getattr(error, "lineno", 1), "", f"not JSON: {getattr(error, 'msg', error)}")]) from None
+        raise Faulty(
+            [Fault(path, getattr(error, "lineno", 1), "", f"not JSON: {getattr(error, 'msg', error)}")]
+        ) from None
     try:
         # Only for the lines. Tabs are blanks to JSON, and an error to YAML.
         node = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
@@ -268,7 +287,9 @@ def _twice(found: Sequence[Declared]) -> Iterator[Fault]:
     for job in found:
         before = first.setdefault(job.name, job)
         if before is not job:
-            yield Fault(job.file, job.line, "name", f"name: {job.name!r} is declared in {before.file}:{before.line} already")
+            yield Fault(
+                job.file, job.line, "name", f"name: {job.name!r} is declared in {before.file}:{before.line} already"
+            )
 
 
 def _kind_name(value: object) -> str:

@@ -14,7 +14,9 @@ from foliot.sdk.operations import Operations, RunEvent
 
 @click.command()
 @click.argument("run_id", metavar="[RUN_ID]", required=False)
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C; of a run, until it has ended.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C; of a run, until it has ended."
+)
 @click.option("--state", metavar="WORD", help="Such as failed or running; several with commas.")
 @click.option("--queue", help="Of this queue.")
 @click.option("--task", help="Of this task.")
@@ -43,4 +45,6 @@ def line_of(event: RunEvent) -> str:
     status = word(run["status"]).padded(9)
     what = run["task"] if not run["name"] or run["name"] == run["task"] else f"{run['task']} {run['name']}"
     why = problem_of(run["error"]) or run["reason"] or ""
-    return f"{clean(run['at'])}  {status}  {clean(run['id'])}  {clean(run['queue'])}  {clean(what)}  {clean(why)}".rstrip()
+    return (
+        f"{clean(run['at'])}  {status}  {clean(run['id'])}  {clean(run['queue'])}  {clean(what)}  {clean(why)}".rstrip()
+    )

@@ -1,4 +1,5 @@
-"""Examples of every command, for its help and for docs/command-line.md. Each is tried by the tests, as far as its options go."""
+"""Examples of every command, for its help and for docs/command-line.md. Each is tried by the tests, as far as its
+options go."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "import-crontab": ("foliot import-crontab", "foliot import-crontab /etc/crontab --system --apply"),
     "jobs": ("foliot jobs --watch", "foliot jobs show report", "foliot jobs next report --count 3"),
     "ticks": ("foliot ticks report --limit 20",),
-    "pause": ("foliot pause report --reason 'the printer is away'", "foliot pause --queue mail --until 2030-01-01T08:00:00Z"),
+    "pause": (
+        "foliot pause report --reason 'the printer is away'",
+        "foliot pause --queue mail --until 2030-01-01T08:00:00Z",
+    ),
     "resume": ("foliot resume report", "foliot resume --queue mail"),
     "trigger": ("foliot trigger report",),
     "backfill": ("foliot backfill report --from 2026-03-01T00:00:00Z --to 2026-03-07T23:59:59Z --dry-run",),
@@ -25,14 +29,26 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "logs": ("foliot logs -f RUN_ID", "foliot logs RUN_ID --attempt 1"),
     "cancel": ("foliot cancel RUN_ID --reason 'wrong customer'",),
     "rerun": ("foliot rerun RUN_ID",),
-    "dead": ("foliot dead --since 1d", "foliot dead list --task send_invoice", "foliot dead replay --task send_invoice --rate 10"),
-    "workflows": ("foliot workflows --state running --watch", "foliot workflows submit nightly.json --wait", "foliot workflows redrive ID"),
+    "dead": (
+        "foliot dead --since 1d",
+        "foliot dead list --task send_invoice",
+        "foliot dead replay --task send_invoice --rate 10",
+    ),
+    "workflows": (
+        "foliot workflows --state running --watch",
+        "foliot workflows submit nightly.json --wait",
+        "foliot workflows redrive ID",
+    ),
     "signal": ('foliot signal RUN_ID --payload \'{"approved_by": "ann"}\'',),
     "workers": ("foliot workers --watch --interval 5s", "foliot workers drain WORKER_ID"),
     "queues": ("foliot queues --watch", "foliot queues --json"),
     "explain": ("foliot explain RUN_ID", "foliot explain report"),
     "events": ("foliot events --since 10m", "foliot events -f --state failed"),
-    "tasks": ("foliot tasks", "foliot tasks disable shell --reason 'this team runs no commands'", "foliot tasks enable shell --everywhere"),
+    "tasks": (
+        "foliot tasks",
+        "foliot tasks disable shell --reason 'this team runs no commands'",
+        "foliot tasks enable shell --everywhere",
+    ),
     "token": ("foliot token", "foliot token create ci --role submitter --expires 30d", "foliot token revoke ci"),
     "audit": ("foliot audit --since 1d", "foliot audit --denied"),
     "bench": ("foliot bench", "foliot bench --seconds 10 --json"),

@@ -28,19 +28,29 @@ LOCAL_TIME, ZONE_NAME = Path("/etc/localtime"), Path("/etc/timezone")
 @click.command()
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option("--apply", "is_applying", is_flag=True, help="Make the jobs. Without it, they are only shown.")
-@click.option("--system", "has_users", is_flag=True, help="The sixth column is a user, as in /etc/crontab and /etc/cron.d.")
-@click.option("--timezone", metavar="ZONE", help="Of times in the crontab, where it has no CRON_TZ.  [default: this machine's]")
+@click.option(
+    "--system", "has_users", is_flag=True, help="The sixth column is a user, as in /etc/crontab and /etc/cron.d."
+)
+@click.option(
+    "--timezone", metavar="ZONE", help="Of times in the crontab, where it has no CRON_TZ.  [default: this machine's]"
+)
 @click.option("--queue", help="The line that the jobs wait in.")
 @click.option("--adopt", is_flag=True, help="Change jobs of the same name that were not imported from this crontab.")
 @json_option
 def command(
-    file: str | None, is_applying: bool, has_users: bool, timezone: str | None, queue: str | None, adopt: bool, as_json: bool
+    file: str | None,
+    is_applying: bool,
+    has_users: bool,
+    timezone: str | None,
+    queue: str | None,
+    adopt: bool,
+    as_json: bool,
 ) -> None:
     """Turn a crontab into recurring jobs; or show which, which is what happens without --apply.
 
-    FILE is a crontab, or - for standard input; without it, your own is taken (crontab -l). A comment right above an entry becomes its name.
-    What can't be kept is said, line by line. Importing it again changes only what has changed in it. Exit code 0: all of it was kept; 1:
-    some lines became no job; 2: it can't be read.
+    FILE is a crontab, or - for standard input; without it, your own is taken (crontab -l). A comment right above an
+    entry becomes its name. What can't be kept is said, line by line. Importing it again changes only what has changed
+    in it. Exit code 0: all of it was kept; 1: some lines became no job; 2: it can't be read.
     """
     zone = timezone or local_zone()
     zone_named(zone)
@@ -55,7 +65,9 @@ def command(
             steps = carry_out(client, steps, is_quiet=as_json)
     if as_json:
         said = {"notes": crontab.notes, "left_out": crontab.left_out}
-        click.echo(msgspec.json.encode({"dry_run": not is_applying, "timezone": zone, "items": as_items(steps), **said}))
+        click.echo(
+            msgspec.json.encode({"dry_run": not is_applying, "timezone": zone, "items": as_items(steps), **said})
+        )
     else:
         click.echo(show(steps, is_dry_run=not is_applying))
         for note in crontab.notes:

@@ -44,7 +44,15 @@ def command(context: click.Context, tag: str | None, output: Output) -> None:
 
 def job_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
-        (job["name"], word(job["status"]), schedule_of(job), job["task"], job["queue"], job["next_at"] or "", away(job["next_at"], now))
+        (
+            job["name"],
+            word(job["status"]),
+            schedule_of(job),
+            job["task"],
+            job["queue"],
+            job["next_at"] or "",
+            away(job["next_at"], now),
+        )
         for job in answer["items"]
     ]
     return table(("NAME", "STATUS", "SCHEDULE", "TASK", "QUEUE", "NEXT", "WHEN"), rows)
@@ -133,7 +141,9 @@ def schedule_of(job: dict[str, Any]) -> str:
 
 
 def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
-    policies = {name: value for name, value in job["schedule"].items() if name not in ("cron", "every", "times", "timezone")}
+    policies = {
+        name: value for name, value in job["schedule"].items() if name not in ("cron", "every", "times", "timezone")
+    }
     return facts([
         ("id", job["id"]),
         ("name", job["name"]),

@@ -18,7 +18,9 @@ def listen(config: Config) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"host {host!r}: {getattr(error, 'strerror', None) or 'not a name of a host'}") from None
+        raise ConfigurationError(
+            f"host {host!r}: {getattr(error, 'strerror', None) or 'not a name of a host'}"
+        ) from None
     if not is_loopback(str(address[0])) and not config.tls_certificate_file and not config.plain_http_allowed:
         raise ConfigurationError(
             f"host {host!r} can be reached from other machines, and tokens must not travel there unencrypted: set tls_certificate_file and "
@@ -31,7 +33,9 @@ def listen(config: Config) -> socket.socket:
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
-            raise ConfigurationError(f"port {port} of {host} is in use by another program; choose one with --port") from None
+            raise ConfigurationError(
+                f"port {port} of {host} is in use by another program; choose one with --port"
+            ) from None
         raise ConfigurationError(f"can't listen on {host}:{port}: {error.strerror}") from None
     return listening
 
@@ -41,5 +45,8 @@ def is_loopback(address: str) -> bool:
 
 
 plain_http_option = click.option(
-    "--plain-http/--no-plain-http", "plain_http", default=None, help="Plain HTTP on a public address: something in front does TLS."
+    "--plain-http/--no-plain-http",
+    "plain_http",
+    default=None,
+    help="Plain HTTP on a public address: something in front does TLS.",
 )

@@ -14,7 +14,9 @@ KEPT = "\n\t\r"
 
 @click.command()
 @click.argument("run_id", metavar="RUN_ID", shell_complete=run_ids)
-@click.option("--follow", "-f", is_flag=True, help="Go on until it has ended; exit with 0 if it completed, else with 1.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Go on until it has ended; exit with 0 if it completed, else with 1."
+)
 @click.option("--attempt", type=click.IntRange(1), help="Of this attempt.  [default: the last]")
 def command(run_id: str, follow: bool, attempt: int | None) -> None:
     """Show the output of a run, while it runs or afterwards."""

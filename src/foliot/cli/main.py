@@ -1,7 +1,7 @@
 """`foliot`: finds the command, loads only what it needs, and turns whatever goes wrong into one line and an exit code.
 
-Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 3 the database's schema does not fit
-this version, 130 Ctrl-C, 141 whoever read the output went away.
+Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 3 the database's
+schema does not fit this version, 130 Ctrl-C, 141 whoever read the output went away.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class LazyGroup(click.Group):
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES.get(cmd_name, ()))
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             ctx.fail(f"No such command {name!r}{did_you_mean(name, COMMANDS) or '; see foliot --help'}")
@@ -186,7 +188,8 @@ def _give_up(stream: TextIO) -> None:
 
 
 def _open_what_is_closed() -> None:
-    """A program may be started without a standard stream. Then the first file or socket would be opened as that, and be written to."""
+    """A program may be started without a standard stream. Then the first file or socket would be opened as that, and be
+    written to."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115

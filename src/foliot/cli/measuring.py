@@ -1,7 +1,7 @@
 """The measurements of `foliot bench`. Nothing but the public API is used, so that they hold for what its users get.
 
-Each part has a share of the time, and a number of runs at which it is enough. Whatever ends it, Ctrl-C too, the recurring job is deleted
-and what has not ended is cancelled.
+Each part has a share of the time, and a number of runs at which it is enough. Whatever ends it, Ctrl-C too, the
+recurring job is deleted and what has not ended is cancelled.
 """
 
 from __future__ import annotations
@@ -178,7 +178,11 @@ class Bench:
 
     def _ticks(self, job: str, until: float) -> list[dict[str, Any]]:
         while True:
-            ids = [tick["run_id"] for tick in self._client.list_ticks(job, limit=TICKS_MAX).document["items"] if tick["run_id"]]
+            ids = [
+                tick["run_id"]
+                for tick in self._client.list_ticks(job, limit=TICKS_MAX).document["items"]
+                if tick["run_id"]
+            ]
             if len(ids) >= TICKS_MAX or self._clock.monotonic() > until:
                 return self._ended(ids, until)
             block(LOOK_PAUSE_SECONDS)

@@ -43,7 +43,9 @@ def instant(text: str) -> str:
     except ValueError:
         raise click.BadParameter(f"{text!r} is not an ISO 8601 time, such as 2026-12-31T23:59:59+01:00") from None
     if moment.tzinfo is None:
-        raise click.BadParameter(f"{text!r} has no offset; write it like 2026-12-31T23:59:59Z or 2026-12-31T23:59:59+01:00")
+        raise click.BadParameter(
+            f"{text!r} has no offset; write it like 2026-12-31T23:59:59Z or 2026-12-31T23:59:59+01:00"
+        )
     return moment.isoformat()
 
 

@@ -1,7 +1,7 @@
 """How a command that shows something shows it: as a table or as JSON, once or again and again.
 
-`--watch` draws in place on a terminal. Elsewhere each look is one table, or one line of JSON, after the other. A server that is away for a
-while is waited for, once it has answered for the first time.
+`--watch` draws in place on a terminal. Elsewhere each look is one table, or one line of JSON, after the other. A server
+that is away for a while is waited for, once it has answered for the first time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Output:
     """Of looks, when it is watched."""
 
     def hand_on(self, context: click.Context) -> bool:
-        """Whether a command below is called. `foliot jobs --json show x` means what `foliot jobs show x --json` does."""
+        """Whether a command below is called. `foliot jobs --json show x` means what `foliot jobs show x --json`
+        does."""
         if context.invoked_subcommand is None:
             return False
         given = {"as_json": self.as_json, "is_watching": self.interval is not None, "interval": self.interval}
@@ -111,7 +112,10 @@ def output_options(function: Callable[..., None]) -> Callable[..., None]:
     @json_option
     @click.option("--watch", "-w", "is_watching", is_flag=True, help="Show it again and again, until Ctrl-C.")
     @click.option(
-        "--interval", type=seconds, metavar="DURATION", help=f"How long to --watch between two looks.  [default: {INTERVAL_SECONDS:g}]"
+        "--interval",
+        type=seconds,
+        metavar="DURATION",
+        help=f"How long to --watch between two looks.  [default: {INTERVAL_SECONDS:g}]",
     )
     @functools.wraps(function)
     def wrapped(*arguments: Any, as_json: bool, is_watching: bool, interval: float | None, **options: Any) -> None:
@@ -132,7 +136,12 @@ def frame(text: str, title: str) -> str:
     rows = [title, "", *text.split("\n")]
     if len(rows) > lines:
         rows = [*rows[: max(lines - 1, 1)], f"... {len(rows) - lines + 1} more lines"][:lines]
-    return HOME + f"{REST_OF_LINE}\n".join(cropped(row, max(columns - 1, 1)) for row in rows) + REST_OF_LINE + REST_OF_SCREEN
+    return (
+        HOME
+        + f"{REST_OF_LINE}\n".join(cropped(row, max(columns - 1, 1)) for row in rows)
+        + REST_OF_LINE
+        + REST_OF_SCREEN
+    )
 
 
 def cropped(line: str, columns: int) -> str:

@@ -20,7 +20,10 @@ def what_options(function: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--yes", "is_sure", is_flag=True, help="Do not ask before several jobs are changed."),
         click.option(
-            "--jobs", "pattern", metavar="PATTERN", help="All recurring jobs with such a name, as in 'report-*'; of --task, in --queue."
+            "--jobs",
+            "pattern",
+            metavar="PATTERN",
+            help="All recurring jobs with such a name, as in 'report-*'; of --task, in --queue.",
         ),
         click.option("--everything", is_flag=True, help="All queues and tasks."),
         click.option("--task", help="A task, in whatever queue."),
@@ -37,7 +40,9 @@ def group_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--tag", help="All recurring jobs with this tag."),
         click.option("--task", help="All recurring jobs of this task."),
         click.option("--queue", help="All recurring jobs of this queue."),
-        click.option("--jobs", "name", metavar="PATTERN", help="All recurring jobs with such a name, as in 'report-*'."),
+        click.option(
+            "--jobs", "name", metavar="PATTERN", help="All recurring jobs with such a name, as in 'report-*'."
+        ),
     ):
         function = option(function)
     return function
@@ -66,7 +71,13 @@ def alone(reference: str | None, *, everything: bool) -> None:
 
 
 def change_group(
-    call: Callable[[Mapping[str, Any]], Answer], verb: str, group: Mapping[str, Any], *, is_sure: bool, as_json: bool, past: str = ""
+    call: Callable[[Mapping[str, Any]], Answer],
+    verb: str,
+    group: Mapping[str, Any],
+    *,
+    is_sure: bool,
+    as_json: bool,
+    past: str = "",
 ) -> None:
     """Says how many jobs fit, asks, and changes exactly those, or none when they have become others."""
     given = {name: value for name, value in group.items() if value is not None}
@@ -103,8 +114,8 @@ def command(
 ) -> None:
     """Pause a recurring job, several of them, or a queue, a task or everything.
 
-    What falls into the pause of a job is noted, not caught up. Of a paused queue or task nothing is started; what runs goes on, and jobs
-    are accepted.
+    What falls into the pause of a job is noted, not caught up. Of a paused queue or task nothing is started; what runs
+    goes on, and jobs are accepted.
     """
     if pattern is not None:
         alone(reference, everything=everything)
@@ -115,7 +126,9 @@ def command(
     gate = gate_of(reference, queue, task, everything=everything)
     with Client.from_environment() as client:
         answer = (
-            client.pause_gate(gate, reason=reason, until=until) if gate else client.pause_job(reference or "", reason=reason, until=until)
+            client.pause_gate(gate, reason=reason, until=until)
+            if gate
+            else client.pause_job(reference or "", reason=reason, until=until)
         )
     if as_json:
         click.echo(answer.content)

@@ -1,4 +1,5 @@
-"""What every long-running command does alike: the fast event loop, signals, and going along when the process that started it dies."""
+"""What every long-running command does alike: the fast event loop, signals, and going along when the process that
+started it dies."""
 
 from __future__ import annotations
 
@@ -27,13 +28,18 @@ LAST_RESORT_SECONDS = 20.0
 """Beyond the time that a process was given to end in."""
 
 supervised_option = click.option(
-    "--supervised", is_flag=True, hidden=True, help="Stop when standard input ends: the process that started this one is gone."
+    "--supervised",
+    is_flag=True,
+    hidden=True,
+    help="Stop when standard input ends: the process that started this one is gone.",
 )
 
 
-def run(work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False, ends_within: float | None = None) -> None:
-    """Runs until done or asked to stop. The first SIGTERM or SIGINT drains, the second hurries. Where `ends_within` is given, the process
-    ends so many seconds after it was asked to, and a few more, whatever keeps it."""
+def run(
+    work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False, ends_within: float | None = None
+) -> None:
+    """Runs until done or asked to stop. The first SIGTERM or SIGINT drains, the second hurries. Where `ends_within` is
+    given, the process ends so many seconds after it was asked to, and a few more, whatever keeps it."""
     forget_secrets()
     last_resort = None if ends_within is None else LastResort(ends_within)
 
@@ -114,7 +120,8 @@ class LastResort:
     def _run(self) -> None:
         while True:
             block(LOOK_SECONDS)
-            # Whatever a job has broken, the next look may be the one that matters. Once the loop is closed, nobody has to hear.
+            # Whatever a job has broken, the next look may be the one that matters. Once the loop is closed, nobody has
+            # to hear.
             with suppress(Exception):
                 if self._is_deaf():
                     self._on_deaf()
@@ -128,5 +135,6 @@ def _supervisor_gone(stop: Stop) -> None:
         loop.remove_reader(sys.stdin.fileno())
         stop.asked.set()
         stop.hurried.set()
-        # The embedded PostgreSQL goes with the supervisor: waiting for it to take last words would be waiting for nothing.
+        # The embedded PostgreSQL goes with the supervisor: waiting for it to take last words would be waiting for
+        # nothing.
         loop.call_later(LAST_WORDS_SECONDS, os._exit, 1)

@@ -1,4 +1,5 @@
-"""How far long work is: one line on the terminal that vanishes when it is done. Where no terminal is, and with --json, nothing."""
+"""How far long work is: one line on the terminal that vanishes when it is done. Where no terminal is, and with --json,
+nothing."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def working(label: str, *, is_quiet: bool) -> Iterator[None]:
 
 
 def bar(label: str, done: int, total: int) -> str:
-    """As much as fits in a line: the numbers first, then what it is about, then the bar. The last column stays free, or it would wrap."""
+    """As much as fits in a line: the numbers first, then what it is about, then the bar. The last column stays free, or
+    it would wrap."""
     numbers = f"{min(done, total)}/{total}"
     left = columns() - len(numbers)
     if left <= width(label) + 1:

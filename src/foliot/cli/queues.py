@@ -30,7 +30,19 @@ def queue_table(answer: dict[str, Any], _: datetime) -> str:
         )
         for queue in answer["items"]
     ]  # fmt: skip
-    headers = ("QUEUE", "READY", "RUNNING", "SCHEDULED", "HELD", "OLDEST", "SLOTS", "WORKERS", "PAUSED", "MAX RUNNING", "MAX DEPTH")
+    headers = (
+        "QUEUE",
+        "READY",
+        "RUNNING",
+        "SCHEDULED",
+        "HELD",
+        "OLDEST",
+        "SLOTS",
+        "WORKERS",
+        "PAUSED",
+        "MAX RUNNING",
+        "MAX DEPTH",
+    )
     return table(headers, rows)
 
 

@@ -16,7 +16,12 @@ from foliot.sdk.operations import Operations
 
 @click.command()
 @click.argument("run_id", metavar="[RUN_ID]", required=False, shell_complete=run_ids)
-@click.option("--payload", type=json_value, metavar="JSON", help="In place of the one it had: JSON, @FILE, or - for standard input.")
+@click.option(
+    "--payload",
+    type=json_value,
+    metavar="JSON",
+    help="In place of the one it had: JSON, @FILE, or - for standard input.",
+)
 @group_options
 @json_option
 def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **options: Any) -> None:
@@ -27,7 +32,13 @@ def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **op
     with Operations.from_environment() as client:
         if run_id is None:
             change_runs(
-                client.rerun_runs, "rerun", "rerun", filters, dry_run=options["dry_run"], is_sure=options["is_sure"], as_json=as_json
+                client.rerun_runs,
+                "rerun",
+                "rerun",
+                filters,
+                dry_run=options["dry_run"],
+                is_sure=options["is_sure"],
+                as_json=as_json,
             )
             return
         answer = client.rerun(run_id, payload=payload)

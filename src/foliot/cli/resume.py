@@ -17,7 +17,13 @@ from foliot.sdk.client import Client
 @what_options
 @json_option
 def command(
-    reference: str | None, queue: str | None, task: str | None, everything: bool, pattern: str | None, is_sure: bool, as_json: bool
+    reference: str | None,
+    queue: str | None,
+    task: str | None,
+    everything: bool,
+    pattern: str | None,
+    is_sure: bool,
+    as_json: bool,
 ) -> None:
     """Resume a paused job with its next tick from now, or several; or a queue, a task or everything."""
     if pattern is not None:
@@ -36,5 +42,7 @@ def command(
         click.echo(f"{clean(queue or task or 'everything')} goes on", err=True)
         return
     job = answer.document
-    next_tick = f"its next tick is at {at(job['next_at'], SystemClock().now())}" if job["next_at"] else "it has no ticks left"
+    next_tick = (
+        f"its next tick is at {at(job['next_at'], SystemClock().now())}" if job["next_at"] else "it has no ticks left"
+    )
     click.echo(f"{clean(job['name'])} is {job['status']}; {next_tick}", err=True)

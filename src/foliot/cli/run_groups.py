@@ -18,7 +18,9 @@ Call = Callable[[Mapping[str, Any]], Answer]
 PAUSES_SECONDS = (0.5, 2.0, 5.0)
 
 FILTERS = (
-    click.option("--state", metavar="WORD", help="All that are so, such as failed or pending; several words with commas."),
+    click.option(
+        "--state", metavar="WORD", help="All that are so, such as failed or pending; several words with commas."
+    ),
     click.option("--queue", help="All of this queue."),
     click.option("--task", help="All of this task."),
     click.option("--job", metavar="NAME_OR_ID", help="All of this recurring job."),
@@ -43,21 +45,29 @@ def filters_of(run_id: str | None, options: Mapping[str, Any]) -> dict[str, Any]
     filters = {name: value for name, value in options.items() if name not in ("is_all", "dry_run", "is_sure") and value}
     filters |= {"all": True} if options["is_all"] else {}
     if (run_id is not None) == bool(filters):
-        raise click.UsageError("say which: either a RUN_ID, or --state, --queue, --task, --job, --tag, --since or --text, or --all")
+        raise click.UsageError(
+            "say which: either a RUN_ID, or --state, --queue, --task, --job, --tag, --since or --text, or --all"
+        )
     if run_id is not None and (options["dry_run"] or options["is_sure"]):
         raise click.UsageError("--dry-run and --yes are for several runs")
     return filters
 
 
-def change_runs(call: Call, verb: str, past: str, asked: Mapping[str, Any], *, dry_run: bool, is_sure: bool, as_json: bool) -> None:
+def change_runs(
+    call: Call, verb: str, past: str, asked: Mapping[str, Any], *, dry_run: bool, is_sure: bool, as_json: bool
+) -> None:
     count, first = _count(call, asked)
     if dry_run or not count:
         sentence = f"{_runs(count)} would be {past}" if count else "There are no such runs."
         click.echo(_json(count, first, is_dry_run=dry_run) if as_json else sentence, err=not as_json and not dry_run)
         return
     if not is_sure:
-        rows = [(run["id"], word(run["status"]), run["task"], run["name"] or "", run["queue"]) for run in first["sample"]]
-        click.echo(table(("RUN", "STATUS", "TASK", "NAME", "QUEUE"), rows) + ("\n..." if count > len(rows) else ""), err=True)
+        rows = [
+            (run["id"], word(run["status"]), run["task"], run["name"] or "", run["queue"]) for run in first["sample"]
+        ]
+        click.echo(
+            table(("RUN", "STATUS", "TASK", "NAME", "QUEUE"), rows) + ("\n..." if count > len(rows) else ""), err=True
+        )
         click.confirm(f"{verb.capitalize()} {_runs(count)}?", abort=True, err=True)
     done = 0
     try:

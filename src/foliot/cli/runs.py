@@ -24,7 +24,11 @@ FILTERS = (
     click.option("--job", metavar="NAME_OR_ID", help="Of this recurring job.", shell_complete=job_names),
     click.option("--tag", help="With this tag."),
     click.option("--parent", metavar="ID", help="The steps of a workflow, or the items of a map."),
-    click.option("--since", metavar="TIME", help="Not before: an ISO time, or a duration such as 2h.  [default: 7d, of finished runs]"),
+    click.option(
+        "--since",
+        metavar="TIME",
+        help="Not before: an ISO time, or a duration such as 2h.  [default: 7d, of finished runs]",
+    ),
     click.option("--until", metavar="TIME", help="Before: an ISO time, or a duration."),
     click.option("--text", help="With this in the name, the task or the error."),
 )
@@ -46,7 +50,9 @@ def command(context: click.Context, /, limit: int, output: Output, **filters: st
     if output.hand_on(context):
         return
     with Operations.from_environment() as client:
-        output.show(lambda: client.list_runs(given(**filters), limit=limit), run_table, nothing="There are no such runs.")
+        output.show(
+            lambda: client.list_runs(given(**filters), limit=limit), run_table, nothing="There are no such runs."
+        )
 
 
 def run_table(answer: dict[str, Any], now: datetime) -> str:
@@ -69,7 +75,9 @@ def show_command(run_id: str, output: Output) -> None:
 
         def tell(run: dict[str, Any], now: datetime) -> str:
             attempts = client.list_attempts(run_id).document["items"]
-            return "\n\n".join(part for part in (describe(run, now), facts(links(run)), attempt_table(attempts, now)) if part)
+            return "\n\n".join(
+                part for part in (describe(run, now), facts(links(run)), attempt_table(attempts, now)) if part
+            )
 
         output.show(lambda: client.get_run(run_id), tell)
 

@@ -21,7 +21,13 @@ from foliot.cli.process import run, supervised_option
 @click.option("--open", "is_open", is_flag=True, hidden=True, help="Let in whoever reaches the loopback interface.")
 @supervised_option
 def command(
-    host: str | None, port: int | None, data: str | None, plain_http: bool | None, listen_fd: int | None, is_open: bool, supervised: bool
+    host: str | None,
+    port: int | None,
+    data: str | None,
+    plain_http: bool | None,
+    listen_fd: int | None,
+    is_open: bool,
+    supervised: bool,
 ) -> None:
     """Run the HTTP API, for those who have a token.
 

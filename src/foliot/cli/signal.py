@@ -14,11 +14,18 @@ from foliot.sdk.workflow_handle import run_of, step_of
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.argument("step", required=False)
-@click.option("--payload", type=json_value, metavar="JSON", help="What the run gets to know: JSON, @FILE, or - for standard input.")
+@click.option(
+    "--payload",
+    type=json_value,
+    metavar="JSON",
+    help="What the run gets to know: JSON, @FILE, or - for standard input.",
+)
 @click.option("--reject", is_flag=True, help="Say no: the run fails.")
 @click.option("--message", default="", help="Why, for whoever asks later.")
 @json_option
-def command(run_id: str, step: str | None, payload: msgspec.Raw | None, reject: bool, message: str, as_json: bool) -> None:
+def command(
+    run_id: str, step: str | None, payload: msgspec.Raw | None, reject: bool, message: str, as_json: bool
+) -> None:
     """Let a run start that waits for a signal or an approval.
 
     ID is that of the run; or of a workflow, and STEP is the key of the step in it.

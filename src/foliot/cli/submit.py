@@ -10,7 +10,18 @@ import click
 from foliot.cli.batch import submit_batch
 from foliot.cli.completing import queue_names
 from foliot.cli.jobs import describe
-from foliot.cli.options import Choice, cause, concurrency, instant, json_option, json_value, notice, rate, seconds, unique
+from foliot.cli.options import (
+    Choice,
+    cause,
+    concurrency,
+    instant,
+    json_option,
+    json_value,
+    notice,
+    rate,
+    seconds,
+    unique,
+)
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
 from foliot.model.dedup import OnConflict
@@ -32,12 +43,19 @@ AT_LIMIT = ("wait", "drop_new", "cancel_old")
 # Each is named after the field of the API that it fills.
 FIELDS = (
     click.option("--command", "command", metavar="LINE", help="A shell command line, in place of TASK."),
-    click.option("--payload", type=json_value, metavar="JSON", help="What the task gets: JSON, @FILE, or - for standard input."),
+    click.option(
+        "--payload", type=json_value, metavar="JSON", help="What the task gets: JSON, @FILE, or - for standard input."
+    ),
     click.option("--name", help="A name of yours, for finding it again."),
-    click.option("--delay", "delay_seconds", type=seconds, metavar="DURATION", help="Start it so much later: 90, 5m, 1h30m."),
+    click.option(
+        "--delay", "delay_seconds", type=seconds, metavar="DURATION", help="Start it so much later: 90, 5m, 1h30m."
+    ),
     click.option("--at", "schedule_time", type=instant, metavar="ISO", help="Start it then."),
     click.option(
-        "--cron", metavar="EXPR", multiple=True, help="Recurring, by a cron expression. Given again: whenever one of them is due."
+        "--cron",
+        metavar="EXPR",
+        multiple=True,
+        help="Recurring, by a cron expression. Given again: whenever one of them is due.",
     ),
     click.option("--every", metavar="DURATION", help="Recurring, with that period: 90s, 5m, 1h30m."),
     click.option("--calendar", help="Not on the days that this calendar excludes."),
@@ -48,30 +66,70 @@ FIELDS = (
     click.option("--start-at", type=instant, metavar="ISO", help="No ticks before."),
     click.option("--end-at", type=instant, metavar="ISO", help="No ticks after."),
     click.option("--max-runs", type=int, help="End after so many runs."),
-    click.option("--jitter", "jitter_seconds", type=seconds, metavar="DURATION", help="Delay each tick by up to that much."),
-    click.option("--overlap", type=Choice(get_args(Overlap)), help="When the run before is still open.  [default: skip]"),
-    click.option("--catchup", type=Choice(get_args(Catchup)), help="Which ticks to run after downtime.  [default: latest]"),
+    click.option(
+        "--jitter", "jitter_seconds", type=seconds, metavar="DURATION", help="Delay each tick by up to that much."
+    ),
+    click.option(
+        "--overlap", type=Choice(get_args(Overlap)), help="When the run before is still open.  [default: skip]"
+    ),
+    click.option(
+        "--catchup", type=Choice(get_args(Catchup)), help="Which ticks to run after downtime.  [default: latest]"
+    ),
     click.option("--catchup-window", metavar="DURATION", help="How old a tick to catch up may be.  [default: 1d]"),
     click.option("--catchup-max", type=int, help="How many ticks to catch up at the most.  [default: 100]"),
     click.option("--queue", help="The line it waits in.", shell_complete=queue_names),
     click.option("--priority", type=int, help="Higher first.  [default: 0]"),
     click.option("--retries", type=int, help="Further attempts after one that failed.  [default: 3]"),
     click.option(
-        "--backoff", type=json_value, metavar="JSON", help='Waits between attempts, such as {"kind": "fixed", "base_seconds": 5}.'
+        "--backoff",
+        type=json_value,
+        metavar="JSON",
+        help='Waits between attempts, such as {"kind": "fixed", "base_seconds": 5}.',
     ),
-    click.option("--timeout", "timeout_seconds", type=seconds, metavar="DURATION", help="Time limit of an attempt.  [default: 1h]"),
-    click.option("--retry-on", type=cause, multiple=True, metavar="ERROR", help="Retry only these: names of errors, or exit codes."),
+    click.option(
+        "--timeout",
+        "timeout_seconds",
+        type=seconds,
+        metavar="DURATION",
+        help="Time limit of an attempt.  [default: 1h]",
+    ),
+    click.option(
+        "--retry-on",
+        type=cause,
+        multiple=True,
+        metavar="ERROR",
+        help="Retry only these: names of errors, or exit codes.",
+    ),
     click.option("--never-on", type=cause, multiple=True, metavar="ERROR", help="Do not retry these."),
-    click.option("--guarantee", type=Choice(get_args(Guarantee)), help="What a lost attempt means.  [default: at_least_once]"),
+    click.option(
+        "--guarantee", type=Choice(get_args(Guarantee)), help="What a lost attempt means.  [default: at_least_once]"
+    ),
     click.option("--expires-at", type=instant, metavar="ISO", help="Do not start it any more from then on."),
     click.option("--unique", type=unique, metavar="KEY", help="Only one job with this key waits or runs at a time."),
-    click.option("--on-conflict", type=Choice(get_args(OnConflict)), help="If there is one.  [default: return_existing]"),
+    click.option(
+        "--on-conflict", type=Choice(get_args(OnConflict)), help="If there is one.  [default: return_existing]"
+    ),
     click.option("--idempotency-key", metavar="KEY", help="Submitted again with this key, it is still one job."),
-    click.option("--concurrency", type=concurrency, metavar="KEY=LIMIT", help="At most so many with this key run at once."),
+    click.option(
+        "--concurrency", type=concurrency, metavar="KEY=LIMIT", help="At most so many with this key run at once."
+    ),
     click.option("--at-limit", type=Choice(AT_LIMIT), help="Else.  [default: wait]"),
-    click.option("--rate", type=rate, metavar="KEY=LIMIT/PERIOD", help="At most so many with this key start in a time: mail=100/1m."),
-    click.option("--tag", "tags", metavar="TAG", multiple=True, help="A word to find it and its runs by; can be given again."),
-    click.option("--notify", type=notice, metavar="URL", multiple=True, help="Gets a POST when it has failed for good; or JSON, see docs."),
+    click.option(
+        "--rate",
+        type=rate,
+        metavar="KEY=LIMIT/PERIOD",
+        help="At most so many with this key start in a time: mail=100/1m.",
+    ),
+    click.option(
+        "--tag", "tags", metavar="TAG", multiple=True, help="A word to find it and its runs by; can be given again."
+    ),
+    click.option(
+        "--notify",
+        type=notice,
+        metavar="URL",
+        multiple=True,
+        help="Gets a POST when it has failed for good; or JSON, see docs.",
+    ),
     click.option("--fairness-key", metavar="KEY", help="Take turns with the jobs of other keys."),
 )
 
@@ -85,13 +143,18 @@ def field_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @click.argument("task", required=False)
 @field_options
-@click.option("--batch", metavar="FILE", help="A job for each line of the file, or of - for standard input: a payload as JSON.")
-@click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1.")
+@click.option(
+    "--batch", metavar="FILE", help="A job for each line of the file, or of - for standard input: a payload as JSON."
+)
+@click.option(
+    "--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1."
+)
 @json_option
 def command(batch: str | None, is_waiting: bool, as_json: bool, **fields: Any) -> None:
     """Submit a job and print its id.
 
-    TASK is the name of a task. With --cron or --every the job is recurring, else it runs once: now, after --delay, or --at an instant.
+    TASK is the name of a task. With --cron or --every the job is recurring, else it runs once: now, after --delay, or
+    --at an instant.
     """
     job = {name: value for name, value in fields.items() if value not in (None, ())}
     if len(fields["cron"]) == 1:

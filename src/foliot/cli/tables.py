@@ -79,7 +79,8 @@ def away(time: str | None, now: datetime) -> str:
 
 
 def clean(text: Any, *, keep: str = "") -> str:
-    """The text without what would move the cursor or colour the terminal: it may come from anybody who can submit a job."""
+    """The text without what would move the cursor or colour the terminal: it may come from anybody who can submit a
+    job."""
     return "".join(one if _is_harmless(one) or one in keep else _escaped(one) for one in str(text))
 
 

@@ -39,7 +39,8 @@ def command(context: click.Context, as_json: bool) -> None:
 @click.option("--reason", help="Why.")
 @json_option
 def disable_command(name: str, everywhere: bool, reason: str | None, as_json: bool) -> None:
-    """Turn a built-in task off. Jobs with it are refused, and those that are stored already fail when their turn comes."""
+    """Turn a built-in task off. Jobs with it are refused, and those that are stored already fail when their turn
+    comes."""
     with Operations.from_environment() as client:
         show(client.disable_task(name, given(everywhere=everywhere or None, reason=reason)), as_json=as_json)
 

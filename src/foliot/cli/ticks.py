@@ -69,7 +69,8 @@ def reason_of(tick: dict[str, Any]) -> str:
 
 
 def decided_after(tick: dict[str, Any]) -> str:
-    """How long after the tick, or after the last of several, it became a run or was noted; nothing where that is a matter of course."""
+    """How long after the tick, or after the last of several, it became a run or was noted; nothing where that is a
+    matter of course."""
     at = datetime.fromisoformat(tick["until_at"] or tick["tick_at"])
     is_late = datetime.fromisoformat(tick["decided_at"]) - at >= ON_TIME
     return f"{away(tick['decided_at'], at).removeprefix('in ')} later" if is_late else ""

@@ -62,12 +62,25 @@ def made_by(token: Mapping[str, Any]) -> str:
 @click.option("--role", type=Choice([str(role) for role in Role]), required=True, help="What its holder may do.")
 @click.option("--namespace", help="Whose jobs it is for.  [default: that of FOLIOT_NAMESPACE, or default]")
 @click.option("--everywhere", is_flag=True, help="For all namespaces.")
-@click.option("--expires", metavar="DURATION", default=DEFAULT_LIFE, show_default=True, help="How long it lives, such as 30d; or never.")
+@click.option(
+    "--expires",
+    metavar="DURATION",
+    default=DEFAULT_LIFE,
+    show_default=True,
+    help="How long it lives, such as 30d; or never.",
+)
 @click.option("--database", is_flag=True, help="Make it in the database itself, as for the first token.")
 @click.option("--data", help="Directory of an embedded PostgreSQL, with --database.")
 @json_option
 def create_command(
-    name: str, role: str, namespace: str | None, everywhere: bool, expires: str, database: bool, data: str | None, as_json: bool
+    name: str,
+    role: str,
+    namespace: str | None,
+    everywhere: bool,
+    expires: str,
+    database: bool,
+    data: str | None,
+    as_json: bool,
 ) -> None:
     """Make a token. It is printed once, alone on standard output, and can't be shown again."""
     if everywhere and namespace is not None:
@@ -75,7 +88,9 @@ def create_command(
     scope = EVERYWHERE if everywhere else namespace
     if database:
         loaded = config.load({"data": data, "namespace": namespace})
-        made = run_create_token(loaded, name=name, role=Role(role), namespace=scope or loaded.namespace, lives_seconds=life_of(expires))
+        made = run_create_token(
+            loaded, name=name, role=Role(role), namespace=scope or loaded.namespace, lives_seconds=life_of(expires)
+        )
         text = asyncio.run(made)
         click.echo(msgspec.json.encode({"token": text}) if as_json else text)
         return
@@ -85,7 +100,9 @@ def create_command(
         click.echo(answer.content)
         return
     click.echo(answer.document["token"])
-    click.echo("Keep it: it can't be shown again. Give it as FOLIOT_TOKEN, or in the header Authorization: Bearer.", err=True)
+    click.echo(
+        "Keep it: it can't be shown again. Give it as FOLIOT_TOKEN, or in the header Authorization: Bearer.", err=True
+    )
 
 
 @command.command("revoke")

@@ -18,13 +18,17 @@ from foliot.up import run_up
 @click.option("--workers", type=int, help="Worker processes.  [default: 2]")
 @plain_http_option
 @click.option("--app", metavar="MODULE:APP", help="A foliot.App whose tasks the workers execute.")
-def command(host: str | None, port: int | None, data: str | None, workers: int | None, plain_http: bool | None, app: str | None) -> None:
+def command(
+    host: str | None, port: int | None, data: str | None, workers: int | None, plain_http: bool | None, app: str | None
+) -> None:
     """Run everything on this machine: PostgreSQL, API, scheduler node, workers.
 
     On the loopback interface it needs no token; on any other address it lets in only those who have one.
     Ctrl-C drains and stops; a second Ctrl-C hurries. Starting again on the same directory finds everything as it was.
     """
-    loaded = config.load({"host": host, "port": port, "data": data, "workers": workers, "plain_http_allowed": plain_http})
+    loaded = config.load(
+        {"host": host, "port": port, "data": data, "workers": workers, "plain_http_allowed": plain_http}
+    )
     if app:
         load_app(app)  # a wrong name should fail here, not in every worker
     listening = listen(loaded)

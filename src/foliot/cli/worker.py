@@ -17,15 +17,26 @@ SLOTS = re.compile(r"[0-9]{1,6}")
 
 @click.command()
 @click.argument("app", required=False, metavar="[MODULE:APP]")
-@click.option("--queue", "queues", multiple=True, metavar="NAME[=SLOTS]", help="A queue to work on; may be given several times.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Something to know this worker by; may be given several times."
+    "--queue", "queues", multiple=True, metavar="NAME[=SLOTS]", help="A queue to work on; may be given several times."
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Something to know this worker by; may be given several times.",
 )
 @click.option("--namespace", help="Whose queues to work on.  [default: default]")
 @click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
 @supervised_option
 def command(
-    app: str | None, queues: tuple[str, ...], labels: tuple[str, ...], namespace: str | None, data: str | None, supervised: bool
+    app: str | None,
+    queues: tuple[str, ...],
+    labels: tuple[str, ...],
+    namespace: str | None,
+    data: str | None,
+    supervised: bool,
 ) -> None:
     """Run a worker node.
 

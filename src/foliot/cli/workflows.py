@@ -23,7 +23,9 @@ DEEPEST_SHOWN = 8
 AFTER_SHOWN = 3
 RECURRING = {"cron", "every", "times"}
 
-wait_option = click.option("--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1.")
+wait_option = click.option(
+    "--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1."
+)
 
 
 @click.group(invoke_without_command=True)
@@ -37,7 +39,11 @@ def command(context: click.Context, /, limit: int, output: Output, **filters: st
     if output.hand_on(context):
         return
     with Operations.from_environment() as client:
-        output.show(lambda: client.list_workflows(given(**filters), limit=limit), workflow_table, nothing="There are no such workflows.")
+        output.show(
+            lambda: client.list_workflows(given(**filters), limit=limit),
+            workflow_table,
+            nothing="There are no such workflows.",
+        )
 
 
 def workflow_table(answer: dict[str, Any], now: datetime) -> str:
@@ -73,7 +79,8 @@ def show_command(workflow_id: str, is_waiting: bool, output: Output) -> None:
 def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
     """Submit the workflow in a JSON file, or - for standard input, and print its id.
 
-    The file holds what POST /v1/workflows takes: {"name": ..., "steps": [{"key": ..., "task": ..., "after": [...]}, ...]}
+    The file holds what POST /v1/workflows takes: {"name": ..., "steps": [{"key": ..., "task": ..., "after": [...]},
+    ...]}
     """
     try:
         asked = msgspec.json.decode(json_value(file if file == "-" else f"@{file}"), type=dict[str, msgspec.Raw])
@@ -205,8 +212,16 @@ def progress_of(progress: dict[str, Any]) -> str:
 def took(started: str | None, finished: str | None, now: datetime) -> str:
     if not started:
         return ""
-    seconds = ((datetime.fromisoformat(finished) if finished else now) - datetime.fromisoformat(started)).total_seconds()
-    return f"{max(seconds, 0):.3f} s" if seconds < 60 else f"{seconds / 60:.1f} m" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+    seconds = (
+        (datetime.fromisoformat(finished) if finished else now) - datetime.fromisoformat(started)
+    ).total_seconds()
+    return (
+        f"{max(seconds, 0):.3f} s"
+        if seconds < 60
+        else f"{seconds / 60:.1f} m"
+        if seconds < 3600
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def _wait(client: Client, workflow_id: str, *, as_json: bool) -> None:

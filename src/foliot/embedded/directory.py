@@ -1,7 +1,7 @@
 """The directory of a server: makes and clears what lies in it around the data, and says what is wrong with it.
 
-Whatever is made is for its user alone from the first moment. Clearing is for the holder of the owner's lock: only there is everything that
-is found left over from the dead.
+Whatever is made is for its user alone from the first moment. Clearing is for the holder of the owner's lock: only there
+is everything that is found left over from the dead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 PORT = 5432
 SOCKET_NAME = f".s.PGSQL.{PORT}"
 SOCKET_PATH_MAX_BYTES = 103
-# A comma parts two directories, for PostgreSQL as for its clients; other rare characters are not worth finding out about.
+# A comma parts two directories, for PostgreSQL as for its clients; other rare characters are not worth finding out
+# about.
 SOCKET_PATH_PATTERN = re.compile(r"[\w/.+~@-]+")
 SOCKET_PREFIX = "foliot-"
 UNFINISHED_PREFIX = "postgres.unfinished-"
@@ -47,7 +48,8 @@ def make_socket_directory(directory: Path) -> Path:
         run.mkdir(mode=0o700, exist_ok=True)
         run.chmod(0o700)
         return run
-    short = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX, dir=None if _fits(Path(tempfile.gettempdir(), "x" * 20)) else "/tmp"))  # noqa: S108
+    is_short_enough = _fits(Path(tempfile.gettempdir(), "x" * 20))
+    short = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX, dir=None if is_short_enough else "/tmp"))  # noqa: S108
     with contextlib.suppress(FileNotFoundError):
         run.rmdir()
     run.symlink_to(short)
@@ -100,4 +102,7 @@ def explain(error: OSError, directory: Path) -> str:
 
 
 def _fits(sockets: Path) -> bool:
-    return SOCKET_PATH_PATTERN.fullmatch(str(sockets)) is not None and len(os.fsencode(sockets / SOCKET_NAME)) <= SOCKET_PATH_MAX_BYTES
+    return (
+        SOCKET_PATH_PATTERN.fullmatch(str(sockets)) is not None
+        and len(os.fsencode(sockets / SOCKET_NAME)) <= SOCKET_PATH_MAX_BYTES
+    )

@@ -2,11 +2,13 @@
 
     python -I -S launcher.py OWNER_PID DIRECTORY DATA SOCKETS PROGRAM [ARGUMENT ...]
 
-Stand-alone (standard library only), because it must be single-threaded to enter a user namespace and must not touch the owner's process.
+Stand-alone (standard library only), because it must be single-threaded to enter a user namespace and must not touch the
+owner's process.
 
-PostgreSQL refuses to run as root, and initdb as a user without a name. Such a user enters a user namespace in which it is called `nobody`:
-files keep their owner, and no user, mode or parent directory is changed. Where namespaces are forbidden (Docker's seccomp profile), root
-gives the directories to the real `nobody` and becomes it. Everybody else stays who they are.
+PostgreSQL refuses to run as root, and initdb as a user without a name. Such a user enters a user namespace in which it
+is called `nobody`: files keep their owner, and no user, mode or parent directory is changed. Where namespaces are
+forbidden (Docker's seccomp profile), root gives the directories to the real `nobody` and becomes it. Everybody else
+stays who they are.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ FAILED = 71  # EX_OSERR
 
 
 def main(owner: int, directory: Path, data: Path, sockets: Path, command: list[str]) -> None:
-    # Python's own handler would turn an early stop into a traceback, and a shell's background job starts with SIGINT ignored.
+    # Python's own handler would turn an early stop into a traceback, and a shell's background job starts with SIGINT
+    # ignored.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         become_somebody(directory, data, sockets)
@@ -124,7 +127,9 @@ def stop_with_owner(owner: int) -> None:
 def check_reach(directory: Path, data: Path, sockets: Path, program: Path) -> None:
     who = f"PostgreSQL runs as user id {os.geteuid()} here and"
     if not os.access(program, os.X_OK):
-        fail(f"{who} can't run {program}: install Foliot where others may read it, or set FOLIOT_PG_BIN, or run as another user")
+        fail(
+            f"{who} can't run {program}: install Foliot where others may read it, or set FOLIOT_PG_BIN, or run as another user"
+        )
     for path, mode in ((directory, os.X_OK), (data, os.R_OK | os.W_OK | os.X_OK), (sockets, os.W_OK | os.X_OK)):
         if not os.access(path, mode):
             fail(

@@ -6,8 +6,9 @@
     DIRECTORY/url          how guests (other processes of the same user) connect; there while the server runs
     DIRECTORY/log          what PostgreSQL says
 
-Only a unix socket is opened; the 0700 directories are the guard, so there is no password. Commits are durable. The server dies with its
-owner (Linux: the kernel sees to it); where it did not, the next owner stops it before starting its own.
+Only a unix socket is opened; the 0700 directories are the guard, so there is no password. Commits are durable. The
+server dies with its owner (Linux: the kernel sees to it); where it did not, the next owner stops it before starting its
+own.
 """
 
 from __future__ import annotations
@@ -62,9 +63,12 @@ DEFAULT_SETTINGS = {
 
 
 class EmbeddedPostgres:
-    """The owner's handle. Start it from the main thread: the kernel stops the server when the thread that started it ends."""
+    """The owner's handle. Start it from the main thread: the kernel stops the server when the thread that started it
+    ends."""
 
-    def __init__(self, directory: Path, *, clock: Clock, binaries: str = "", settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *, clock: Clock, binaries: str = "", settings: Mapping[str, str] | None = None
+    ) -> None:
         self.directory = directory.resolve()
         self.data = self.directory / "postgres"
         # Set when the server ends without having been asked to; `start` brings it back and clears this.
@@ -192,13 +196,16 @@ class EmbeddedPostgres:
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [binaries.postgres, "-D", str(self.data), *options]
 
-    def _spawn(self, command: list[str], data: Path, sockets: Path, *, typed: bytes = b"", stale: int | None = None) -> Child:
+    def _spawn(
+        self, command: list[str], data: Path, sockets: Path, *, typed: bytes = b"", stale: int | None = None
+    ) -> Child:
         launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py"))]
         arguments = [str(os.getpid()), str(self.directory), str(data), str(sockets), *command]
         environment = _environment()
         if stale is not None:
-            # PostgreSQL refuses to start while the pid in postmaster.pid lives, whoever that is by now, be it a zombie. It trusts this
-            # variable, as it does its parent's pid. Unlike removing the file, that keeps its other guard: shared memory still in use.
+            # PostgreSQL refuses to start while the pid in postmaster.pid lives, whoever that is by now, be it a zombie.
+            # It trusts this variable, as it does its parent's pid. Unlike removing the file, that keeps its other
+            # guard: shared memory still in use.
             environment["PG_GRANDPARENT_PID"] = str(stale)
         return Child([*launcher, *arguments], environment, self.directory, self._log.path, typed, self._on_end)
 
@@ -226,7 +233,8 @@ class EmbeddedPostgres:
 
 
 def find_url(directory: Path) -> str | None:
-    """How a guest reaches the server that another process runs in this directory; None when none accepts connections."""
+    """How a guest reaches the server that another process runs in this directory; None when none accepts
+    connections."""
     try:
         url = (directory / "url").read_text(encoding="utf-8")
         pid = recorded_pid(directory / "postgres")
@@ -244,7 +252,7 @@ def find_url(directory: Path) -> str | None:
 
 
 def _environment() -> dict[str, str]:
-    """Of ours only what a program needs to start. Anything else might change PostgreSQL's mind (PGDATA, PGPORT, locales), or be a secret
-    that other processes of the same user could read there."""
+    """Of ours only what a program needs to start. Anything else might change PostgreSQL's mind (PGDATA, PGPORT,
+    locales), or be a secret that other processes of the same user could read there."""
     kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(PASSED_PREFIXES)}
     return kept | {"LC_ALL": "C"}

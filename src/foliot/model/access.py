@@ -1,7 +1,7 @@
 """Who may do what: tokens, the roles that they have, and what each role may.
 
-A token is scoped to one namespace, or to all of them (`*`). Its text is shown once, when it is made; what is stored is a hash, found by the
-part of the text that is no secret.
+A token is scoped to one namespace, or to all of them (`*`). Its text is shown once, when it is made; what is stored is
+a hash, found by the part of the text that is no secret.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def life_of(text: str) -> float | None:
 
 
 def new_token_text() -> tuple[str, str, bytes]:
-    """The text that its holder keeps, the id that finds it, and the hash that is stored. Its end tells a typing error from a guess."""
+    """The text that its holder keeps, the id that finds it, and the hash that is stored. Its end tells a typing error
+    from a guess."""
     token_id, secret = secrets.token_hex(8), secrets.token_hex(32)
     unsigned = f"{PREFIX}_{token_id}_{secret}"
     text = f"{unsigned}_{_checksum(unsigned)}"

@@ -1,4 +1,5 @@
-"""What a job and a step of a workflow say alike of the run that they ask for: the task, what it gets, and how it is to be executed."""
+"""What a job and a step of a workflow say alike of the run that they ask for: the task, what it gets, and how it is to
+be executed."""
 
 from __future__ import annotations
 
@@ -46,11 +47,19 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     task: Name | None = None
     job_type: Name | None = None
-    command: Annotated[str, Meta(min_length=1, max_length=100_000, description="A shell command line; implies task `shell`.")] | None = None
+    command: (
+        Annotated[
+            str, Meta(min_length=1, max_length=100_000, description="A shell command line; implies task `shell`.")
+        ]
+        | None
+    ) = None
     payload: Annotated[dict[str, Any], Meta(description="What the task gets: its keyword arguments.")] | None = None
     name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     delay_seconds: Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)] | None = None
-    signal: Annotated[Signal, Meta(description="It starts only when it has been signalled, by POST /v1/runs/{id}/signal.")] | None = None
+    signal: (
+        Annotated[Signal, Meta(description="It starts only when it has been signalled, by POST /v1/runs/{id}/signal.")]
+        | None
+    ) = None
     queue: Name | None = None
     priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
     retries: Retries | None = None
@@ -61,8 +70,12 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     rate: Rate | None = None
     fairness_key: Annotated[Key, Meta(description="Whose turn it is: runs of each key in turn.")] | None = None
     guarantee: Guarantee | None = None
-    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = None
-    never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = None
+    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = (
+        None
+    )
+    never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = (
+        None
+    )
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
     tags: Annotated[Tags, Meta(description="Words to find it and its runs by.")] | None = None
     notify: (
@@ -70,9 +83,15 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         | Annotated[tuple[Notice, ...], Meta(max_length=NOTICES_MAX)]
         | None
     ) = None
-    metadata: Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None = None
+    metadata: (
+        Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None
+    ) = None
 
-    RULES: ClassVar[tuple[Rule, ...]] = (SAYS_TASK, at_most_one("retries", "max_retries"), at_most_one("signal", "delay_seconds"))
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        SAYS_TASK,
+        at_most_one("retries", "max_retries"),
+        at_most_one("signal", "delay_seconds"),
+    )
 
     def task_name(self) -> str:
         if self.task is not None and self.job_type is None and self.command is None:
@@ -115,7 +134,8 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             retries=retries,
             timeout_seconds=self.timeout_seconds,
             backoff=self.backoff,
-            concurrency=self.concurrency and msgspec.structs.replace(self.concurrency, key=namespace.qualified_key(self.concurrency.key)),
+            concurrency=self.concurrency
+            and msgspec.structs.replace(self.concurrency, key=namespace.qualified_key(self.concurrency.key)),
             rate=self.rate and msgspec.structs.replace(self.rate, key=namespace.qualified_key(self.rate.key)),
             fairness_key=self.fairness_key and namespace.qualified_key(self.fairness_key),
             guarantee=self.guarantee,

@@ -24,9 +24,9 @@ MAX_DATES = 5000
 class CalendarDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The days that are excluded, in a zone of their own."""
 
-    timezone: Annotated[str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name of the zone whose days these are.")] = (
-        "UTC"
-    )
+    timezone: Annotated[
+        str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name of the zone whose days these are.")
+    ] = "UTC"
     dates: Annotated[tuple[date, ...], Meta(max_length=MAX_DATES)] = ()
     weekdays: Annotated[tuple[Weekday, ...], Meta(max_length=7)] = ()
 

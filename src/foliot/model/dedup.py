@@ -1,4 +1,5 @@
-"""Keys that keep a job from being there twice: of a request that is repeated, and of runs of which only one may be live."""
+"""Keys that keep a job from being there twice: of a request that is repeated, and of runs of which only one may be
+live."""
 
 from __future__ import annotations
 
@@ -37,13 +38,15 @@ class Unique(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def check_idempotency_key(key: str) -> str:
     if not IDEMPOTENCY_KEY.fullmatch(key):
         raise Invalid(
-            f"idempotency_key: 1 to {KEY_LENGTH} printable ASCII characters, with no blank at either end", field="idempotency_key"
+            f"idempotency_key: 1 to {KEY_LENGTH} printable ASCII characters, with no blank at either end",
+            field="idempotency_key",
         )
     return key
 
 
 def fingerprint_of(path: str, body: bytes) -> str:
-    """Equal for requests that ask for the same: the order of fields does not matter, nor does where the key itself stood."""
+    """Equal for requests that ask for the same: the order of fields does not matter, nor does where the key itself
+    stood."""
     try:
         request = msgspec.json.decode(body)
         if isinstance(request, dict):

@@ -1,4 +1,5 @@
-"""Why something does not run, as an answer: the gates that it passes one after the other, and which of them holds it."""
+"""Why something does not run, as an answer: the gates that it passes one after the other, and which of them holds
+it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import msgspec
 
 class Gate(msgspec.Struct, frozen=True, omit_defaults=True):
     gate: str
-    """The machine's word: dependencies, due, signal, overlap, concurrency, rate, pause, circuit, queue_limit, worker, line."""
+    """The machine's word: dependencies, due, signal, overlap, concurrency, rate, pause, circuit, queue_limit, worker,
+    line."""
     is_open: bool
     detail: str
     numbers: dict[str, Any] = {}

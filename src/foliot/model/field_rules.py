@@ -1,6 +1,8 @@
-"""Rules between the fields of a request, as JSON Schema has them, for the API's document. The code that they stand beside enforces them.
+"""Rules between the fields of a request, as JSON Schema has them, for the API's document. The code that they stand
+beside enforces them.
 
-A type says them as `RULES`: all of them hold. A field that is null counts as one that is not given, as it does everywhere else.
+A type says them as `RULES`: all of them hold. A field that is null counts as one that is not given, as it does
+everywhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def any_of(*rules: Rule) -> Rule:
 
 
 def all_of(*rules: Rule) -> Rule:
-    """In one schema where they are about different fields: readers, and generators of requests, find that easier than a list of schemas."""
+    """In one schema where they are about different fields: readers, and generators of requests, find that easier than a
+    list of schemas."""
     merged: dict[str, Any] = {"properties": {}}
     apart: list[Rule] = []
     for rule in rules:

@@ -1,6 +1,8 @@
-"""What failures of the same kind have in common: their error's kind, and its message without what differs from one to the next.
+"""What failures of the same kind have in common: their error's kind, and its message without what differs from one to
+the next.
 
-Only this text is made here. The store hashes it together with the task's name into the fingerprint by which dead letters are grouped.
+Only this text is made here. The store hashes it together with the task's name into the fingerprint by which dead
+letters are grouped.
 """
 
 from __future__ import annotations
@@ -35,7 +37,13 @@ def error_pattern(error: str | None) -> str:
 
 def pattern_of(kind: str, message: str) -> str:
     text = message[:READ_MAX]
-    for expression, word in ((_UUID, "<id>"), (_PATH, "<path>"), (_HEXADECIMAL, "<hex>"), (_NUMBER, "<n>"), (_BLANKS, " ")):
+    for expression, word in (
+        (_UUID, "<id>"),
+        (_PATH, "<path>"),
+        (_HEXADECIMAL, "<hex>"),
+        (_NUMBER, "<n>"),
+        (_BLANKS, " "),
+    ):
         text = expression.sub(word, text)
     return f"{kind}: {text.strip()}"[:PATTERN_MAX]
 

@@ -1,4 +1,5 @@
-"""What a job may say of limits: how many of a key at once, how many in a time, whose turn it is, and what a lost attempt means."""
+"""What a job may say of limits: how many of a key at once, how many in a time, whose turn it is, and what a lost
+attempt means."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ FAIR_STEP = 3_600_000_000
 
 
 class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No more than `limit` runs of a key at once; the others wait, in order. Stored in full, defaults too: SQL reads it."""
+    """No more than `limit` runs of a key at once; the others wait, in order. Stored in full, defaults too: SQL reads
+    it."""
 
     key: Key
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1

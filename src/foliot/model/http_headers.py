@@ -1,4 +1,5 @@
-"""Which headers a request of a job's may carry: any, but for those that say where a message ends and to whom it goes."""
+"""Which headers a request of a job's may carry: any, but for those that say where a message ends and to whom it
+goes."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8000}")
 # For the API's document, which does not name those that can't be set.
 NAMES_FORM = {"propertyNames": {"pattern": f"^{TOKEN.pattern}$"}}
 VALUE_FORM = {"pattern": f"^{VALUE.pattern}$"}
-OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"})
+OURS = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"}
+)
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

@@ -1,4 +1,5 @@
-"""Ids of runs and workers: UUID version 7, so that they sort by the time they were made and neighbours share index pages."""
+"""Ids of runs and workers: UUID version 7, so that they sort by the time they were made and neighbours share index
+pages."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def new_id_texts(number: int) -> list[str]:
 
 
 def _next_texts(number: int) -> list[str]:
-    """What they have in common is written once, and what is random of all of them at once, in its two groups of digits."""
+    """What they have in common is written once, and what is random of all of them at once, in its two groups of
+    digits."""
     milliseconds, counter, _ = _next_parts()
     _last[1] = min(counter + number - 1, COUNTER_MAX)
     time = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7"
@@ -60,7 +62,8 @@ def _next_texts(number: int) -> list[str]:
 
 def _next_id() -> UUID:
     milliseconds, counter, low = _next_parts()
-    # Past UUID's own way of being made, which takes longer than all of the above: there are six ways to tell it its number.
+    # Past UUID's own way of being made, which takes longer than all of the above: there are six ways to tell it its
+    # number.
     made = _new(UUID)
     _set(made, "int", (milliseconds << 80) | _VERSION_AND_VARIANT | (counter << 64) | low)
     _set(made, "is_safe", _SAFETY)

@@ -60,7 +60,8 @@ class RecurringJob:
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
-    """What a scheduler needs to know of a job whose time has come. Times are instants in seconds, as triggers have them."""
+    """What a scheduler needs to know of a job whose time has come. Times are instants in seconds, as triggers have
+    them."""
 
     id: UUID
     version: int
@@ -92,7 +93,8 @@ def fire_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
 
 
 def dst_flag(job: RecurringJob, tick: int) -> DstFlag | None:
-    """What a change of the clocks does to a tick: it was moved out of a gap, or its wall time comes twice and this is one of the two."""
+    """What a change of the clocks does to a tick: it was moved out of a gap, or its wall time comes twice and this is
+    one of the two."""
     without_gap = replace(job, schedule=msgspec.structs.replace(job.schedule, dst_gap="skip")).timetable.ticks
     if without_gap.next_after(tick - 1) != tick:
         return "after_gap"
@@ -102,7 +104,9 @@ def dst_flag(job: RecurringJob, tick: int) -> DstFlag | None:
 
 def scheduled_from(job: RecurringJob, now: datetime) -> RecurringJob:
     """The job with its cursor on the first tick after now."""
-    return with_cursor(job, job.timetable.first_after(to_instant(now), to_instant(job.next_at) if job.next_at else None))
+    return with_cursor(
+        job, job.timetable.first_after(to_instant(now), to_instant(job.next_at) if job.next_at else None)
+    )
 
 
 def with_cursor(job: RecurringJob, tick: int | None) -> RecurringJob:
@@ -117,13 +121,18 @@ def with_cursor(job: RecurringJob, tick: int | None) -> RecurringJob:
 def resumed(job: RecurringJob, now: datetime) -> tuple[RecurringJob, datetime | None, datetime | None]:
     """The job as it goes on from now, and the first and last tick that its pause made it miss."""
     at = to_instant(now)
-    missed = [] if job.next_at is None or job.runs_left == 0 else last_ticks(job.timetable.ticks, to_instant(job.next_at) - 1, at, 1)
+    missed = (
+        []
+        if job.next_at is None or job.runs_left == 0
+        else last_ticks(job.timetable.ticks, to_instant(job.next_at) - 1, at, 1)
+    )
     later = scheduled_from(job, now)
     return later, job.next_at if missed else None, to_datetime(missed[0]) if missed else None
 
 
 def check_name(name: str) -> None:
-    """A name stands in paths beside ids, so it must be one segment of a path, and no id. Raises `Invalid` for what is not."""
+    """A name stands in paths beside ids, so it must be one segment of a path, and no id. Raises `Invalid` for what is
+    not."""
     if any(unicodedata.category(character) in NOT_IN_NAMES and character not in JOINERS for character in name):
         raise Invalid("name: must have no control characters", field="name")
     if "/" in name or name in (".", ".."):
@@ -131,7 +140,9 @@ def check_name(name: str) -> None:
     if name != name.strip():
         raise Invalid("name: must not begin or end with a blank", field="name")
     if name != unicodedata.normalize("NFC", name):
-        raise Invalid("name: must be in Unicode's normal form C, or two names that look alike would be two jobs", field="name")
+        raise Invalid(
+            "name: must be in Unicode's normal form C, or two names that look alike would be two jobs", field="name"
+        )
     if _is_uuid(name):
         raise Invalid("name: looks like an id; choose another", field="name")
 

@@ -21,7 +21,16 @@ from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES, pointing
 from foliot.model.run import NewRun
-from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Catchup, Expressions, Overlap, Schedule, Times, from_cron, timetable_of
+from foliot.model.schedule import (
+    MAX_CATCHUP_WINDOW_SECONDS,
+    Catchup,
+    Expressions,
+    Overlap,
+    Schedule,
+    Times,
+    from_cron,
+    timetable_of,
+)
 from foliot.model.text_forms import CRON, DURATION, RECURRING_NAME, TIME, ZONE
 from foliot.model.workflow import MAP_TASK, check_payload
 from foliot.triggers.base import to_instant
@@ -48,12 +57,15 @@ CRON_DESCRIPTION = (
     "`CRON_TZ=Europe/Berlin` before it is a time zone, `@every 5m` is `every`."
 )
 
-References = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(min_length=1, max_length=1000)]
+References = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(min_length=1, max_length=1000)
+]
 
 
 ONCE = not_given("cron", "every", "times", *ONLY_RECURRING)
 AGAIN = all_of(not_given("delay_seconds", "schedule_time", "signal", *ONLY_ONE_OFF), field_is("name", RECURRING_NAME))
-# When it is due, each way with what can be said along with it. A job that depends on others is due once or again and again, as those are.
+# When it is due, each way with what can be said along with it. A job that depends on others is due once or again and
+# again, as those are.
 SAYS_WHEN = any_of(
     all_of(ONCE, not_given("delay_seconds", "schedule_time", "schedule")),
     all_of(ONCE, given("delay_seconds"), not_given("signal", "schedule_time", "schedule")),
@@ -78,37 +90,61 @@ SAYS_WHEN = any_of(
 class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
 
-    schedule_time: Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None = None
-    cron: Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description=CRON_DESCRIPTION)] | Expressions | None = None
+    schedule_time: (
+        Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None
+    ) = None
+    cron: (
+        Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description=CRON_DESCRIPTION)] | Expressions | None
+    ) = None
     every: (
         Annotated[
-            str, Meta(max_length=100, extra_json_schema=DURATION, description="A period such as `90s` or `5m`: makes the job recurring.")
+            str,
+            Meta(
+                max_length=100,
+                extra_json_schema=DURATION,
+                description="A period such as `90s` or `5m`: makes the job recurring.",
+            ),
         ]
         | None
     ) = None
-    times: Annotated[Times, Meta(description="Instants at which it is due, alone or beside cron or every.")] | None = None
+    times: Annotated[Times, Meta(description="Instants at which it is due, alone or beside cron or every.")] | None = (
+        None
+    )
     schedule: Annotated[str, Meta(max_length=500, description="A cron expression or an ISO 8601 time.")] | None = None
-    timezone: Annotated[str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name; UTC by default.")] | UnsetType = UNSET
+    timezone: (
+        Annotated[str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name; UTC by default.")]
+        | UnsetType
+    ) = UNSET
     dst_gap: DstGap | UnsetType = UNSET
     dst_fold: DstFold | UnsetType = UNSET
     start_at: Annotated[datetime, Meta(tz=True)] | None = None
     end_at: Annotated[datetime, Meta(tz=True)] | None = None
     calendar: Annotated[Name, Meta(description="The name of an exclusion calendar.")] | None = None
     on_excluded: (
-        Annotated[OnExcluded, Meta(description="On a day that the calendar excludes: skip, or move to the next other day.")] | UnsetType
+        Annotated[
+            OnExcluded, Meta(description="On a day that the calendar excludes: skip, or move to the next other day.")
+        ]
+        | UnsetType
     ) = UNSET
     jitter_seconds: Annotated[int, Meta(ge=0, le=86_400)] | UnsetType = UNSET
     overlap: Overlap | UnsetType = UNSET
     catchup: Catchup | UnsetType = UNSET
     catchup_window: (
-        Annotated[str, Meta(max_length=100, extra_json_schema=DURATION, description="How old a missed tick may be to be caught up.")]
+        Annotated[
+            str,
+            Meta(
+                max_length=100, extra_json_schema=DURATION, description="How old a missed tick may be to be caught up."
+            ),
+        ]
         | UnsetType
     ) = UNSET
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
     dependencies: Annotated[References, Meta(description="Names or ids of the jobs that it waits for.")] | None = None
     unique: Unique | None = None
-    expires_at: Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None = None
+    expires_at: (
+        Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None
+    ) = None
     idempotency_key: IdempotencyKey | None = None
 
     RULES: ClassVar[tuple[Rule, ...]] = (SAYS_TASK, SAYS_WHEN)
@@ -190,7 +226,9 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
         given = [name for name in ("cron", "every", "schedule") if getattr(self, name) is not None]
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
-        given_fields = {name: getattr(self, name) for name in SCHEDULE_FIELDS if getattr(self, name) not in (None, UNSET)}
+        given_fields = {
+            name: getattr(self, name) for name in SCHEDULE_FIELDS if getattr(self, name) not in (None, UNSET)
+        }
         check_times(self.times)
         timezone = None if self.timezone is UNSET else self.timezone
         if self.schedule is not None:
@@ -213,21 +251,28 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
         return window
 
     def new_run(self, run_id: UUID, *, namespace: Namespace, queue: str) -> NewRun:
-        """The run this job is, with its names as they are stored. Raises `Invalid` for fields that contradict each other."""
+        """The run this job is, with its names as they are stored. Raises `Invalid` for fields that contradict each
+        other."""
         given = [name for name in INSTANTS if getattr(self, name) is not None] if instants(self) != NO_INSTANT else []
         if len(given) > 1:
             raise Invalid(f"{given[1]}: give either {given[0]} or {given[1]}", field=given[1])
         if only_recurring(self) != NOTHING_RECURRING and (
             misplaced := [name for name in ONLY_RECURRING if getattr(self, name) not in (None, UNSET)]
         ):
-            raise Invalid(f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0])
+            raise Invalid(
+                f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0]
+            )
         if given and self.signal is not None:
-            raise Invalid("signal: what waits for a signal has no instant; let a workflow's step before it wait", field="signal")
+            raise Invalid(
+                "signal: what waits for a signal has no instant; let a workflow's step before it wait", field="signal"
+            )
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])
         if self.expires_at is not None and not (due_at or EARLIEST) < self.expires_at < LATEST:
-            raise Invalid(f"expires_at: must be after the job is due and before the year {LATEST.year}", field="expires_at")
+            raise Invalid(
+                f"expires_at: must be after the job is due and before the year {LATEST.year}", field="expires_at"
+            )
         if self.task is None or self.task in CHECKED:
             self._check_payload()
         return NewRun(
@@ -236,7 +281,8 @@ class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True
             queue=namespace.qualified(self.queue or queue),
             name=self.name,
             priority=self.priority,
-            # The past is now, however far back; the first day of the first year has no instant in UTC east of Greenwich.
+            # The past is now, however far back; the first day of the first year has no instant in UTC east of
+            # Greenwich.
             due_at=due_at and max(due_at, EARLIEST),
             delay_seconds=self.delay_seconds,
             payload=self.payload_text(),

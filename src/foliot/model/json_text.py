@@ -1,4 +1,5 @@
-"""JSON of values that user code made. JSON has no infinity and no NaN; msgspec writes null for them, and nobody would ever know."""
+"""JSON of values that user code made. JSON has no infinity and no NaN; msgspec writes null for them, and nobody would
+ever know."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def refuse_not_finite(value: Any) -> None:
         path, one = stack.pop()
         if isinstance(one, float):
             if not math.isfinite(one):
-                raise ValueError(f"{path}: {one!r} is no number of JSON. {HINT}" if path else f"{one!r} is no number of JSON. {HINT}")
+                raise ValueError(
+                    f"{path}: {one!r} is no number of JSON. {HINT}" if path else f"{one!r} is no number of JSON. {HINT}"
+                )
         elif isinstance(one, dict):
             stack.extend((f"{path}.{key}"[-200:].removeprefix("."), inner) for key, inner in one.items())
         elif isinstance(one, list | tuple | set | frozenset):

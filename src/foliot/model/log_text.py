@@ -1,6 +1,7 @@
 """What is left to show of an attempt's output from a position on: pure, in bytes of all that the attempt has written.
 
-An attempt's kept output may be only the head and the tail of it, with a mark between them that says how much was dropped.
+An attempt's kept output may be only the head and the tail of it, with a mark between them that says how much was
+dropped.
 """
 
 from __future__ import annotations

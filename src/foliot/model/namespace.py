@@ -1,9 +1,10 @@
 """Namespaces: teams that share an installation and can't see each other.
 
-Whatever is named within a namespace (queues, tasks, recurring jobs, calendars) is stored under its qualified name, `namespace/name`, and
-its keys (of limits, of uniqueness, of requests) likewise. So two namespaces can't meet in any line, limit or pause, and no statement of the
-hot path has to think of them. In the namespace `default` a name stays as it is. No name has a slash, so the queue of a run or a job
-tells whose it is. Names are qualified where a request comes in, and made bare where an answer goes out.
+Whatever is named within a namespace (queues, tasks, recurring jobs, calendars) is stored under its qualified name,
+`namespace/name`, and its keys (of limits, of uniqueness, of requests) likewise. So two namespaces can't meet in any
+line, limit or pause, and no statement of the hot path has to think of them. In the namespace `default` a name stays as
+it is. No name has a slash, so the queue of a run or a job tells whose it is. Names are qualified where a request comes
+in, and made bare where an answer goes out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who is told of a run's end: an address, and the endings that it wants to hear of.
 
-The message is a run of the task `http` that is made in the transaction which ends the run: see the trigger `notify` on history. Its id is
-made from that of the run it tells of, so that each can be found from the other at no cost.
+The message is a run of the task `http` that is made in the transaction which ends the run: see the trigger `notify` on
+history. Its id is made from that of the run it tells of, so that each can be found from the other at no cost.
 """
 
 from __future__ import annotations
@@ -32,17 +32,28 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: Annotated[str, Meta(min_length=1, max_length=2000, extra_json_schema={"format": "uri", "pattern": URL_FORM})]
     on: Annotated[tuple[Ending, ...], Meta(min_length=1, max_length=10)] = ("failed",)
     headers: Annotated[
-        dict[str, Annotated[str, Meta(extra_json_schema=VALUE_FORM)]], Meta(max_length=HEADERS_MAX, extra_json_schema=NAMES_FORM)
+        dict[str, Annotated[str, Meta(extra_json_schema=VALUE_FORM)]],
+        Meta(max_length=HEADERS_MAX, extra_json_schema=NAMES_FORM),
     ] = msgspec.field(default_factory=dict)
     queue: (
-        Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)", description="Else the run's.")]
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=200,
+                pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)",
+                description="Else the run's.",
+            ),
+        ]
         | None
     ) = None
 
     def __post_init__(self) -> None:
         try:
             parts = urlsplit(self.url)
-            is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not any(one <= " " for one in self.url)
+            is_usable = (
+                parts.scheme in ("http", "https") and bool(parts.hostname) and not any(one <= " " for one in self.url)
+            )
         except ValueError:
             is_usable = False
         if not is_usable:
@@ -50,18 +61,26 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_headers(self.headers)
 
 
-def notification_ids(run_id: UUID, options: Any, state: str, reason: str | None, finished_at: datetime | None) -> list[UUID]:
+def notification_ids(
+    run_id: UUID, options: Any, state: str, reason: str | None, finished_at: datetime | None
+) -> list[UUID]:
     """The runs that tell of this one's end; none before it has ended. The trigger makes them by the same rule."""
     asked = options.get("notify") if isinstance(options, Mapping) else None
     if finished_at is None or not asked:
         return []
     status = "completed" if state == "succeeded" else state
-    return [notification_id(run_id, place, finished_at) for place, notice in enumerate(asked, 1) if _is_told(notice["on"], status, reason)]
+    return [
+        notification_id(run_id, place, finished_at)
+        for place, notice in enumerate(asked, 1)
+        if _is_told(notice["on"], status, reason)
+    ]
 
 
 def notification_id(run_id: UUID, place: int, finished_at: datetime) -> UUID:
     milliseconds = (finished_at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    digest = bytearray(milliseconds.to_bytes(6, "big") + hashlib.md5(f"{run_id}/{place}".encode(), usedforsecurity=False).digest()[6:])
+    digest = bytearray(
+        milliseconds.to_bytes(6, "big") + hashlib.md5(f"{run_id}/{place}".encode(), usedforsecurity=False).digest()[6:]
+    )
     digest[6] = digest[6] & 0x0F | 0x70
     digest[8] = digest[8] & 0x3F | 0x80
     return UUID(bytes=bytes(digest))

@@ -79,7 +79,9 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     output: bytes | None = None
 
 
-def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost: int, options: RunOptions, chance: float) -> Outcome:
+def decide(
+    run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost: int, options: RunOptions, chance: float
+) -> Outcome:
     """From how the attempt ended to what becomes of the run. `options` must be complete but for the back-off."""
     match attempted.ending:
         case Ending.SUCCEEDED:
@@ -87,24 +89,37 @@ def decide(run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost
         case Ending.RELEASED:
             if options.guarantee == "at_most_once":
                 # It had begun, and may not begin again.
-                error = _encoded(error_of("Released", "its worker stopped before it was done, and it may be started only once"))
+                error = _encoded(
+                    error_of("Released", "its worker stopped before it was done, and it may be started only once")
+                )
                 return Outcome(run_id, token, RunState.FAILED, "lost", error=error, output=attempted.output)
             return Outcome(run_id, token, RunState.READY)
         case Ending.COMMITTED | Ending.EXPANDED:
             raise ValueError("a run that was dealt with already has no outcome to be written")
         case Ending.CANCELLED:
-            return Outcome(run_id, token, RunState.CANCELLED, attempted.reason, error=_encoded(attempted.error), output=attempted.output)
+            return Outcome(
+                run_id,
+                token,
+                RunState.CANCELLED,
+                attempted.reason,
+                error=_encoded(attempted.error),
+                output=attempted.output,
+            )
         case Ending.SNOOZED:
             return _snoozed(run_id, token, attempted, options)
         case Ending.FAILED | Ending.TIMED_OUT:
             error = _encoded(attempted.error)
             reason = "error" if attempted.ending is Ending.FAILED else "timeout"
-            if not _deserves_another(attempted, options) or not may_retry(attempt=attempt, lost=lost, retries=options.retries or 0):
+            if not _deserves_another(attempted, options) or not may_retry(
+                attempt=attempt, lost=lost, retries=options.retries or 0
+            ):
                 return Outcome(run_id, token, RunState.FAILED, reason, error=error, output=attempted.output)
             delay = attempted.delay_seconds
             if delay is None:
                 delay = wait_seconds(options.backoff or DEFAULT_BACKOFF, attempt - lost, chance)
-            return Outcome(run_id, token, RunState.SCHEDULED, reason, within_reason(delay), error=error, output=attempted.output)
+            return Outcome(
+                run_id, token, RunState.SCHEDULED, reason, within_reason(delay), error=error, output=attempted.output
+            )
         case _:
             assert_never(attempted.ending)
 
@@ -122,11 +137,14 @@ def _snoozed(run_id: UUID, token: int, attempted: Attempted, options: RunOptions
         error = _encoded(error_of("SnoozedTooOften", f"put off {options.snoozes} times, and max_snoozes is {most}"))
         return Outcome(run_id, token, RunState.FAILED, "error", error=error, output=attempted.output)
     delay = within_reason(attempted.delay_seconds or 0.0)
-    return Outcome(run_id, token, RunState.SCHEDULED, "snoozed", delay, error=_encoded(attempted.error), output=attempted.output)
+    return Outcome(
+        run_id, token, RunState.SCHEDULED, "snoozed", delay, error=_encoded(attempted.error), output=attempted.output
+    )
 
 
 def within_reason(delay_seconds: float) -> float:
-    """A wait that PostgreSQL can add to an instant, whatever a task or another server asked for. No number is no wait."""
+    """A wait that PostgreSQL can add to an instant, whatever a task or another server asked for. No number is no
+    wait."""
     return min(delay_seconds, MAX_DELAY_SECONDS) if delay_seconds > 0 else 0.0
 
 
@@ -139,7 +157,8 @@ def error_of(kind: str, message: str, traceback: str = "") -> AttemptError:
 
 
 def storable(text: str, *, keep_end: bool = False) -> str:
-    """Text that PostgreSQL takes whatever it held: no NUL, no lone surrogate, bounded. Completion must never fail for content."""
+    """Text that PostgreSQL takes whatever it held: no NUL, no lone surrogate, bounded. Completion must never fail for
+    content."""
     if len(text) > ERROR_TEXT_MAX:
         text = f"[...]{text[-ERROR_TEXT_MAX:]}" if keep_end else f"{text[:ERROR_TEXT_MAX]}[...]"
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()

@@ -1,8 +1,8 @@
 """The payloads of the built-in tasks: one type each, for whoever takes in a job and for the executor that runs it.
 
-A payload that can't work is refused when the job is submitted, with the name of the field. Two kinds of values are not known by then:
-results of earlier steps that a payload points at (`{"$result": "step"}`), and the items of a map. A payload that has such values is checked
-in its other fields; the executor checks the whole of it.
+A payload that can't work is refused when the job is submitted, with the name of the field. Two kinds of values are not
+known by then: results of earlier steps that a payload points at (`{"$result": "step"}`), and the items of a map. A
+payload that has such values is checked in its other fields; the executor checks the whole of it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,18 @@ class ShellPayload(SandboxFields, frozen=True, forbid_unknown_fields=True, kw_on
     command: Annotated[str, Meta(min_length=1, max_length=100_000)] | None = None
     argv: Annotated[tuple[Word, ...], Meta(min_length=1, max_length=10_000)] | None = None
     cwd: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
-    environment: dict[Annotated[str, Meta(pattern=NAME_PATTERN, max_length=1000)], Word] = msgspec.field(default_factory=dict)
+    environment: dict[Annotated[str, Meta(pattern=NAME_PATTERN, max_length=1000)], Word] = msgspec.field(
+        default_factory=dict
+    )
     stdin: Annotated[str, Meta(max_length=1_048_576)] = ""
 
     def __post_init__(self) -> None:
         if (self.command is None) == (self.argv is None):
             raise ValueError("either `command` or `argv` is needed, and not both")
-        if any("\0" in text for text in (self.command or "", *(self.argv or ()), self.cwd or "", *self.environment.values())):
+        if any(
+            "\0" in text
+            for text in (self.command or "", *(self.argv or ()), self.cwd or "", *self.environment.values())
+        ):
             raise ValueError("no NUL may be in a command, its arguments, its directory or its environment")
 
     @property
@@ -63,7 +68,9 @@ class HttpPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     body: Any | UnsetType = UNSET
     """Text goes as it is; anything else as JSON."""
-    expected_status: Status | Annotated[tuple[Status, ...], Meta(min_length=1)] | Annotated[str, Meta(pattern="^[1-5]xx$")] = "2xx"
+    expected_status: (
+        Status | Annotated[tuple[Status, ...], Meta(min_length=1)] | Annotated[str, Meta(pattern="^[1-5]xx$")]
+    ) = "2xx"
     timeout_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
     redirects: Annotated[int, Meta(ge=0, le=5)] = 0
     """How many are followed."""
@@ -87,7 +94,8 @@ class SimulatePayload(msgspec.Struct, frozen=True):
 
 
 class WaitPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing: how long it waits, or for which signal, is said by the job's `delay_seconds`, `schedule_time` and `signal`."""
+    """Nothing: how long it waits, or for which signal, is said by the job's `delay_seconds`, `schedule_time` and
+    `signal`."""
 
 
 LEAVES: Mapping[str, type[msgspec.Struct]] = {
@@ -137,7 +145,8 @@ def payload_of(payload: object, kind: type[P]) -> P:
 
 
 def check_leaf(task: str, payload: Mapping[str, Any] | None, *, unknown: Collection[str] = ()) -> None:
-    """Raises `Invalid` for what `shell`, `http`, `simulate` or `wait` can't use. `unknown` are fields whose values come later."""
+    """Raises `Invalid` for what `shell`, `http`, `simulate` or `wait` can't use. `unknown` are fields whose values come
+    later."""
     kind = LEAVES.get(task)
     if kind is None:
         return
@@ -148,7 +157,9 @@ def check_leaf(task: str, payload: Mapping[str, Any] | None, *, unknown: Collect
             return
         parts = IN_PARTS[task]
         payload_of({name: value for name, value in given.items() if name not in unknown}, parts)
-        if parts.__struct_config__.forbid_unknown_fields and (strange := sorted(set(unknown) - set(parts.__struct_encode_fields__))):
+        if parts.__struct_config__.forbid_unknown_fields and (
+            strange := sorted(set(unknown) - set(parts.__struct_encode_fields__))
+        ):
             raise Invalid(f"{strange[0]}: there is no such field", field=strange[0])
     except Invalid as error:
         raise within_payload(error) from None

@@ -2,8 +2,9 @@
 
     rank = due instant - priority x aging        (in microseconds)
 
-Ordering by it *is* priority aging: a run gains one level of priority for every `aging` it has waited, with no update ever, and nothing
-starves. A very large aging makes priority strict. The sum itself is done in SQL, where the due instant is decided.
+Ordering by it *is* priority aging: a run gains one level of priority for every `aging` it has waited, with no update
+ever, and nothing starves. A very large aging makes priority strict. The sum itself is done in SQL, where the due
+instant is decided.
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ class Backoff(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         any_of(
-            all_of(field_is("kind", {"const": "list"}, required=True), field_is("waits", {"minItems": 1}, required=True)),
+            all_of(
+                field_is("kind", {"const": "list"}, required=True), field_is("waits", {"minItems": 1}, required=True)
+            ),
             all_of(field_is("kind", {"not": {"const": "list"}}), field_is("waits", {"maxItems": 0})),
         ),
     )
@@ -50,12 +52,14 @@ def wait_seconds(backoff: Backoff, retry: int, chance: float) -> float:
 
 
 def may_retry(*, attempt: int, lost: int, retries: int) -> bool:
-    """Whether a failed attempt is followed by another. Lost attempts have a budget of their own and do not count here."""
+    """Whether a failed attempt is followed by another. Lost attempts have a budget of their own and do not count
+    here."""
     return attempt - lost <= retries
 
 
 def is_retryable(causes: Collection[str | int], *, retry_on: Causes | None, never_on: Causes | None) -> bool:
-    """Whether what an attempt failed of is worth another one. `never_on` goes before `retry_on`, and without either everything is."""
+    """Whether what an attempt failed of is worth another one. `never_on` goes before `retry_on`, and without either
+    everything is."""
     if never_on is not None and not set(never_on).isdisjoint(causes):
         return False
     return retry_on is None or not set(retry_on).isdisjoint(causes)

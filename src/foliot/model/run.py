@@ -23,7 +23,8 @@ MAX_SNOOZES = 1_000_000
 DEFAULT_MAX_SNOOZES = 1000
 TAGS_MAX = 20
 
-# No blanks and no commas, so that several can be written in a row. Written out, because what `\s` is depends on who reads the pattern.
+# No blanks and no commas, so that several can be written in a row. Written out, because what `\s` is depends on who
+# reads the pattern.
 TAG = r"^[^\x00\x09-\x0d\x1c-\x20,\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$(?!\n)"
 Tag = Annotated[str, Meta(min_length=1, max_length=64, pattern=TAG)]
 Tags = Annotated[tuple[Tag, ...], Meta(max_length=TAGS_MAX)]
@@ -37,7 +38,8 @@ class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a job may say about how its runs are executed. None: what the task says, or else the worker's configuration."""
+    """What a job may say about how its runs are executed. None: what the task says, or else the worker's
+    configuration."""
 
     retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
@@ -64,7 +66,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
     def or_else(self, other: RunOptions) -> RunOptions:
-        """These options, and where they are silent the other ones. Limits are the job's alone: they count when it is stored."""
+        """These options, and where they are silent the other ones. Limits are the job's alone: they count when it is
+        stored."""
         return RunOptions(
             guarantee=other.guarantee if self.guarantee is None else self.guarantee,
             retries=other.retries if self.retries is None else self.retries,
@@ -103,7 +106,8 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_fair(self) -> bool:
-        """Whether it may take turns with runs of other fairness keys. A text that only mentions the word counts, too, and does no harm."""
+        """Whether it may take turns with runs of other fairness keys. A text that only mentions the word counts, too,
+        and does no harm."""
         return self.options is not None and "fairness_key" in self.options
 
 

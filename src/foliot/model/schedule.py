@@ -39,9 +39,11 @@ Times = Annotated[tuple[Annotated[datetime, Meta(tz=True)], ...], Meta(min_lengt
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`cron`, `every` or `times`; `cron` may name several expressions, and `times` may stand beside either: due whenever one of them is.
+    """`cron`, `every` or `times`; `cron` may name several expressions, and `times` may stand beside either: due
+    whenever one of them is.
 
-    With `after`, the names of other jobs, what is due waits for what was due of those; alone, it is due when all of them have succeeded.
+    With `after`, the names of other jobs, what is due waits for what was due of those; alone, it is due when all of
+    them have succeeded.
     """
 
     cron: Expression | Expressions | None = None
@@ -74,7 +76,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """The ticks of a schedule. On the days that a calendar excludes they are ticks all the same, each with a row that says so."""
+    """The ticks of a schedule. On the days that a calendar excludes they are ticks all the same, each with a row that
+    says so."""
 
     ticks: Trigger
     zone: ZoneInfo
@@ -89,10 +92,13 @@ class Timetable:
     def first_after(self, now: int, pending: int | None) -> int | None:
         """The first tick of a job that begins, or begins anew, now. What it was to do next, if anything, was `pending`.
 
-        Where ticks are moved, one whose own day is past may lie ahead. It counts only if it was pending: else it has had its turn.
+        Where ticks are moved, one whose own day is past may lie ahead. It counts only if it was pending: else it has
+        had its turn.
         """
         moved = self.moved
-        if moved is None or (pending is not None and pending > now and moved.origins.next_after(pending - 1) != pending):
+        if moved is None or (
+            pending is not None and pending > now and moved.origins.next_after(pending - 1) != pending
+        ):
             return self.ticks.next_after(now)
         later = CalendarTrigger(BoundedTrigger(moved.origins, now + 1), moved.calendar, "move")
         return BoundedTrigger(later, moved.start, moved.end).next_after(now)
@@ -102,7 +108,8 @@ class Timetable:
         return None if tick is None else offset_at(self.zone, tick)
 
     def corrected(self, tick: int, offset_before: int | None, now: int) -> int:
-        """The same time on the wall by today's rules, for a tick that was found under others: by another node, or before an update.
+        """The same time on the wall by today's rules, for a tick that was found under others: by another node, or
+        before an update.
 
         Never in the past: then the tick is kept as it was found, for an instant that is over may have had its run.
         """
@@ -143,10 +150,12 @@ class Plan:
 
 
 def from_cron(cron: str | tuple[str, ...], timezone: str | None, *, field: str = "cron") -> dict[str, Any]:
-    """The fields of a schedule that a newly written `cron` stands for, with `timezone` where that is given or the text names one.
+    """The fields of a schedule that a newly written `cron` stands for, with `timezone` where that is given or the text
+    names one.
 
-    `CRON_TZ=Europe/Berlin 0 9 * * *` is an expression and a zone, `@every 5m` a period. Raises `CronError`, with the name of the field at
-    fault, for what makes no sense, for what can never fire, and for what would not mean what it seems to say.
+    `CRON_TZ=Europe/Berlin 0 9 * * *` is an expression and a zone, `@every 5m` a period. Raises `CronError`, with the
+    name of the field at fault, for what makes no sense, for what can never fire, and for what would not mean what it
+    seems to say.
     """
     texts = (cron,) if isinstance(cron, str) else cron
     fields: dict[str, Any] = {"cron": None}
@@ -155,7 +164,11 @@ def from_cron(cron: str | tuple[str, ...], timezone: str | None, *, field: str =
         try:
             notation = read_notation(text)
             if notation.every is not None and len(texts) > 1:
-                raise CronError("a period can't stand beside other expressions; make it a job of its own", field="every", end=len(text))
+                raise CronError(
+                    "a period can't stand beside other expressions; make it a job of its own",
+                    field="every",
+                    end=len(text),
+                )
             zone = _one_zone(notation.zone, fields, timezone, is_first=not expressions, end=len(text))
             if notation.every is None:
                 parse_cron(notation.expression, zone_named(zone or "UTC"))
@@ -176,9 +189,15 @@ def _one_zone(own: str | None, found: dict[str, Any], timezone: str | None, *, i
     if own is None and (timezone is not None or is_first):
         return given
     if timezone is not None and own != timezone:
-        raise CronError(f"the expression says {own} and timezone says {timezone}: leave one of them out", field="timezone", end=end)
+        raise CronError(
+            f"the expression says {own} and timezone says {timezone}: leave one of them out", field="timezone", end=end
+        )
     if not is_first and own != given:
-        raise CronError("all expressions of a job are in one zone: give it as timezone, or make several jobs", field="timezone", end=end)
+        raise CronError(
+            "all expressions of a job are in one zone: give it as timezone, or make several jobs",
+            field="timezone",
+            end=end,
+        )
     return own
 
 
@@ -214,7 +233,9 @@ def _ticks_of(schedule: Schedule, zone: ZoneInfo, seed: str, anchor: int) -> Tri
                 raise
             raise CronError(f"{text!r}: {error.detail}", field=error.field, start=error.start, end=error.end) from None
     if schedule.every is not None:
-        found.append(IntervalTrigger(parse_duration(schedule.every, field="every"), anchor, WallPolicy(zone, dst_gap, dst_fold)))
+        found.append(
+            IntervalTrigger(parse_duration(schedule.every, field="every"), anchor, WallPolicy(zone, dst_gap, dst_fold))
+        )
     found.extend(OnceTrigger(to_instant(time)) for time in schedule.times or ())
     if not found and not schedule.after:
         raise Invalid("cron: give cron, every or times", field="cron")
@@ -232,8 +253,8 @@ def jitter_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
 def plan(schedule: Schedule, timetable: Timetable, first: int, now: int) -> Plan:
     """Deals with the ticks from `first`, which is due, up to now.
 
-    A tick within its grace fires. Older ones are caught up as the schedule says, never one by one without bound: years of missed ticks
-    become a few notes and one sum. So do the ticks of an excluded day.
+    A tick within its grace fires. Older ones are caught up as the schedule says, never one by one without bound: years
+    of missed ticks become a few notes and one sum. So do the ticks of an excluded day.
     """
     ticks, excluded = timetable.ticks, timetable.excluded
     late_until = now - schedule.grace_seconds - schedule.jitter_seconds
@@ -266,7 +287,8 @@ def _note(trigger: Trigger, reason: Reason, start: int, end: int) -> list[Note]:
 
 
 def last_ticks(trigger: Trigger, after: int, until: int, count: int) -> list[int]:
-    """The last `count` ticks in (after, until]. Looks back in growing steps, so its cost does not depend on how long ago `after` was."""
+    """The last `count` ticks in (after, until]. Looks back in growing steps, so its cost does not depend on how long
+    ago `after` was."""
     span = 1
     while count and after < until:
         start = max(after, until - span)

@@ -1,7 +1,7 @@
 """The states of a run, and the one table of what may follow what.
 
-Nothing else decides which transitions exist: the SQL statements that write `state` name their from-states, and a test tries every pair of
-states against real PostgreSQL and compares the result with `TRANSITIONS`.
+Nothing else decides which transitions exist: the SQL statements that write `state` name their from-states, and a test
+tries every pair of states against real PostgreSQL and compares the result with `TRANSITIONS`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,11 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     # scheduled, of what is held or ready: one with the same unique key took its place before it had started
     RunState.HELD: frozenset({RunState.READY, RunState.SCHEDULED, RunState.CANCELLED}),
     # held: it stood in a long line of runs that nobody may start, or one that has a limit took its place
-    RunState.READY: frozenset({RunState.RUNNING, RunState.SCHEDULED, RunState.HELD, RunState.CANCELLED, RunState.SKIPPED}),
-    # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost; waiting: it is made of others now
+    RunState.READY: frozenset(
+        {RunState.RUNNING, RunState.SCHEDULED, RunState.HELD, RunState.CANCELLED, RunState.SKIPPED}
+    ),
+    # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost; waiting: it is
+    # made of others now
     RunState.RUNNING: frozenset(
         {
             RunState.SUCCEEDED,

@@ -1,6 +1,7 @@
 """How texts in a request look, as patterns for the API's document. The code that reads them takes a little more.
 
-They do not tell everything: which day of a month there is, which time zone, and what a field of a cron expression means.
+They do not tell everything: which day of a month there is, which time zone, and what a field of a cron expression
+means.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ DAY_FORM = (
 )
 OFFSET_FORM = r"(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"
 TIME_FORM = rf"{DAY_FORM}T(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{{1,6}})?)?{OFFSET_FORM}"
-# Of a recurring job: part of a path, without blanks at its ends. Characters that Unicode calls unassigned or formless are refused as well.
+# Of a recurring job: part of a path, without blanks at its ends. Characters that Unicode calls unassigned or formless
+# are refused as well.
 NAME_FORM = r"[^\x00-\x20/\x7f-\xa0](?:[^\x00-\x1f/\x7f-\x9f]*[^\x00-\x20/\x7f-\xa0])?"
 
 RECURRING_NAME = {"pattern": f"^{NAME_FORM}$"}

@@ -1,7 +1,7 @@
 """Workflows: steps that wait for one another. What may be asked for, whether it makes sense, and what it becomes.
 
-A step is a run like any other; its parent is the workflow's own run, which waits until all steps have ended. `after` names the steps that a
-step waits for, `rule` what they must have come to:
+A step is a run like any other; its parent is the workflow's own run, which waits until all steps have ended. `after`
+names the steps that a step waits for, `rule` what they must have come to:
 
     all_success (the default)       all succeeded; else skipped, as soon as one did not
     all_done                        all ended, however
@@ -11,7 +11,8 @@ step waits for, `rule` what they must have come to:
     none_failed_min_one_success     the same, and one succeeded
     always                          all ended, however, even if the workflow is cancelled or stops at its first failure
 
-A cancelled step counts as failed. `teardown` is `always` under the name of its purpose; without an `after` it waits for every other step.
+A cancelled step counts as failed. `teardown` is `always` under the name of its purpose; without an `after` it waits for
+every other step.
 
 Everything here is iterative: how deep a workflow is, is its author's choice.
 """
@@ -70,7 +71,8 @@ class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Map(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One run for each item, or for each `chunk_size` of them; the item comes as the argument `item_name` beside the payload."""
+    """One run for each item, or for each `chunk_size` of them; the item comes as the argument `item_name` beside the
+    payload."""
 
     items: list[Any] | None = None
     range: Range | None = None
@@ -141,7 +143,9 @@ def check(workflow: Workflow) -> tuple[Step, ...]:
     explicit = _with_teardown(steps)
     # Not of the steps as they were given: each teardown that says nothing has an arrow from every other step.
     if sum(len(step.after) for step in explicit) > ARROWS_MAX:
-        raise Invalid(f"steps: there are more than {ARROWS_MAX} arrows; let steps wait for a step in between", field="steps")
+        raise Invalid(
+            f"steps: there are more than {ARROWS_MAX} arrows; let steps wait for a step in between", field="steps"
+        )
     for index, step in enumerate(explicit):
         _check_step(index, step, keys.keys())
     if cycle := find_cycle({step.key: step.after for step in explicit}):
@@ -151,7 +155,10 @@ def check(workflow: Workflow) -> tuple[Step, ...]:
 
 def refuse_many_steps(number: int) -> None:
     if number > STEPS_MAX:
-        raise Invalid(f"steps: {number} are too many; a workflow has {STEPS_MAX} at most. Use a map, or workflows as steps", field="steps")
+        raise Invalid(
+            f"steps: {number} are too many; a workflow has {STEPS_MAX} at most. Use a map, or workflows as steps",
+            field="steps",
+        )
 
 
 def _with_teardown(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -168,7 +175,8 @@ def _check_step(index: int, step: Step, keys: Iterable[str]) -> None:
     for number, key in enumerate(step.after):
         if key not in keys:
             raise Invalid(
-                f"{place}.after: step {step.key!r} waits for {key!r}, and there is no such step", field=f"{place}.after[{number}]"
+                f"{place}.after: step {step.key!r} waits for {key!r}, and there is no such step",
+                field=f"{place}.after[{number}]",
             )
         if key == step.key:
             raise Invalid(f"{place}.after: step {step.key!r} waits for itself", field=f"{place}.after[{number}]")
@@ -176,7 +184,9 @@ def _check_step(index: int, step: Step, keys: Iterable[str]) -> None:
         raise Invalid(f"{place}.after: step {step.key!r} names a step twice", field=f"{place}.after")
     if step.map is not None and step.map.result_of is not None and step.map.result_of not in step.after:
         field = f"{place}.map.result_of"
-        raise Invalid(f"{field}: step {step.key!r} must come after {step.map.result_of!r} to use its result", field=field)
+        raise Invalid(
+            f"{field}: step {step.key!r} must come after {step.map.result_of!r} to use its result", field=field
+        )
     try:
         step.run_options(Namespace())
         task, payload = step.task_name(), step.payload_tree()
@@ -190,8 +200,11 @@ def _check_step(index: int, step: Step, keys: Iterable[str]) -> None:
         raise type(error)(f"{place}.{error.detail}", field=f"{place}.{error.field}") from None
 
 
-def check_payload(task: str, payload: Mapping[str, Any] | None, *, unknown: Collection[str] = (), depth: int = 1) -> None:
-    """Raises `Invalid` for what a built-in task can't use; other tasks may get anything. `unknown` are fields whose values come later."""
+def check_payload(
+    task: str, payload: Mapping[str, Any] | None, *, unknown: Collection[str] = (), depth: int = 1
+) -> None:
+    """Raises `Invalid` for what a built-in task can't use; other tasks may get anything. `unknown` are fields whose
+    values come later."""
     if task in LEAVES:
         check_leaf(task, payload, unknown=unknown)
     elif task in (MAP_TASK, WORKFLOW_TASK) and not unknown:
@@ -208,7 +221,9 @@ def check_payload(task: str, payload: Mapping[str, Any] | None, *, unknown: Coll
             raise within_payload(error) from None
 
 
-def check_template(task: str, payload: Mapping[str, Any] | None, over: Map, unknown: Collection[str], *, depth: int = 1) -> None:
+def check_template(
+    task: str, payload: Mapping[str, Any] | None, over: Map, unknown: Collection[str], *, depth: int = 1
+) -> None:
     """The payload of a map's runs, each of which gets an item beside it."""
     if task in LEAVES:
         check_leaf(task, payload, unknown={*unknown, over.item_name})
@@ -257,12 +272,14 @@ def plan(steps: Sequence[Step]) -> list[PlannedStep]:
     """Steps that `check` has passed, as runs to be stored."""
     ids = {step.key: new_id() for step in steps}
     followed = {key for step in steps for key in step.after}
-    return [PlannedStep(ids[step.key], step, tuple(ids[key] for key in step.after), step.key in followed) for step in steps]
+    return [
+        PlannedStep(ids[step.key], step, tuple(ids[key] for key in step.after), step.key in followed) for step in steps
+    ]
 
 
 def plan_redrive(steps: Sequence[Step], last: Mapping[str, tuple[UUID, str]]) -> list[PlannedStep]:
-    """What is run again of a workflow that has ended: steps that failed or were cancelled, and all that follows from them. `last` is the
-    latest run of each step, and its state. Nothing: an empty list."""
+    """What is run again of a workflow that has ended: steps that failed or were cancelled, and all that follows from
+    them. `last` is the latest run of each step, and its state. Nothing: an empty list."""
     again = {step.key for step in steps if step.key not in last or last[step.key][1] in ("failed", "cancelled")}
     following: dict[str, list[str]] = {}
     for step in steps:

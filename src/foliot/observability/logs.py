@@ -1,4 +1,5 @@
-"""Turns events into log lines: readable text on a terminal, one JSON object a line elsewhere. The only place that words them."""
+"""Turns events into log lines: readable text on a terminal, one JSON object a line elsewhere. The only place that words
+them."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ class EventLog:
 
 
 def presentable(text: str) -> str:
-    """Bounded, without the passwords of the URLs in it, and without what can't be encoded: errors quote whatever they met."""
+    """Bounded, without the passwords of the URLs in it, and without what can't be encoded: errors quote whatever they
+    met."""
     if len(text) > TEXT_MAX:
         text = f"{_beginning(text[:TEXT_MAX])}[...]"
     if "://" in text or "password=" in text:
@@ -118,4 +120,6 @@ def on_one_line(text: str) -> str:
     """Nothing that would break the line, or steer the terminal."""
     if text.isprintable():
         return text
-    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )

@@ -1,8 +1,8 @@
 """`/metrics`: what Foliot counts and measures, for Prometheus.
 
-Counters and histograms come from the sums that all processes keep in the database (`tallies.py`), gauges from a few statements that look
-at a bounded number of rows. All of it is read at most once a second, however many ask. Only `process_...` is about the one process that
-answers.
+Counters and histograms come from the sums that all processes keep in the database (`tallies.py`), gauges from a few
+statements that look at a bounded number of rows. All of it is read at most once a second, however many ask. Only
+`process_...` is about the one process that answers.
 """
 
 from __future__ import annotations
@@ -56,27 +56,57 @@ METRICS = (
     Described("job_retries_total", "counter", "Attempts that failed and were followed by another."),
     Described("job_duration_seconds", "histogram", "How long an attempt took."),
     Described("job_queue_wait_seconds", "histogram", "From the instant an attempt was due to its start."),
-    Described("jobs_pending_total", "gauge", f"Jobs that wait, by type; up to {COUNT_MAX:,} of each state are counted.", ("job_type",)),
+    Described(
+        "jobs_pending_total",
+        "gauge",
+        f"Jobs that wait, by type; up to {COUNT_MAX:,} of each state are counted.",
+        ("job_type",),
+    ),
     Described("active_workers_total", "gauge", "Workers whose lease is in force."),
-    Described("foliot_job_success_ratio", "gauge", f"Succeeded, of the latest {RECENT_MAX:,} jobs of the last hour that did or failed."),
-    Described("foliot_execution_latency_seconds", "gauge", "From due to started, of the same jobs, by percentile.", ("percentile",)),
-    Described("foliot_queue_depth", "gauge", f"Jobs that wait for a worker; the {QUEUES_MAX} deepest queues by name.", ("queue",)),
+    Described(
+        "foliot_job_success_ratio",
+        "gauge",
+        f"Succeeded, of the latest {RECENT_MAX:,} jobs of the last hour that did or failed.",
+    ),
+    Described(
+        "foliot_execution_latency_seconds",
+        "gauge",
+        "From due to started, of the same jobs, by percentile.",
+        ("percentile",),
+    ),
+    Described(
+        "foliot_queue_depth",
+        "gauge",
+        f"Jobs that wait for a worker; the {QUEUES_MAX} deepest queues by name.",
+        ("queue",),
+    ),
     Described("foliot_worker_utilization_ratio", "gauge", "Slots of living workers that are at work."),
     Described("foliot_retry_ratio", "gauge", "Of the same jobs as the success ratio: took more than one attempt."),
-    Described("foliot_dead_letters", "gauge", f"Failed jobs that nobody has replayed, among the latest {DEAD_MAX:,} failures."),
+    Described(
+        "foliot_dead_letters", "gauge", f"Failed jobs that nobody has replayed, among the latest {DEAD_MAX:,} failures."
+    ),
     Described("foliot_queue_lag_seconds", "gauge", "How long the first in line has been due.", ("queue",)),
     Described("foliot_running_jobs", "gauge", "Jobs that run now."),
     Described("foliot_worker_slots", "gauge", "Jobs that the living workers can run at once."),
     Described("foliot_schedulers", "gauge", "Scheduler nodes whose lease is in force."),
     Described("foliot_unowned_shards", "gauge", "Shards that no living scheduler node owns: their jobs do not fire."),
     Described("foliot_ticks_fired_total", "counter", "Due ticks of recurring jobs that became a run."),
-    Described("foliot_ticks_noted_total", "counter", "Rows written about due ticks that did not become a run, each with its reason."),
+    Described(
+        "foliot_ticks_noted_total",
+        "counter",
+        "Rows written about due ticks that did not become a run, each with its reason.",
+    ),
     Described("foliot_runs_lost_total", "counter", "Attempts that were lost with their worker."),
     Described("foliot_stale_writes_refused_total", "counter", "Outcomes that came too late and were refused."),
 )
 BY_NAME: Mapping[str, Described] = {metric.name: metric for metric in METRICS}
 # How a job ended, in the words of the metric; and what it is called where it is counted.
-ENDINGS = {"success": tallies.SUCCEEDED, "failed": tallies.FAILED, "cancelled": tallies.CANCELLED, "skipped": tallies.SKIPPED}
+ENDINGS = {
+    "success": tallies.SUCCEEDED,
+    "failed": tallies.FAILED,
+    "cancelled": tallies.CANCELLED,
+    "skipped": tallies.SKIPPED,
+}
 COUNTERS = {
     "jobs_scheduled_total": tallies.SUBMITTED,
     "jobs_failed_total": tallies.FAILED,
@@ -171,7 +201,9 @@ def gauges_of(reading: Reading) -> dict[str, dict[Labels, float]]:
         "jobs_pending_total": {(kind,): reading.pending.get(found, 0) for kind, found in JOB_TYPES.items()},
         "active_workers_total": {(): nodes.workers},
         "foliot_job_success_ratio": {(): recent.succeeded / ended} if ended else {},
-        "foliot_execution_latency_seconds": {(f"{quantile * 100:g}",): latency for quantile, latency in latencies.items()},
+        "foliot_execution_latency_seconds": {
+            (f"{quantile * 100:g}",): latency for quantile, latency in latencies.items()
+        },
         "foliot_queue_depth": depths,
         "foliot_worker_utilization_ratio": {(): min(running / nodes.slots, 1.0)} if nodes.slots else {},
         "foliot_retry_ratio": {(): recent.retried / recent.tried} if recent.tried else {},

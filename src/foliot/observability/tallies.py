@@ -1,7 +1,7 @@
 """Counts what happens in this process, from its events, and adds it to the sums in the database about once a second.
 
-So what `/metrics` shows outlives every process, and any server shows the counts of all. A process that is killed takes the counts of its
-last second with it, and so does an answer that got lost: too little is counted then, never too much.
+So what `/metrics` shows outlives every process, and any server shows the counts of all. A process that is killed takes
+the counts of its last second with it, and so does an answer that got lost: too little is counted then, never too much.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Tells workers of ready runs that nobody has told them of: stored by SQL in a transaction of somebody's own, or by a process that died
-before its hint.
+"""Tells workers of ready runs that nobody has told them of: stored by SQL in a transaction of somebody's own, or by a
+process that died before its hint.
 
-Workers that hear hints seldom look by themselves, or many idle ones would keep PostgreSQL busy with looking. Here is looked for all of
-them. What a worker was told of and has not taken yet is told again, which costs nothing where nobody has a free slot. Any number of
-announcers may run.
+Workers that hear hints seldom look by themselves, or many idle ones would keep PostgreSQL busy with looking. Here is
+looked for all of them. What a worker was told of and has not taken yet is told again, which costs nothing where nobody
+has a free slot. Any number of announcers may run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Ends waits whose time is over: of runs that were not started by the instant after which they must not be, and of those for a signal.
+"""Ends waits whose time is over: of runs that were not started by the instant after which they must not be, and of
+those for a signal.
 
 Workers step over expired runs by themselves; this only says so in history. Any number of expirers may run.
 """

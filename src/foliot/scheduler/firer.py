@@ -1,12 +1,13 @@
 """Turns due ticks into runs: each exactly once, or into a note that says why not.
 
-What is due comes out of the timing wheel, planned beforehand, and is carried out by one fenced statement a batch: it moves the cursors,
-makes the runs, notes the rest. A cursor is moved only from where it was read, so two nodes that both believe they own a job can't fire a
-tick twice; a run's id is made of job and tick, so not even a repeated statement can.
+What is due comes out of the timing wheel, planned beforehand, and is carried out by one fenced statement a batch: it
+moves the cursors, makes the runs, notes the rest. A cursor is moved only from where it was read, so two nodes that both
+believe they own a job can't fire a tick twice; a run's id is made of job and tick, so not even a repeated statement
+can.
 
-The work is done a moment ahead, in a transaction that is held open until the instant has come on the database's clock; then a commit is all
-that is left to do. Nobody sees a run before its instant. An edit that comes in between waits, and so comes after the tick. What has
-another run in its way, or is late, is fired when its instant is over.
+The work is done a moment ahead, in a transaction that is held open until the instant has come on the database's clock;
+then a commit is all that is left to do. Nobody sees a run before its instant. An edit that comes in between waits, and
+so comes after the tick. What has another run in its way, or is late, is fired when its instant is over.
 """
 
 from __future__ import annotations
@@ -40,7 +41,14 @@ LEAD_SECONDS = 0.3
 
 class Firer(Service):
     def __init__(
-        self, *, store: Store, shards: ShardKeeper, loader: Loader, clock: Clock, events: EventBus, lead_seconds: float = LEAD_SECONDS
+        self,
+        *,
+        store: Store,
+        shards: ShardKeeper,
+        loader: Loader,
+        clock: Clock,
+        events: EventBus,
+        lead_seconds: float = LEAD_SECONDS,
     ) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
@@ -75,12 +83,15 @@ class Firer(Service):
         return max(0.001, min(wait, LONGEST_WAIT_SECONDS))
 
     async def _fire_ahead(self, soon: list[Firing], fire: int) -> None:
-        """What is due in a moment is fired by transactions that commit at its instant. What they leave is fired after it."""
+        """What is due in a moment is fired by transactions that commit at its instant. What they leave is fired after
+        it."""
         batches, moved, ended = in_batches(soon), set[UUID](), set[UUID]()
 
         async def fire_some() -> None:
             done = []
-            async with self._store.jobs.firing_ahead(self._shards.scheduler_id, self._shards.epochs, fire) as fire_ticks:
+            async with self._store.jobs.firing_ahead(
+                self._shards.scheduler_id, self._shards.epochs, fire
+            ) as fire_ticks:
                 for batch in batches:
                     done.append(await fire_ticks(batch))
                     if self._loader.database_now() >= fire * MILLISECONDS:
@@ -90,7 +101,9 @@ class Firer(Service):
                 ended.update(fired.ended)
                 self._tell(fired)
 
-        results = await asyncio.gather(*(fire_some() for _ in range(min(AT_ONCE, -(-len(soon) // BATCH)))), return_exceptions=True)
+        results = await asyncio.gather(
+            *(fire_some() for _ in range(min(AT_ONCE, -(-len(soon) // BATCH)))), return_exceptions=True
+        )
         self._loader.follow([firing for firing in soon if firing.job.id in moved], moved - ended)
         if left := [firing for firing in soon if firing.job.id not in moved]:
             await self._fire_all(left)
@@ -106,7 +119,8 @@ class Firer(Service):
                 ended.update(fired.ended)
 
         results = await asyncio.gather(*(fire_some() for _ in range(AT_ONCE)), return_exceptions=True)
-        # Not before all have been sent: it is work, and they are in a hurry. What failed, or was not got to, is read anew.
+        # Not before all have been sent: it is work, and they are in a hurry. What failed, or was not got to, is read
+        # anew.
         self._loader.follow(due, moved - ended)
         raise_first(results)
 
@@ -147,7 +161,8 @@ def by_shard(firing: Firing) -> int:
 
 
 class Resumer(Service):
-    """What waits for something other than its instant: runs that were asked to end, held ones whose turn has come, pauses that are over."""
+    """What waits for something other than its instant: runs that were asked to end, held ones whose turn has come,
+    pauses that are over."""
 
     def __init__(self, *, store: Store, shards: ShardKeeper, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)

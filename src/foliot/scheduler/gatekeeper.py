@@ -1,10 +1,12 @@
-"""Lets held runs pass when the limits of their keys allow, ends pauses whose time has come, and sends a probe through an open circuit.
+"""Lets held runs pass when the limits of their keys allow, ends pauses whose time has come, and sends a probe through
+an open circuit.
 
-Limits are kept outside of the claim, so that plain runs pay nothing for them: a run with a key is stored as held, and becomes ready here.
-One gatekeeper works at a time, under a lock of the transaction, because what it counts it then uses up; any number may run.
+Limits are kept outside of the claim, so that plain runs pay nothing for them: a run with a key is stored as held, and
+becomes ready here. One gatekeeper works at a time, under a lock of the transaction, because what it counts it then uses
+up; any number may run.
 
-Claims step over runs of a paused task, of an open circuit and of a task that their worker does not know. Long lines of such runs are put
-aside here, and come back when they may be started.
+Claims step over runs of a paused task, of an open circuit and of a task that their worker does not know. Long lines of
+such runs are put aside here, and come back when they may be started.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Keeps the timing wheel filled: reads the jobs of this node's shards that are due soon, and plans their firing before the instant comes.
+"""Keeps the timing wheel filled: reads the jobs of this node's shards that are due soon, and plans their firing before
+the instant comes.
 
-Only the near future is read, by an index; what is further away is not touched, however much of it there is. A plan that has become stale,
-because the job was edited, paused or fired by another, matches nothing when it is carried out, so the wheel need not be told.
+Only the near future is read, by an index; what is further away is not touched, however much of it there is. A plan that
+has become stale, because the job was edited, paused or fired by another, matches nothing when it is carried out, so the
+wheel need not be told.
 
 The wheel runs on the database's clock: `database_now` is that clock as last heard, moved on by the monotonic one.
 """
@@ -56,7 +58,9 @@ class Loader(Service):
         if self.wheel is None:
             self.wheel = TimingWheel(self.database_now() - 1)
         self._moved.clear()
-        fresh, unreadable = await self._store.jobs.due_jobs(list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS, self._loaded)
+        fresh, unreadable = await self._store.jobs.due_jobs(
+            list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS, self._loaded
+        )
         for job in unreadable:
             self._loaded[job.job_id] = (job.version, job.tick)
             self.events.emit(ScheduleUnreadable(job.job_id, job.why))
@@ -70,14 +74,16 @@ class Loader(Service):
             self.wake()
 
     def follow(self, firings: list[Firing], going_on: Set[UUID]) -> None:
-        """They have been carried out, or refused. A next tick that is near needs no reading; the rest is read when it comes."""
+        """They have been carried out, or refused. A next tick that is near needs no reading; the rest is read when it
+        comes."""
         horizon = self.database_now() // MILLISECONDS + LOOK_AHEAD_SECONDS
         soon = []
         for firing in firings:
             job = firing.job
             self._moved.add(job.id)
             if self._loaded.get(job.id) != (job.version, job.tick):
-                # Read since it was carried out, and in the wheel again: twice, and two statements would wait for each other's jobs.
+                # Read since it was carried out, and in the wheel again: twice, and two statements would wait for each
+                # other's jobs.
                 continue
             del self._loaded[job.id]
             tick, fire = firing.next_tick, firing.next_fire
@@ -102,7 +108,8 @@ class Loader(Service):
             self.wheel.add(job.fire * MILLISECONDS, firing)
 
     def _listen_to(self, offset: float) -> None:
-        """Each answer was true when it was sent, so the largest offset heard is the nearest; clocks that drift or step are followed."""
+        """Each answer was true when it was sent, so the largest offset heard is the nearest; clocks that drift or step
+        are followed."""
         is_step = abs(offset - self._offset) > STEP_SECONDS
         self._offset = offset if is_step else max(offset, self._offset - DRIFT_SECONDS)
 
@@ -134,8 +141,13 @@ class Planner:
 
     def _plan(self, job: DueJob, timetable: Timetable, tick: int) -> Planned:
         corrected = timetable.corrected(tick, job.utc_offset, self._now)
-        # A tick that was found under other rules of its zone: the cursor goes where it belongs, and the tick is dealt with there.
-        found = plan(job.schedule, timetable, tick, max(self._now, tick)) if corrected == tick else Plan(None, (), corrected)
+        # A tick that was found under other rules of its zone: the cursor goes where it belongs, and the tick is dealt
+        # with there.
+        found = (
+            plan(job.schedule, timetable, tick, max(self._now, tick))
+            if corrected == tick
+            else Plan(None, (), corrected)
+        )
         return Planned(timetable, found, timetable.offset_of(found.next_tick))
 
 

@@ -1,6 +1,7 @@
 """Makes scheduled runs ready when their time has come: delayed jobs and retries.
 
-Any number of promoters may run: each takes rows that no other is taking. What is due is decided in the statement, on the database's clock.
+Any number of promoters may run: each takes rows that no other is taking. What is due is decided in the statement, on
+the database's clock.
 """
 
 from __future__ import annotations

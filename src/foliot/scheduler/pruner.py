@@ -1,4 +1,5 @@
-"""Keeps a week of empty days ahead of history, and drops what is over: days past their retention, nodes long gone, answered keys."""
+"""Keeps a week of empty days ahead of history, and drops what is over: days past their retention, nodes long gone,
+answered keys."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ class Pruner(Service):
 
     async def run_once(self) -> float:
         return await self.each(
-            self._create_days, self._drop_days, self._remove_nodes, self._forget_rate_starts, self._forget_answers, self._forget_parents
+            self._create_days,
+            self._drop_days,
+            self._remove_nodes,
+            self._forget_rate_starts,
+            self._forget_answers,
+            self._forget_parents,
         )
 
     async def _create_days(self) -> float:
@@ -48,7 +54,8 @@ class Pruner(Service):
         return await self._until_done(partial(self._store.workflows.forget_parents, oldest_kept))
 
     async def _until_done(self, forget_some: Callable[[], Awaitable[int]]) -> float:
-        """A batch at a time, each in a transaction of its own: what is done stays done, whatever becomes of the next batch."""
+        """A batch at a time, each in a transaction of its own: what is done stays done, whatever becomes of the next
+        batch."""
         while not self.stopping and await forget_some():
             pass
         return INTERVAL_SECONDS

@@ -1,11 +1,12 @@
 """Gives back the runs of workers that went silent, and buries those that have now cost too many workers.
 
-A worker is dead when its lease is over on the database's clock, never because a job took long. It is struck off first, so that a beat that
-comes late learns of it, and only then are its claims undone; the grown token of the next claim refuses whatever the dead one still
-writes. Any number of reapers may run.
+A worker is dead when its lease is over on the database's clock, never because a job took long. It is struck off first,
+so that a beat that comes late learns of it, and only then are its claims undone; the grown token of the next claim
+refuses whatever the dead one still writes. Any number of reapers may run.
 
-The database's clock may be set. Set back, it would prolong the leases of the dead by as much: those are shortened. Set forward, it ends the
-leases of the living as well: their runs start again elsewhere, and tokens refuse what the first attempts still write.
+The database's clock may be set. Set back, it would prolong the leases of the dead by as much: those are shortened. Set
+forward, it ends the leases of the living as well: their runs start again elsewhere, and tokens refuse what the first
+attempts still write.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Reaper(Service):
         self._config = config
         self._clock_look_at = 0.0
         self._silenced: list[tuple[UUID, int]] = []
-        """Attempts that were lost, and whose output may be among what they had shown. Should this process die, it stays there."""
+        """Attempts that were lost, and whose output may be among what they had shown. Should this process die, it stays
+        there."""
 
     async def run_once(self) -> float:
         return await self.each(self._shorten_leases, self._strike_off, self._give_back, self._keep_outputs)
@@ -58,7 +60,8 @@ class Reaper(Service):
         return 0 if lost.requeued + lost.buried == BATCH else self._config.reaper_seconds
 
     async def _keep_outputs(self) -> float:
-        """What lost attempts had shown of their output is all there will ever be of it. A few at a time: runs come first."""
+        """What lost attempts had shown of their output is all there will ever be of it. A few at a time: runs come
+        first."""
         attempts = self._silenced[:OUTPUTS]
         if not attempts:
             return self._config.reaper_seconds

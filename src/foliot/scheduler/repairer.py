@@ -1,4 +1,5 @@
-"""Looks for runs that wait although nothing is left to wait for. There should be none: what it finds is a fault of ours, and it says so.
+"""Looks for runs that wait although nothing is left to wait for. There should be none: what it finds is a fault of
+ours, and it says so.
 
 A run that waits too long for another counts anew; what else is found is only told. Any number of repairers may run.
 Each goes round all live runs and all workflows, some at a time, so that a look costs the same however many there are.

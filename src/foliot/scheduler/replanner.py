@@ -1,11 +1,13 @@
-"""Sets cursors anew when the rules by which they were found have changed: a calendar was edited, or the rules of time zones were updated.
+"""Sets cursors anew when the rules by which they were found have changed: a calendar was edited, or the rules of time
+zones were updated.
 
-A cursor is moved only from where it was read, so nothing is fired twice or left out by it. What is due already is left alone: it was due
-under the rules of its time.
+A cursor is moved only from where it was read, so nothing is fired twice or left out by it. What is due already is left
+alone: it was due under the rules of its time.
 
-A calendar that ticks are skipped by needs none of this: its days are looked at when a tick is due. One that ticks are *moved* by decides
-where the next tick is, so each job remembers the version under which its own was found. For zones, each shard remembers a fingerprint of
-the rules; a node with other rules looks through its shards once, and corrects each tick that is now shown at another time on the wall.
+A calendar that ticks are skipped by needs none of this: its days are looked at when a tick is due. One that ticks are
+*moved* by decides where the next tick is, so each job remembers the version under which its own was found. For zones,
+each shard remembers a fingerprint of the rules; a node with other rules looks through its shards once, and corrects
+each tick that is now shown at another time on the wall.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class Replanner(Service):
         stale = await self._store.jobs.stale_jobs(BATCH)
         moved = 0
         for job_id in stale:
-            moved += await self.attempt(f"follow the calendar of {job_id}", if_readable(self._follow_calendar(job_id)), 0)
+            moved += await self.attempt(
+                f"follow the calendar of {job_id}", if_readable(self._follow_calendar(job_id)), 0
+            )
         self._tell(moved)
         # One that can't be replanned is found again; it must not keep this loop from resting.
         return 0 if len(stale) == BATCH and moved else INTERVAL_SECONDS
@@ -82,7 +86,9 @@ class Replanner(Service):
         while after is not None and not self.stopping:
             found, after = await self._store.jobs.jobs_on_the_wall(list(epochs), after, LOOKED_THROUGH)
             for job in found:
-                outcome = await self.attempt(f"correct the next tick of {job.id}", if_readable(self._correct(job)), None)
+                outcome = await self.attempt(
+                    f"correct the next tick of {job.id}", if_readable(self._correct(job)), None
+                )
                 moved += outcome or 0
                 failed += outcome is None
         self._tell(moved)
@@ -107,7 +113,8 @@ class Replanner(Service):
 
 
 async def if_readable(work: Awaitable[int]) -> int:
-    """A schedule that this node can't read, or whose zone it does not know, holds up no other; the loader reports it."""
+    """A schedule that this node can't read, or whose zone it does not know, holds up no other; the loader reports
+    it."""
     with suppress(Invalid):
         return await work
     return 0

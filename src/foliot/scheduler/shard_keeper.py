@@ -1,8 +1,10 @@
-"""Keeps this node's shards: takes its fair share, renews it, gives up what it has too much of, and lets go when it must.
+"""Keeps this node's shards: takes its fair share, renews it, gives up what it has too much of, and lets go when it
+must.
 
-A node is a UUID per start of its process. Its shards are leased for nine seconds and renewed every three; a lease is trusted until a second
-before its end, counted from before the renewal was sent. Taking a shard over raises its epoch, and every write of a scheduler names the
-epochs it believes in: a node that slept through its lease writes nothing. Ownership saves work; it is the epoch that makes it safe.
+A node is a UUID per start of its process. Its shards are leased for nine seconds and renewed every three; a lease is
+trusted until a second before its end, counted from before the renewal was sent. Taking a shard over raises its epoch,
+and every write of a scheduler names the epochs it believes in: a node that slept through its lease writes nothing.
+Ownership saves work; it is the epoch that makes it safe.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from foliot.store.shards import Epochs
 from foliot.store.store import Store
 
 MARGIN_SECONDS = 1.0
-# A node that has just come looks again soon: others are giving up their surplus for it. So does one that sees a free shard which is
-# somebody else's due: that one may be dead.
+# A node that has just come looks again soon: others are giving up their surplus for it. So does one that sees a free
+# shard which is somebody else's due: that one may be dead.
 SETTLING_SECONDS = 0.3
 
 

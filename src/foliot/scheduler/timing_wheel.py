@@ -1,7 +1,9 @@
-"""A hierarchical timing wheel: things to do at instants soon to come, added and taken out in constant time however many there are.
+"""A hierarchical timing wheel: things to do at instants soon to come, added and taken out in constant time however many
+there are.
 
-Level 0 has a slot for each of the next 256 ticks, level 1 for each of the next 256 turns of level 0, and so on. What is far away sits in a
-coarse slot and moves down when its turn comes. Instants are integers in any unit; the wheel has no clock of its own.
+Level 0 has a slot for each of the next 256 ticks, level 1 for each of the next 256 turns of level 0, and so on. What is
+far away sits in a coarse slot and moves down when its turn comes. Instants are integers in any unit; the wheel has no
+clock of its own.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class TimingWheel(Generic[T]):
         return due
 
     def next_due(self) -> int | None:
-        """The earliest instant at which something is due, or, for what is far away, at which it is worth looking again."""
+        """The earliest instant at which something is due, or, for what is far away, at which it is worth looking
+        again."""
         if not self._size:
             return None
         if self._overdue:

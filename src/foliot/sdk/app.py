@@ -8,9 +8,9 @@
     async def send_invoice(customer_id: int) -> str:
         return f"sent to {customer_id}"
 
-`foliot worker shop.tasks:app` then runs jobs that name `send_invoice`, with the job's payload as keyword arguments. Async functions run on
-the worker's event loop, plain ones in threads, and those declared with `process=True` in Python processes that can be killed.
-`send_invoice.submit(customer_id=7)` submits such a job from anywhere.
+`foliot worker shop.tasks:app` then runs jobs that name `send_invoice`, with the job's payload as keyword arguments.
+Async functions run on the worker's event loop, plain ones in threads, and those declared with `process=True` in Python
+processes that can be killed. `send_invoice.submit(customer_id=7)` submits such a job from anywhere.
 """
 
 from __future__ import annotations
@@ -91,11 +91,13 @@ class Task(Submitting):
         tags: Sequence[str] | None = None,
         notify: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> Prepared:
-        """This task with options for the jobs that are submitted from what is returned. Where they are silent, the task's own hold.
+        """This task with options for the jobs that are submitted from what is returned. Where they are silent, the
+        task's own hold.
 
-        `unique` is a key of which one job at a time may wait or run, or `{"key": ..., "on_conflict": "return_existing" | "reject" |
-        "replace"}`. `idempotency_key` makes a repeated `submit` find the job that the first one made. `tags` are words to find its runs
-        by, in place of the task's own; `notify` is who is told of its end: `{"url": ..., "on": ["failed"]}`, or several of these.
+        `unique` is a key of which one job at a time may wait or run, or `{"key": ..., "on_conflict": "return_existing"
+        | "reject" | "replace"}`. `idempotency_key` makes a repeated `submit` find the job that the first one made.
+        `tags` are words to find its runs by, in place of the task's own; `notify` is who is told of its end: `{"url":
+        ..., "on": ["failed"]}`, or several of these.
         """
         given = {
             "name": name,
@@ -113,12 +115,14 @@ class Task(Submitting):
             "tags": None if tags is None else list(tags),
             "notify": notify,
         }
-        return Prepared(self.fields() | {name: value for name, value in given.items() if value is not None}, self.server())
+        return Prepared(
+            self.fields() | {name: value for name, value in given.items() if value is not None}, self.server()
+        )
 
 
 class App:
-    """A registry of tasks. `url`, `token` and `namespace` say where their jobs are submitted to; by default, what FOLIOT_URL, FOLIOT_TOKEN
-    and FOLIOT_NAMESPACE say. A URL of a database (`postgresql://...`) leads straight there."""
+    """A registry of tasks. `url`, `token` and `namespace` say where their jobs are submitted to; by default, what
+    FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE say. A URL of a database (`postgresql://...`) leads straight there."""
 
     def __init__(self, *, url: str | None = None, token: str | None = None, namespace: str | None = None) -> None:
         self.tasks: dict[str, Task] = {}
@@ -172,16 +176,18 @@ class App:
     ) -> Task | Callable[[Function], Task]:
         """Registers a function under its own name, or the one given. `timeout` is in seconds.
 
-        `retry_on` and `never_on` say which failures are worth another attempt: classes of exceptions, or their names, which hold for what
-        is derived from them, too; or exit codes. `Timeout` is an attempt that took too long.
+        `retry_on` and `never_on` say which failures are worth another attempt: classes of exceptions, or their names,
+        which hold for what is derived from them, too; or exit codes. `Timeout` is an attempt that took too long.
 
         `tags` are words to find its runs by; those of its recurring job have them, too, if it is made here.
 
-        `process=True` runs it in a Python process of its own: for code that must be killable, or that keeps a core busy.
+        `process=True` runs it in a Python process of its own: for code that must be killable, or that keeps a core
+        busy.
 
-        With `cron` or `every`, a worker that starts with this app makes the recurring job of the task's name, or changes its schedule and
-        queue to what is written here; its priority, payload, options and pauses stay as they are. A schedule that is taken out of the code
-        leaves the job alone, since another app may have it: pause or delete it yourself.
+        With `cron` or `every`, a worker that starts with this app makes the recurring job of the task's name, or
+        changes its schedule and queue to what is written here; its priority, payload, options and pauses stay as they
+        are. A schedule that is taken out of the code leaves the job alone, since another app may have it: pause or
+        delete it yourself.
         """
 
         def register(function: Function) -> Task:
@@ -212,7 +218,10 @@ class App:
         except msgspec.ValidationError as error:
             raise Invalid(f"task {task.name!r}: {str(error).replace('`$.', '`')}", field="options") from None
         if task.options.guarantee == "transactional" and not task.is_async:
-            raise Invalid(f"task {task.name!r}: a transactional task is an async function: it awaits its connection", field="guarantee")
+            raise Invalid(
+                f"task {task.name!r}: a transactional task is an async function: it awaits its connection",
+                field="guarantee",
+            )
         if task.in_process and not re.fullmatch(r"[\w.]+", getattr(task.function, "__qualname__", "")):
             raise Invalid(f"task {task.name!r}: process=True takes a function at the top of a module", field="process")
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
@@ -234,7 +243,8 @@ class ScheduleFields(TypedDict, total=False):
 
 
 def declared_schedule(name: str, function: Function, given: ScheduleFields) -> Schedule | None:
-    """Raises `Invalid` where it is written for a schedule that makes no sense, or a function that nobody would give its arguments."""
+    """Raises `Invalid` where it is written for a schedule that makes no sense, or a function that nobody would give its
+    arguments."""
     if unknown := sorted(set(given) - set(ScheduleFields.__annotations__)):
         raise TypeError(f"task() got an unexpected keyword argument {unknown[0]!r}")
     if not given:
@@ -249,9 +259,15 @@ def declared_schedule(name: str, function: Function, given: ScheduleFields) -> S
     except (msgspec.ValidationError, Invalid) as error:
         raise Invalid(f"task {name!r}: {str(error).replace('`$.', '`')}", field="schedule") from None
     for parameter in inspect.signature(function).parameters.values():
-        is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.default is not parameter.empty
+        is_open = (
+            parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            or parameter.default is not parameter.empty
+        )
         if parameter.name != "ctx" and not is_open:
-            raise Invalid(f"task {name!r}: on a schedule, nobody gives it its {parameter.name!r}; it needs a default", field="schedule")
+            raise Invalid(
+                f"task {name!r}: on a schedule, nobody gives it its {parameter.name!r}; it needs a default",
+                field="schedule",
+            )
     return schedule
 
 
@@ -274,7 +290,9 @@ def load_app(reference: str) -> App:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise ApplicationError(f"{reference!r}: there is no module {error.name!r} in {here} or on the Python path") from None
+            raise ApplicationError(
+                f"{reference!r}: there is no module {error.name!r} in {here} or on the Python path"
+            ) from None
         raise
     app = getattr(module, attribute, None)
     if not isinstance(app, App):

@@ -1,4 +1,5 @@
-"""Jobs straight to the database: looked at as a server would look at them, and stored by the statements that a server uses."""
+"""Jobs straight to the database: looked at as a server would look at them, and stored by the statements that a server
+uses."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ class Asking:
 
     async def store_alike(self, jobs: Alike) -> list[Made]:
         """All of them or none, as `store_all`."""
-        is_looked_into = "command" in jobs.fields or jobs.fields.get("task", jobs.fields.get("job_type")) in CHECKED | {WORKFLOW_TASK}
+        is_looked_into = "command" in jobs.fields or jobs.fields.get("task", jobs.fields.get("job_type")) in CHECKED | {
+            WORKFLOW_TASK
+        }
         one = None if is_looked_into else await self.run_of(asked(jobs.fields))
         if one is None or one.unique_key is not None:
             runs = [await self.run_of(asked(job)) for job in jobs]

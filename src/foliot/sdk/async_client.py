@@ -18,7 +18,9 @@ from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of,
 class AsyncClient:
     """Use as an async context manager; it keeps its connection from one request to the next."""
 
-    def __init__(self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         self._wire = Wire(url, token=token, namespace=namespace, answer_seconds=answer_seconds)
         self._http = httpx.AsyncClient(**self._wire.settings)
 
@@ -68,7 +70,9 @@ class AsyncClient:
         return await self._answer("GET", path_of(workflow_id, kind="workflow"))
 
     async def cancel_workflow(self, workflow_id: str, *, reason: str | None = None, force: bool = False) -> Answer:
-        return await self._answer("POST", path_of(workflow_id, "/cancel", kind="workflow"), given(reason=reason, force=force))
+        return await self._answer(
+            "POST", path_of(workflow_id, "/cancel", kind="workflow"), given(reason=reason, force=force)
+        )
 
     async def redrive_workflow(self, workflow_id: str) -> Answer:
         return await self._answer("POST", path_of(workflow_id, "/redrive", kind="workflow"))

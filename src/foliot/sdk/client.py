@@ -4,8 +4,8 @@
         job = client.create_job({"task": "send_invoice", "payload": {"customer_id": 7}}).document
         client.wait_for_job(job["id"])
 
-A refusal of the server is raised as the same error that the server raised. An answer that never came is `Unreachable`; its `is_doubtful`
-says whether the request may have been carried out all the same.
+A refusal of the server is raised as the same error that the server raised. An answer that never came is `Unreachable`;
+its `is_doubtful` says whether the request may have been carried out all the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,18 @@ from foliot.config import from_environment
 from foliot.errors import Busy, FoliotError, StoreUnavailable, Unreachable
 from foliot.sdk.jobs import Alike, Made
 from foliot.sdk.server import Server
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Document, Wire, batch_of, given, made_of, path_of, pauses_for
+from foliot.sdk.wire import (
+    ANSWER_SECONDS,
+    DEFAULT_URL,
+    Answer,
+    Document,
+    Wire,
+    batch_of,
+    given,
+    made_of,
+    path_of,
+    pauses_for,
+)
 
 PAGE = 200
 # Worth another look in a moment, when nothing but looking is asked for.
@@ -43,17 +54,24 @@ class Page(msgspec.Struct, frozen=True):
 class Client:
     """Use as a context manager; it keeps its connection from one request to the next."""
 
-    def __init__(self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         self._wire = Wire(url, token=token, namespace=namespace, answer_seconds=answer_seconds)
         self._http = httpx.Client(**self._wire.settings)
 
     @classmethod
     def from_environment(cls, *, answer_seconds: float = ANSWER_SECONDS) -> Self:
-        """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN and in the namespace FOLIOT_NAMESPACE if there are such.
+        """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN and in the namespace FOLIOT_NAMESPACE if
+        there are such.
 
         FOLIOT_URL_FILE and FOLIOT_TOKEN_FILE name files that hold them instead.
         """
-        url, token, namespace = from_environment("FOLIOT_URL"), from_environment("FOLIOT_TOKEN"), os.environ.get("FOLIOT_NAMESPACE", "")
+        url, token, namespace = (
+            from_environment("FOLIOT_URL"),
+            from_environment("FOLIOT_TOKEN"),
+            os.environ.get("FOLIOT_NAMESPACE", ""),
+        )
         return cls(url or DEFAULT_URL, token=token, namespace=namespace, answer_seconds=answer_seconds)
 
     def __enter__(self) -> Self:
@@ -71,7 +89,8 @@ class Client:
         return Server(self._wire.url, self._wire.token, self._wire.namespace, client=self)
 
     def create_job(self, job: Mapping[str, Any]) -> Answer:
-        """Creates a job of the API's own fields, one-off or recurring. With an idempotency key, a lost answer is asked for again."""
+        """Creates a job of the API's own fields, one-off or recurring. With an idempotency key, a lost answer is asked
+        for again."""
         return self._repeated("/v1/jobs", job)
 
     def check_job(self, job: Mapping[str, Any]) -> Answer:
@@ -108,14 +127,16 @@ class Client:
         return self._answer("POST", path_of(reference, "/resume"))
 
     def pause_jobs(self, group: Mapping[str, Any]) -> Answer:
-        """Pauses the recurring jobs that fit `name` (a pattern), `task` and `queue`; with `dry_run`, only says which."""
+        """Pauses the recurring jobs that fit `name` (a pattern), `task` and `queue`; with `dry_run`, only says
+        which."""
         return self._answer("POST", "/v1/jobs/pause", group)
 
     def resume_jobs(self, group: Mapping[str, Any]) -> Answer:
         return self._answer("POST", "/v1/jobs/resume", group)
 
     def trigger_jobs(self, group: Mapping[str, Any]) -> Answer:
-        """Runs those that fit once now; `expected` says how many they are. With an idempotency key, a lost answer is asked for again."""
+        """Runs those that fit once now; `expected` says how many they are. With an idempotency key, a lost answer is
+        asked for again."""
         return self._repeated("/v1/jobs/trigger", group)
 
     def delete_jobs(self, group: Mapping[str, Any]) -> Answer:
@@ -225,11 +246,21 @@ class Client:
             after = page.next
 
     def _answer(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str | int] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str | int] | None = None,
     ) -> Answer:
         return self._wire.understood(self._send(method, path, body, query))
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str | int] | None = None) -> bytes:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str | int] | None = None,
+    ) -> bytes:
         """The body of a good answer. Everything else is raised."""
         sent = self._wire.request(body, query)
         try:

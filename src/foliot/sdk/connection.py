@@ -1,10 +1,12 @@
-"""`foliot.connect`: the front door. One connection, to a server or straight to a database, for code that knows tasks by their names.
+"""`foliot.connect`: the front door. One connection, to a server or straight to a database, for code that knows tasks by
+their names.
 
     with foliot.connect() as connection:
         job = connection.submit("send_invoice", {"customer_id": 7}, queue="mail")
         job.wait(timeout=60)
 
-Everything has a twin for async code, whose name ends in `_async`: `await connection.submit_async("send_invoice", {"customer_id": 7})`.
+Everything has a twin for async code, whose name ends in `_async`: `await connection.submit_async("send_invoice",
+{"customer_id": 7})`.
 """
 
 from __future__ import annotations
@@ -30,19 +32,22 @@ SCHEMES = ("http://", "https://", *DATABASE_SCHEMES)
 def connect(url: str | None = None, *, token: str | None = None, namespace: str | None = None) -> Connection:
     """A connection to the server at an `http(s)://` URL, or straight to the database at a `postgresql://` one.
 
-    What is not given is taken from FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE; without those, it is the server on this machine. Nothing
-    is connected before it is needed.
+    What is not given is taken from FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE; without those, it is the server on
+    this machine. Nothing is connected before it is needed.
 
-    Over a database, jobs that run once can be submitted, looked at, waited for and cancelled. What else there is needs a server, and says
-    so by `foliot.errors.ConfigurationError`.
+    Over a database, jobs that run once can be submitted, looked at, waited for and cancelled. What else there is needs
+    a server, and says so by `foliot.errors.ConfigurationError`.
     """
     if url is not None and not url.startswith(SCHEMES):
-        raise ConfigurationError(f"{without_password(url)!r}: must begin with {', '.join(SCHEMES[:-2])} or {SCHEMES[-2]}")
+        raise ConfigurationError(
+            f"{without_password(url)!r}: must begin with {', '.join(SCHEMES[:-2])} or {SCHEMES[-2]}"
+        )
     return Connection(Server(url, token, namespace))
 
 
 class Connection:
-    """What `foliot.connect` gives. Use it as a context manager, plain or async, or `close` it; it can be shared between threads."""
+    """What `foliot.connect` gives. Use it as a context manager, plain or async, or `close` it; it can be shared between
+    threads."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -71,8 +76,8 @@ class Connection:
         return self.server.operations()
 
     def task(self, name: str, /, **options: Any) -> Prepared:
-        """A task by its name, with options for its jobs by the names that the API has for them: `queue`, `priority`, `retries`,
-        `timeout_seconds`, `unique`, `expires_at`, ... What is returned submits as a task of an app does."""
+        """A task by its name, with options for its jobs by the names that the API has for them: `queue`, `priority`,
+        `retries`, `timeout_seconds`, `unique`, `expires_at`, ... What is returned submits as a task of an app does."""
         fields = {field: _written(value) for field, value in options.items() if value is not None}
         return Prepared({"task": name} | fields, self.server)
 
@@ -84,7 +89,9 @@ class Connection:
         """Submits a job, to start as soon as a worker is free."""
         return self.task(task, **options).submit(**dict(payload or {}))
 
-    def submit_at(self, task: str, when: datetime | timedelta, payload: Payload | None = None, /, **options: Any) -> Handle:
+    def submit_at(
+        self, task: str, when: datetime | timedelta, payload: Payload | None = None, /, **options: Any
+    ) -> Handle:
         """Submits a job that starts at an instant, or so much later."""
         return self.task(task, **options).submit_at(when, **dict(payload or {}))
 
@@ -109,20 +116,26 @@ class Connection:
         return self.handle(job_id).result(timeout)
 
     def cancel(self, job_id: str, reason: str | None = None, *, force: bool = False) -> str:
-        """Cancels a job: at once if it waits; a running one is asked to stop, and with `force` cut off. Its status thereafter."""
+        """Cancels a job: at once if it waits; a running one is asked to stop, and with `force` cut off. Its status
+        thereafter."""
         return self.handle(job_id).cancel(reason, force=force)
 
     async def submit_async(self, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
         return await self.task(task, **options).submit_async(**dict(payload or {}))
 
-    async def submit_at_async(self, task: str, when: datetime | timedelta, payload: Payload | None = None, /, **options: Any) -> Handle:
+    async def submit_at_async(
+        self, task: str, when: datetime | timedelta, payload: Payload | None = None, /, **options: Any
+    ) -> Handle:
         return await self.task(task, **options).submit_at_async(when, **dict(payload or {}))
 
     async def submit_many_async(self, task: str, payloads: Sequence[Payload], /, **options: Any) -> list[Handle]:
         return await self.task(task, **options).submit_many_async(payloads)
 
-    async def submit_in_async(self, transaction: Any, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
-        """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and `AsyncSession`."""
+    async def submit_in_async(
+        self, transaction: Any, task: str, payload: Payload | None = None, /, **options: Any
+    ) -> Handle:
+        """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and
+        `AsyncSession`."""
         return await self.task(task, **options).submit_in_async(transaction, **dict(payload or {}))
 
     async def status_async(self, job_id: str) -> str:

@@ -8,8 +8,8 @@
             ctx.progress(number / len(tiles), f"tile {number}")
             ctx.logger.info("tile %d is done", number)
 
-A function gets it when it has a parameter named `ctx`. A plain function, which nobody can interrupt, ends in time by asking `should_stop()`
-now and then; an async one is cancelled where it waits.
+A function gets it when it has a parameter named `ctx`. A plain function, which nobody can interrupt, ends in time by
+asking `should_stop()` now and then; an async one is cancelled where it waits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Context:
         "upstream",
     )
 
-    def __init__(self, *, run_id: UUID, token: int, attempt: int, task: str, on_output: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, *, run_id: UUID, token: int, attempt: int, task: str, on_output: Callable[[bytes], None]
+    ) -> None:
         self.run_id = run_id
         self.token = token
         self.attempt = attempt
@@ -73,7 +75,8 @@ class Context:
 
     @property
     def logger(self) -> logging.Logger:
-        """A logger whose lines are kept in the attempt's output, from INFO up; they go on to the handlers that you have set up, too."""
+        """A logger whose lines are kept in the attempt's output, from INFO up; they go on to the handlers that you have
+        set up, too."""
         if self._logger is None:
             # Not one of the registry's: those live for ever, and this one is the attempt's alone.
             self._logger = logging.Logger(f"foliot.task.{self.task}", logging.INFO)

@@ -24,7 +24,8 @@ class Control(Exception):
 
 
 class RetryIn(Control):
-    """The attempt failed; the next one comes in so many seconds, whatever the back-off says. It counts as any other: retries run out."""
+    """The attempt failed; the next one comes in so many seconds, whatever the back-off says. It counts as any other:
+    retries run out."""
 
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason or f"asked to be tried again in {seconds:g} s")
@@ -39,7 +40,8 @@ class Fail(Control):
 
 
 class Snooze(Control):
-    """Not now. The attempt ends, frees its slot, and does not count; the run comes back in so many seconds, up to `max_snoozes` times."""
+    """Not now. The attempt ends, frees its slot, and does not count; the run comes back in so many seconds, up to
+    `max_snoozes` times."""
 
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason)

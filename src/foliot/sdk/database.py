@@ -1,8 +1,8 @@
 """Jobs that run once, straight at the database: for programs that have PostgreSQL at hand and no server.
 
-One thread with an event loop of its own holds the store. Plain code waits for what runs there, and async code, on whichever loop, awaits
-it: so both are the same code, and share the same few connections. Jobs that are submitted at the same time share a statement, too
-(`gathering.py`).
+One thread with an event loop of its own holds the store. Plain code waits for what runs there, and async code, on
+whichever loop, awaits it: so both are the same code, and share the same few connections. Jobs that are submitted at the
+same time share a statement, too (`gathering.py`).
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class DatabaseClient:
 
 
 class AsyncDatabaseClient:
-    """The same for async code. Leaving it closes nothing: the store is that of the plain client, for as long as that is open."""
+    """The same for async code. Leaving it closes nothing: the store is that of the plain client, for as long as that is
+    open."""
 
     def __init__(self, client: DatabaseClient) -> None:
         self._client = client
@@ -188,7 +189,9 @@ class StoreKeeper:
     async def _keep(self) -> None:
         config = Config(database_pool_size=CONNECTIONS)
         try:
-            async with open_store(self._url, config=config, clock=SystemClock(), events=EventBus(), part="foliot client") as store:
+            async with open_store(
+                self._url, config=config, clock=SystemClock(), events=EventBus(), part="foliot client"
+            ) as store:
                 await store.check_schema()
                 self.loop, self.store = asyncio.get_running_loop(), store
                 self.asking = Asking(store=store, namespace=self._namespace)
@@ -211,7 +214,8 @@ class StoreKeeper:
 
 
 def is_alone(job: Mapping[str, Any]) -> bool:
-    """A unique key may have to wait for somebody's transaction that has it, too; jobs without one must not wait along."""
+    """A unique key may have to wait for somebody's transaction that has it, too; jobs without one must not wait
+    along."""
     return job.get("unique") is not None
 
 
@@ -258,7 +262,9 @@ async def _found(store: Store, reference: str) -> RunView:
     try:
         run = await store.runs.get_run(UUID(reference))
     except ValueError:
-        raise NotFound(f"there is no job {reference!r}: straight to the database, jobs are known by their ids") from None
+        raise NotFound(
+            f"there is no job {reference!r}: straight to the database, jobs are known by their ids"
+        ) from None
     if run is None:
         raise NotFound(f"there is no job {reference!r}")
     return run
@@ -269,7 +275,11 @@ def _shown(run: RunView) -> dict[str, Any]:
     status = status_of(run.state, run.attempt) if run.total is None else "running"
     output = None if run.output is None else run.output.decode("utf-8", "replace")
     shown = {name: getattr(run, name) for name in SHOWN}
-    names = {"task": bare(run.task), "queue": bare(run.queue), "unique_key": run.unique_key and bare_key(run.unique_key)}
+    names = {
+        "task": bare(run.task),
+        "queue": bare(run.queue),
+        "unique_key": run.unique_key and bare_key(run.unique_key),
+    }
     return {
         **shown,
         **names,

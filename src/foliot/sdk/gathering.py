@@ -1,7 +1,8 @@
-"""Jobs that a program submits at the same time, from its threads and tasks, are stored by one statement; each caller waits for its own.
+"""Jobs that a program submits at the same time, from its threads and tasks, are stored by one statement; each caller
+waits for its own.
 
-Nothing is delayed for it: a batch is whatever gathered while the previous one was on its way. What came together need not stay together:
-should PostgreSQL refuse one of them, the others are stored all the same.
+Nothing is delayed for it: a batch is whatever gathered while the previous one was on its way. What came together need
+not stay together: should PostgreSQL refuse one of them, the others are stored all the same.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Gathering(Service):
         try:
             await self._asking.store_all([run for run, _ in batch])
         except Exception as error:
-            # One of them is at fault, and nothing is stored: the others must not suffer for it. That PostgreSQL is away concerns all.
+            # One of them is at fault, and nothing is stored: the others must not suffer for it. That PostgreSQL is away
+            # concerns all.
             if len(batch) > 1 and not isinstance(error, FoliotError):
                 for one in batch:
                     await self._store_all([one])

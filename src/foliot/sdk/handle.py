@@ -12,12 +12,14 @@ from foliot.sdk.server import Server
 
 
 class Handle(msgspec.Struct, eq=False, gc=False):
-    """What `submit` returns. Each question has a twin for async code: `status_async`, `wait_async`, `result_async`, `cancel_async`."""
+    """What `submit` returns. Each question has a twin for async code: `status_async`, `wait_async`, `result_async`,
+    `cancel_async`."""
 
     id: str
     server: Server
     is_new: bool | None = None
-    """False when an idempotency key or a unique key led to a job that was there already. None: not known, from inside a transaction."""
+    """False when an idempotency key or a unique key led to a job that was there already. None: not known, from inside a
+    transaction."""
 
     def __repr__(self) -> str:
         return f"<job {self.id}>"
@@ -29,7 +31,8 @@ class Handle(msgspec.Struct, eq=False, gc=False):
         return hash(self.id)
 
     def status(self) -> str:
-        """One of pending, scheduled, running, retrying, completed, failed, cancelled, skipped. Needs the server, as all questions do."""
+        """One of pending, scheduled, running, retrying, completed, failed, cancelled, skipped. Needs the server, as all
+        questions do."""
         return str(self.server.jobs().get_job(self.id).document["status"])
 
     def wait(self, timeout: float | None = None) -> str:
@@ -41,7 +44,8 @@ class Handle(msgspec.Struct, eq=False, gc=False):
         return result_of(self.server.jobs().wait_for_job(self.id, timeout).document)
 
     def cancel(self, reason: str | None = None, *, force: bool = False) -> str:
-        """Cancels it: at once if it waits; a running one is asked to stop, and with `force` cut off. Its status thereafter."""
+        """Cancels it: at once if it waits; a running one is asked to stop, and with `force` cut off. Its status
+        thereafter."""
         return str(self.server.jobs().cancel_run(self.id, reason=reason, force=force).document["status"])
 
     async def status_async(self) -> str:
@@ -66,7 +70,9 @@ def result_of(job: Mapping[str, Any]) -> Any:
         return plain(job["result"])
     error = job["error"] or {}
     why = f"{error['kind']}: {error['message']}" if error else str(job["reason"])
-    raise JobFailed(f"job {job['id']} of task {job['task']!r} is {job['status']}: {why}", status=job["status"], error=dict(error))
+    raise JobFailed(
+        f"job {job['id']} of task {job['task']!r} is {job['status']}: {why}", status=job["status"], error=dict(error)
+    )
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Jobs as definitions, and a scheduler that they are handed to: another face of the same API, for code that thinks in these words.
+"""Jobs as definitions, and a scheduler that they are handed to: another face of the same API, for code that thinks in
+these words.
 
     scheduler = foliot.JobScheduler()
     scheduler.create_job(foliot.JobDefinition(
@@ -36,8 +37,8 @@ class JobDefinition:
     job_id: str
     name: str
     schedule: str
-    """A cron expression, in UTC unless it begins with `CRON_TZ=` and a zone; a period, as `@every 5m`; or an ISO 8601 time, which is in the
-    zone of this machine if it has no offset."""
+    """A cron expression, in UTC unless it begins with `CRON_TZ=` and a zone; a period, as `@every 5m`; or an ISO 8601
+    time, which is in the zone of this machine if it has no offset."""
     command: str | Task
     """A command line for the shell, or a task."""
     dependencies: list[str] = field(default_factory=list)
@@ -56,7 +57,8 @@ class JobScheduler:
         self._server = Server(url, token)
 
     def create_job(self, job_def: JobDefinition) -> Handle:
-        """Makes the job. Raises `InvalidScheduleError`, or `foliot.errors.Conflict` when there is a job of that id already."""
+        """Makes the job. Raises `InvalidScheduleError`, or `foliot.errors.Conflict` when there is a job of that id
+        already."""
         moment = time_of(job_def.schedule)
         # A recurring job's name is unique by itself; of one that runs once, the id is, for as long as it has not ended.
         once = {"unique": {"key": job_def.job_id, "on_conflict": "reject"}}
@@ -81,13 +83,18 @@ class JobScheduler:
             return False
         return True
 
-    def add_job(self, task_id: str, time: datetime | timedelta | str | None = None, payload: Mapping[str, Any] | None = None) -> Handle:
-        """Submits a job of a task that runs once: at an instant, so much later, at an ISO 8601 time, or, without a time, now."""
+    def add_job(
+        self, task_id: str, time: datetime | timedelta | str | None = None, payload: Mapping[str, Any] | None = None
+    ) -> Handle:
+        """Submits a job of a task that runs once: at an instant, so much later, at an ISO 8601 time, or, without a
+        time, now."""
         job: dict[str, Any] = {"task": task_id, "payload": dict(payload or {})}
         if isinstance(time, str):
             moment = time_of(time)
             if moment is None:
-                raise InvalidScheduleError(f"time: {time!r} is not an ISO 8601 time; a job that recurs is made by create_job", field="time")
+                raise InvalidScheduleError(
+                    f"time: {time!r} is not an ISO 8601 time; a job that recurs is made by create_job", field="time"
+                )
             time = moment
         return self._create(job if time is None else job | due(time))
 
@@ -100,7 +107,9 @@ class JobScheduler:
         return Handle(made["id"], server=self._server, is_new=made["created"])
 
 
-def add_job(task_id: str, time: datetime | timedelta | str | None = None, payload: Mapping[str, Any] | None = None) -> Handle:
+def add_job(
+    task_id: str, time: datetime | timedelta | str | None = None, payload: Mapping[str, Any] | None = None
+) -> Handle:
     """`JobScheduler().add_job`, on the server that FOLIOT_URL names."""
     return _default.add_job(task_id, time, payload)
 
@@ -109,12 +118,16 @@ _default = JobScheduler()
 
 
 def time_of(schedule: str) -> datetime | None:
-    """The instant that a schedule names; None when it is a cron expression. Raises `InvalidScheduleError` for what is neither."""
+    """The instant that a schedule names; None when it is a cron expression. Raises `InvalidScheduleError` for what is
+    neither."""
     try:
         if LOOKS_LIKE_A_TIME.match(schedule.strip()):
             moment = datetime.fromisoformat(schedule.strip())
             return moment.astimezone() if moment.tzinfo is None else moment
-        if read_notation(schedule).every is None and parse_cron(schedule).next_after(to_instant(SystemClock().now())) is None:
+        if (
+            read_notation(schedule).every is None
+            and parse_cron(schedule).next_after(to_instant(SystemClock().now())) is None
+        ):
             raise Invalid("it never fires again: its years are past")
     except (Invalid, ValueError, OverflowError, AttributeError) as error:
         raise InvalidScheduleError(f"schedule: {str(schedule)[:100]!r}: {error}", field="schedule") from None

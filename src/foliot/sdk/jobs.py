@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 
 class Alike(Sequence[dict[str, Any]]):
-    """Jobs that differ in their payloads alone. Who can make use of that need look at what they have in common but once."""
+    """Jobs that differ in their payloads alone. Who can make use of that need look at what they have in common but
+    once."""
 
     def __init__(self, fields: dict[str, Any], payloads: Sequence[Mapping[str, Any]]) -> None:
         self.fields = fields

@@ -58,11 +58,13 @@ class Operations(Client):
         return self._answer("POST", _path(run_id, "/rerun"), {} if payload is None else {"payload": payload})
 
     def cancel_runs(self, group: Mapping[str, Any]) -> Answer:
-        """Cancels a batch of the runs that fit the filters of `list_runs`; with `dry_run`, counts them. See POST /v1/runs/cancel."""
+        """Cancels a batch of the runs that fit the filters of `list_runs`; with `dry_run`, counts them. See POST
+        /v1/runs/cancel."""
         return self._answer("POST", "/v1/runs/cancel", group)
 
     def rerun_runs(self, group: Mapping[str, Any]) -> Answer:
-        """Runs a batch of those that fit and have ended once more; with `dry_run`, counts them. See POST /v1/runs/rerun."""
+        """Runs a batch of those that fit and have ended once more; with `dry_run`, counts them. See POST
+        /v1/runs/rerun."""
         return self._answer("POST", "/v1/runs/rerun", group)
 
     def group_dead_letters(self, filters: Mapping[str, str]) -> Answer:
@@ -116,7 +118,8 @@ class Operations(Client):
         return self._send("GET", _path(run_id, "/logs"), query={} if attempt is None else {"attempt": attempt})
 
     def follow_logs(self, run_id: str, *, attempt: int | None = None) -> Iterator[LogEvent]:
-        """What the run writes, as it comes, until it has ended. A stream that breaks off is taken up again where it was."""
+        """What the run writes, as it comes, until it has ended. A stream that breaks off is taken up again where it
+        was."""
         # A server that is not there at all, or knows of no such run, is not waited for.
         self.get_run(run_id)
         clock, lost_at, last_id = SystemClock(), None, ""
@@ -130,14 +133,17 @@ class Operations(Client):
             except (httpx.HTTPError, Unreachable, StoreUnavailable) as error:
                 lost_at = clock.monotonic() if lost_at is None else lost_at
                 if clock.monotonic() - lost_at > PATIENCE_SECONDS:
-                    raise Unreachable(f"the output of {run_id} can't be followed any more: {error or type(error).__name__}") from None
+                    raise Unreachable(
+                        f"the output of {run_id} can't be followed any more: {error or type(error).__name__}"
+                    ) from None
             block(RETRY_SECONDS)
 
     def follow_events(self, filters: Mapping[str, str] | None = None, *, last_id: str = "") -> Iterator[RunEvent]:
-        """What happens to runs, for as long as it is asked for: every ending once, in the order of finishing; the rest as a sample.
+        """What happens to runs, for as long as it is asked for: every ending once, in the order of finishing; the rest
+        as a sample.
 
-        `filters`: queue, task, job, state, tag, and `since`. A stream that breaks off is taken up again where it was; so is one that begins
-        with the `id` of an event that was seen before.
+        `filters`: queue, task, job, state, tag, and `since`. A stream that breaks off is taken up again where it was;
+        so is one that begins with the `id` of an event that was seen before.
         """
         yield from self._followed("/v1/events", dict(filters or {}), last_id)
 
@@ -189,7 +195,9 @@ class Operations(Client):
         items: list[msgspec.Raw] = []
         query: dict[str, str | int] = dict(filters)
         while True:
-            page = self._decoded(self._send("GET", path, query={**query, "limit": max(1, min(PAGE, limit - len(items)))}))
+            page = self._decoded(
+                self._send("GET", path, query={**query, "limit": max(1, min(PAGE, limit - len(items)))})
+            )
             items.extend(page.items)
             if page.next is None or len(items) >= limit:
                 return self._wire.understood(msgspec.json.encode(ItemPage(items, page.next)))
@@ -217,7 +225,9 @@ def events_of(lines: Iterator[str]) -> Iterator[tuple[str, LogEvent]]:
             try:
                 yield event_id, LogEvent(kind, msgspec.json.decode(data, type=dict[str, Any]))
             except msgspec.DecodeError:
-                raise FoliotError("the server's stream holds something else than events; is FOLIOT_URL right?") from None
+                raise FoliotError(
+                    "the server's stream holds something else than events; is FOLIOT_URL right?"
+                ) from None
             kind, event_id, data = "", "", ""
 
 

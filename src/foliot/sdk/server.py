@@ -39,7 +39,12 @@ class Server:
     """
 
     def __init__(
-        self, url: str | None = None, token: str | None = None, namespace: str | None = None, *, client: Client | None = None
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        namespace: str | None = None,
+        *,
+        client: Client | None = None,
     ) -> None:
         """`client` is one of the caller's, used as it is."""
         self._url = url

@@ -41,7 +41,8 @@ class Submitting:
         raise NotImplementedError  # pragma: no cover
 
     def submit(self, /, **payload: Any) -> Handle:
-        """Submits a job of this task, to start as soon as a worker is free. The keyword arguments are those of the function."""
+        """Submits a job of this task, to start as soon as a worker is free. The keyword arguments are those of the
+        function."""
         return self._create(self._job(payload))
 
     def submit_at(self, when: datetime | timedelta, /, **payload: Any) -> Handle:
@@ -73,7 +74,8 @@ class Submitting:
             return self._handles(await client.create_alike(jobs, idempotency_key=key))
 
     async def submit_in_async(self, connection: Any, /, **payload: Any) -> Handle:
-        """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and `AsyncSession`."""
+        """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and
+        `AsyncSession`."""
         return Handle(await submit_in_async(connection, self._transactional(payload)), server=self.server())
 
     def _job(self, payload: Payload) -> Job:
@@ -88,7 +90,10 @@ class Submitting:
     def _transactional(self, payload: Payload) -> Job:
         job = self._job(payload) | self.server().namespace_field()
         if "idempotency_key" in job:
-            raise Invalid("idempotency_key: the transaction itself happens once or not at all; use unique", field="idempotency_key")
+            raise Invalid(
+                "idempotency_key: the transaction itself happens once or not at all; use unique",
+                field="idempotency_key",
+            )
         return job
 
     def _create(self, job: Job) -> Handle:

@@ -1,7 +1,7 @@
 """Submitting inside the caller's own transaction: the job is there if that commits, and never was if it does not.
 
-One call of the SQL function `foliot.submit`, over whatever connection the caller has. No driver is loaded here: which one it is, the
-connection itself says.
+One call of the SQL function `foliot.submit`, over whatever connection the caller has. No driver is loaded here: which
+one it is, the connection itself says.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def submit_in(connection: Any, job: dict[str, Any]) -> str:
         from sqlalchemy import text as statement
 
         return str(connection.execute(statement(NAMED), {"job": text}).scalar_one())
-    raise TypeError(f"submit_in needs a plain connection, not {_described(connection)}; for async ones there is submit_in_async")
+    raise TypeError(
+        f"submit_in needs a plain connection, not {_described(connection)}; for async ones there is submit_in_async"
+    )
 
 
 async def submit_in_async(connection: Any, job: dict[str, Any]) -> str:
@@ -52,11 +54,14 @@ async def submit_in_async(connection: Any, job: dict[str, Any]) -> str:
         from sqlalchemy import text as statement
 
         return str((await connection.execute(statement(NAMED), {"job": text})).scalar_one())
-    raise TypeError(f"submit_in_async needs an async connection, not {_described(connection)}; for plain ones there is submit_in")
+    raise TypeError(
+        f"submit_in_async needs an async connection, not {_described(connection)}; for plain ones there is submit_in"
+    )
 
 
 def driver_of(connection: Any) -> str:
-    """By the modules of its class and of those it is derived from. Raises `TypeError` for what is no connection that we know."""
+    """By the modules of its class and of those it is derived from. Raises `TypeError` for what is no connection that we
+    know."""
     modules = [kind.__module__ for kind in type(connection).__mro__]
     packages = {module.partition(".")[0] for module in modules}
     if "asyncpg" in packages and hasattr(connection, "fetchval"):
@@ -64,7 +69,11 @@ def driver_of(connection: Any) -> str:
     if "psycopg" in packages and hasattr(connection, "cursor"):
         return "async psycopg" if inspect.iscoroutinefunction(connection.commit) else "psycopg"
     if "sqlalchemy" in packages and hasattr(connection, "execute"):
-        return "async sqlalchemy" if any(module.startswith("sqlalchemy.ext.asyncio") for module in modules) else "sqlalchemy"
+        return (
+            "async sqlalchemy"
+            if any(module.startswith("sqlalchemy.ext.asyncio") for module in modules)
+            else "sqlalchemy"
+        )
     raise TypeError(f"{_described(connection)} is not {KNOWN}")
 
 

@@ -1,7 +1,8 @@
-"""Foliot's HTTP API as bytes: what is sent, and what an answer means. Both clients, the plain one and the async one, speak through it.
+"""Foliot's HTTP API as bytes: what is sent, and what an answer means. Both clients, the plain one and the async one,
+speak through it.
 
-A refusal of the server is raised as the same error that the server raised. An answer that never came is `Unreachable`; its `is_doubtful`
-says whether the request may have been carried out all the same.
+A refusal of the server is raised as the same error that the server raised. An answer that never came is `Unreachable`;
+its `is_doubtful` says whether the request may have been carried out all the same.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ ADVICE: Mapping[type[FoliotError], str] = {
 
 
 class Document(dict[str, Any]):
-    """A JSON object of the server's. A field that it should have and has not is the server's fault, and is said to be."""
+    """A JSON object of the server's. A field that it should have and has not is the server's fault, and is said to
+    be."""
 
     def __missing__(self, name: str) -> Any:
         raise FoliotError(f"the server's answer has no {name!r}; is it a Foliot, and as new as this client?")
@@ -108,7 +110,8 @@ class Wire:
         trust_env = not _is_loopback(parts.hostname or "")
         self.settings: dict[str, Any] = {
             "base_url": url,
-            "headers": ({"Authorization": f"Bearer {token}"} if token else {}) | ({NAMESPACE_HEADER: namespace} if namespace else {}),
+            "headers": ({"Authorization": f"Bearer {token}"} if token else {})
+            | ({NAMESPACE_HEADER: namespace} if namespace else {}),
             "timeout": httpx.Timeout(answer_seconds, connect=min(CONNECT_SECONDS, answer_seconds)),
             "trust_env": trust_env,
             "verify": _authorities(trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
@@ -117,7 +120,9 @@ class Wire:
 
     def request(self, body: Any = None, query: Mapping[str, str | int] | None = None) -> dict[str, Any]:
         """What httpx is given beside method and path."""
-        sent: dict[str, Any] = {} if body is None else {"content": encode(body), "headers": {"Content-Type": "application/json"}}
+        sent: dict[str, Any] = (
+            {} if body is None else {"content": encode(body), "headers": {"Content-Type": "application/json"}}
+        )
         return sent | {"params": query}
 
     def content_of(self, answer: httpx.Response) -> bytes:
@@ -128,13 +133,17 @@ class Wire:
 
     def failure(self, error: httpx.HTTPError, *, is_reading: bool) -> Unreachable:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol):
-            return Unreachable(f"no Foliot answers at {self._shown_url}; start one with `foliot up`, or set FOLIOT_URL to where it is")
+            return Unreachable(
+                f"no Foliot answers at {self._shown_url}; start one with `foliot up`, or set FOLIOT_URL to where it is"
+            )
         if isinstance(error, httpx.TimeoutException):
             what = f"{self._shown_url} did not answer within {self._answer_seconds:g} s"
         else:
             what = f"{self._shown_url}: the connection broke off before there was an answer ({type(error).__name__})"
         is_doubtful = not is_reading
-        return Unreachable(f"{what}; what was asked may have been done all the same" if is_doubtful else what, is_doubtful=is_doubtful)
+        return Unreachable(
+            f"{what}; what was asked may have been done all the same" if is_doubtful else what, is_doubtful=is_doubtful
+        )
 
     def understood(self, content: bytes) -> Answer:
         try:
@@ -162,7 +171,8 @@ class Wire:
 
 
 def path_of(reference: str, rest: str = "", *, kind: str = "job", root: str = "") -> str:
-    """The path of a job, a run or a workflow, or of what else is below `root`. Names that no path can hold are in use for none."""
+    """The path of a job, a run or a workflow, or of what else is below `root`. Names that no path can hold are in use
+    for none."""
     try:
         segment = quote(reference, safe="")
     except UnicodeEncodeError:
@@ -194,13 +204,15 @@ def made_of(answer: Answer) -> list[Made]:
 
 
 def pauses_for(body: Mapping[str, Any]) -> tuple[float, ...]:
-    """Before each repetition of a request that got no answer. Only one with a key of its own may be repeated blindly."""
+    """Before each repetition of a request that got no answer. Only one with a key of its own may be repeated
+    blindly."""
     return REPEAT_PAUSES if body.get("idempotency_key") is not None else ()
 
 
 @cache
 def _authorities(trust_env: bool, _file: str | None, _directory: str | None) -> ssl.SSLContext:
-    """Read once, and not for every client, which async code has one of for each job: that would take 30 ms each time."""
+    """Read once, and not for every client, which async code has one of for each job: that would take 30 ms each
+    time."""
     return httpx.create_ssl_context(trust_env=trust_env)
 
 

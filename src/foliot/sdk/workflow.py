@@ -11,13 +11,13 @@
     night.signal("approve", {"by": "ann"})
     night.result("load")
 
-A step is a task (or one with options, `task.with_options(retries=5)`), a task's name, or another workflow; keyword arguments are its
-payload. Its key is given first, or is the task's name. `step.result` stands for what the step will return, as a whole or in part: where it
-is used, that step comes first. A task reads the results of all steps that it came after in `ctx.upstream`, and what a signal said in
-`ctx.signal`.
+A step is a task (or one with options, `task.with_options(retries=5)`), a task's name, or another workflow; keyword
+arguments are its payload. Its key is given first, or is the task's name. `step.result` stands for what the step will
+return, as a whole or in part: where it is used, that step comes first. A task reads the results of all steps that it
+came after in `ctx.upstream`, and what a signal said in `ctx.signal`.
 
-What makes no sense, such as a circle, is an `Invalid` before anything is sent. Async code has twins: `submit_async`, `submit_at_async`,
-`schedule_async`.
+What makes no sense, such as a circle, is an `Invalid` before anything is sent. Async code has twins: `submit_async`,
+`submit_at_async`, `schedule_async`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,13 @@ class Workflow:
     ) -> None:
         self.name = name
         told = notify if notify is None or isinstance(notify, Mapping) else list(notify)
-        self._fields: Fields = {"name": name, "queue": queue, "priority": priority or None, "tags": list(tags) or None, "notify": told}
+        self._fields: Fields = {
+            "name": name,
+            "queue": queue,
+            "priority": priority or None,
+            "tags": list(tags) or None,
+            "notify": told,
+        }
         self._on_failure = on_failure
         self._steps: dict[str, Fields] = {}
         self.servers: list[Server] = []
@@ -136,8 +142,9 @@ class Workflow:
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Step:
-        """Adds a step, `step(task)` or `step(key, task)`. `options` are fields of the API, such as `{"retries": 5, "queue": "mail"}`;
-        `payload` is for arguments that have the name of something here. Another workflow is taken as it is at this moment."""
+        """Adds a step, `step(task)` or `step(key, task)`. `options` are fields of the API, such as `{"retries": 5,
+        "queue": "mail"}`; `payload` is for arguments that have the name of something here. Another workflow is taken as
+        it is at this moment."""
         return self._add(key, task, after, {"rule": rule, **(options or {})}, {**(payload or {}), **arguments})
 
     def teardown(
@@ -151,7 +158,8 @@ class Workflow:
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Step:
-        """Adds a step that runs also after a failure or a cancel: when those that it comes after have ended, or else all others."""
+        """Adds a step that runs also after a failure or a cancel: when those that it comes after have ended, or else
+        all others."""
         return self._add(key, task, after, {"teardown": True, **(options or {})}, {**(payload or {}), **arguments})
 
     def map(
@@ -171,8 +179,8 @@ class Workflow:
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Step:
-        """Adds a step that is a run for each item of a range, a list, or the list that a step before it returns; or for each `chunk_size`
-        of them. The task gets it as the argument that `item` names, beside the payload."""
+        """Adds a step that is a run for each item of a range, a list, or the list that a step before it returns; or for
+        each `chunk_size` of them. The task gets it as the argument that `item` names, beside the payload."""
         used: dict[str, None] = {}
         source = _source(over, used)
         asked = {
@@ -182,7 +190,11 @@ class Workflow:
             "max_concurrency": max_concurrency,
             "on_failure": on_failure,
         }
-        fields = {"rule": rule, "map": {name: value for name, value in asked.items() if value is not None}, **(options or {})}
+        fields = {
+            "rule": rule,
+            "map": {name: value for name, value in asked.items() if value is not None},
+            **(options or {}),
+        }
         return self._add(key, task, [*used, *_keys(after)], fields, {**(payload or {}), **arguments})
 
     def shell(
@@ -196,9 +208,11 @@ class Workflow:
         options: Mapping[str, Any] | None = None,
         **payload: Any,
     ) -> Step:
-        """Adds a command line for /bin/sh, or a program with its arguments. Further fields are those of the task `shell`, such as `cwd`.
+        """Adds a command line for /bin/sh, or a program with its arguments. Further fields are those of the task
+        `shell`, such as `cwd`.
 
-        The command finds the results before it in the JSON file that FOLIOT_UPSTREAM names, and may write its own to FOLIOT_RESULT."""
+        The command finds the results before it in the JSON file that FOLIOT_UPSTREAM names, and may write its own to
+        FOLIOT_RESULT."""
         words = {"command": command} if isinstance(command, str) else {"argv": list(command)}
         return self._add(key, "shell", after, {"rule": rule, **(options or {})}, words | payload)
 
@@ -212,7 +226,8 @@ class Workflow:
         after: After = (),
         rule: Rule = "all_success",
     ) -> Step:
-        """Adds a step that waits, without a slot of any worker, until it is signalled. Its result is what the signal said."""
+        """Adds a step that waits, without a slot of any worker, until it is signalled. Its result is what the signal
+        said."""
         signal = {"on_timeout": on_timeout} | ({} if timeout is None else {"timeout_seconds": _seconds(timeout)})
         return self._add(key, "wait", after, {"rule": rule, "signal": signal}, {})
 
@@ -223,8 +238,11 @@ class Workflow:
     # --- checked and sent
 
     def definition(self) -> Fields:
-        """Steps and policy as the API takes them. Raises `Invalid`, with the step or the circle named, for what makes no sense."""
-        found: Fields = {"steps": list(self._steps.values())} | ({} if self._on_failure == "continue" else {"on_failure": self._on_failure})
+        """Steps and policy as the API takes them. Raises `Invalid`, with the step or the circle named, for what makes
+        no sense."""
+        found: Fields = {"steps": list(self._steps.values())} | (
+            {} if self._on_failure == "continue" else {"on_failure": self._on_failure}
+        )
         try:
             model.check(msgspec.convert(found, model.Workflow))
         except msgspec.ValidationError as error:
@@ -236,7 +254,8 @@ class Workflow:
         return {name: value for name, value in self._fields.items() if value is not None} | self.definition()
 
     def submit(self, to: Client | Connected | None = None, /, *, idempotency_key: str | None = None) -> WorkflowHandle:
-        """Submits it, to start at once. It goes to the given client's or app's server; else to that of the app of its tasks."""
+        """Submits it, to start at once. It goes to the given client's or app's server; else to that of the app of its
+        tasks."""
         server, body = self._server(to), self.request() | _keyed(idempotency_key)
         return _handle(server, server.client().create_workflow(body).document)
 
@@ -246,20 +265,27 @@ class Workflow:
         return _handle(server, server.client().create_workflow(body).document)
 
     def schedule(self, to: Client | Connected | None = None, /, **schedule: Unpack[ScheduleFields]) -> str:
-        """Makes a recurring job of it, by `cron` or `every`. Returns the job's id; it is paused, triggered and deleted as any other."""
+        """Makes a recurring job of it, by `cron` or `every`. Returns the job's id; it is paused, triggered and deleted
+        as any other."""
         return str(self._server(to).client().create_workflow(self._recurring(schedule)).document["id"])
 
-    async def submit_async(self, to: AsyncClient | Connected | None = None, /, *, idempotency_key: str | None = None) -> WorkflowHandle:
+    async def submit_async(
+        self, to: AsyncClient | Connected | None = None, /, *, idempotency_key: str | None = None
+    ) -> WorkflowHandle:
         server, body = self._server(to), self.request() | _keyed(idempotency_key)
         async with server.async_client() as client:
             return _handle(server, (await client.create_workflow(body)).document)
 
-    async def submit_at_async(self, when: datetime | timedelta, to: AsyncClient | Connected | None = None, /) -> WorkflowHandle:
+    async def submit_at_async(
+        self, when: datetime | timedelta, to: AsyncClient | Connected | None = None, /
+    ) -> WorkflowHandle:
         server, body = self._server(to), self.request() | due(when)
         async with server.async_client() as client:
             return _handle(server, (await client.create_workflow(body)).document)
 
-    async def schedule_async(self, to: AsyncClient | Connected | None = None, /, **schedule: Unpack[ScheduleFields]) -> str:
+    async def schedule_async(
+        self, to: AsyncClient | Connected | None = None, /, **schedule: Unpack[ScheduleFields]
+    ) -> str:
         body = self._recurring(schedule)
         async with self._server(to).async_client() as client:
             return str((await client.create_workflow(body)).document["id"])
@@ -269,7 +295,10 @@ class Workflow:
     def _add(self, key: str | What, task: What | None, after: After, fields: Fields, payload: Fields) -> Step:
         known_as, what = self._what(key, task)
         if known_as in self._steps:
-            raise Invalid(f"there is a step {known_as!r} already; give this one another key: step({known_as + '-2'!r}, ...)", field="key")
+            raise Invalid(
+                f"there is a step {known_as!r} already; give this one another key: step({known_as + '-2'!r}, ...)",
+                field="key",
+            )
         used: dict[str, None] = dict.fromkeys(_keys(after))
         written = _written(payload, used)
         step = {**what, **fields, "key": known_as, "after": list(used)}

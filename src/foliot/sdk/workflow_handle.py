@@ -59,11 +59,13 @@ class WorkflowHandle:
         return result_of(found if found["id"] is None else client.wait_for_job(found["id"], timeout).document)
 
     def cancel(self, reason: str | None = None, *, force: bool = False) -> str:
-        """Cancels all steps but those that always run, such as teardown; with `force` those too. Its status thereafter."""
+        """Cancels all steps but those that always run, such as teardown; with `force` those too. Its status
+        thereafter."""
         return str(self._server.client().cancel_workflow(self.id, reason=reason, force=force).document["status"])
 
     def redrive(self) -> None:
-        """Runs again what failed or was cancelled, and what follows from it. Raises `foliot.errors.Conflict` if there is nothing such."""
+        """Runs again what failed or was cancelled, and what follows from it. Raises `foliot.errors.Conflict` if there
+        is nothing such."""
         self._server.client().redrive_workflow(self.id)
 
     def signal(self, step: str, payload: Any = None, *, approved: bool = True, message: str = "") -> None:
@@ -91,7 +93,9 @@ class WorkflowHandle:
             if found["id"] is None and found["status"] not in ENDED:
                 await client.wait_for_steps(self.id, timeout)
                 found = step_of(await self.show_async(), step)
-            return result_of(found if found["id"] is None else (await client.wait_for_job(found["id"], timeout)).document)
+            return result_of(
+                found if found["id"] is None else (await client.wait_for_job(found["id"], timeout)).document
+            )
 
     async def cancel_async(self, reason: str | None = None, *, force: bool = False) -> str:
         async with self._server.async_client() as client:
@@ -119,7 +123,9 @@ def steps_of(workflow: Shown) -> dict[str, Shown]:
 def step_of(workflow: Shown, key: str) -> Shown:
     steps = steps_of(workflow)
     if key not in steps:
-        raise NotFound(f"the workflow {workflow['id']} has no step {key!r}; it has {', '.join(map(repr, list(steps)[:20]))}")
+        raise NotFound(
+            f"the workflow {workflow['id']} has no step {key!r}; it has {', '.join(map(repr, list(steps)[:20]))}"
+        )
     return steps[key]
 
 

@@ -75,7 +75,10 @@ class Access:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queries = queries.load("access")
-        self._insert_audit, self._insert_missing_audit = self._queries["insert_audit"], self._queries["insert_missing_audit"]
+        self._insert_audit, self._insert_missing_audit = (
+            self._queries["insert_audit"],
+            self._queries["insert_missing_audit"],
+        )
 
     async def insert_token(self, new: NewToken, *, within: Transaction | None = None) -> Token | None:
         """None when there is a token of that name in force."""
@@ -90,13 +93,20 @@ class Access:
         return (row[0], _token(list(row)[1:])) if row else None
 
     async def list_tokens(self, namespace: str | None) -> list[Token]:
-        rows = await self._database.fetch(self._queries["list_tokens"], namespace, self._database.clock.sql_now(), LIST_MAX)
+        rows = await self._database.fetch(
+            self._queries["list_tokens"], namespace, self._database.clock.sql_now(), LIST_MAX
+        )
         return [_token(row) for row in rows]
 
     async def find_tokens_named(self, reference: str, namespace: str | None) -> list[Token]:
         """The one of that id comes first; some of many."""
         now = self._database.clock.sql_now()
-        return [_token(row) for row in await self._database.fetch(self._queries["find_tokens_named"], reference, namespace, now, NAMED_MAX)]
+        return [
+            _token(row)
+            for row in await self._database.fetch(
+                self._queries["find_tokens_named"], reference, namespace, now, NAMED_MAX
+            )
+        ]
 
     async def revoke_token(self, token_id: str) -> Token | None:
         row = await self._database.fetch_row(self._queries["revoke_token"], token_id, self._database.clock.sql_now())
@@ -118,7 +128,8 @@ class Access:
             await self.insert_audit_again(entries)
 
     async def insert_audit_again(self, entries: Sequence[AuditEntry]) -> None:
-        """Those that are missing, once nobody is inserting them any more: PostgreSQL may go on with a statement whose sender is gone."""
+        """Those that are missing, once nobody is inserting them any more: PostgreSQL may go on with a statement whose
+        sender is gone."""
 
         async def work(within: Transaction) -> None:
             await within.execute(self._queries["lock_audit"])
@@ -132,7 +143,8 @@ class Access:
         await within.execute(query, *self._entries(entries))
 
     async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Beside], Awaitable[T]]) -> T:
-        """The same by the statement that `write` sends, so that what is written and what is told of it are there together."""
+        """The same by the statement that `write` sends, so that what is written and what is told of it are there
+        together."""
         first, again = self._insert_audit, self._insert_missing_audit
         arguments = self._entries(entries)
         return await write(Beside(self._database, first, again, *arguments))

@@ -22,7 +22,11 @@ class Calendars:
     async def put_calendar(self, name: str, days: CalendarDays) -> int:
         """The version; 1 when it was made by this."""
         encoded = msgspec.json.encode(days).decode()
-        return int(await self._database.fetch_value(self._queries["put_calendar"], name, encoded, self._database.clock.sql_now()))
+        return int(
+            await self._database.fetch_value(
+                self._queries["put_calendar"], name, encoded, self._database.clock.sql_now()
+            )
+        )
 
     async def make_calendar(self, name: str, days: CalendarDays) -> bool:
         """False when there is one of that name already."""
@@ -47,7 +51,11 @@ class Calendars:
         """None: a job refers to it. With `only`, False when it is not that any more."""
         arguments = (name, only.version, only.created_at) if only else (name, None, None)
         try:
-            return bool(await self._database.fetch_value(self._queries["delete_calendar"], *arguments, is_repeatable=only is None))
+            return bool(
+                await self._database.fetch_value(
+                    self._queries["delete_calendar"], *arguments, is_repeatable=only is None
+                )
+            )
         except asyncpg.ForeignKeyViolationError:
             return None
 

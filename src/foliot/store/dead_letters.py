@@ -78,7 +78,14 @@ class DeadLetters:
     async def list_dead_letters(
         self, wanted: DeadFilter, before: tuple[datetime, UUID], *, limit: int, scan: int
     ) -> Page[DeadLetter, tuple[datetime, UUID]]:
-        filters = (wanted.task, wanted.queue, wanted.fingerprint, wanted.is_rerun_included, limit + 1, wanted.namespace.name)
+        filters = (
+            wanted.task,
+            wanted.queue,
+            wanted.fingerprint,
+            wanted.is_rerun_included,
+            limit + 1,
+            wanted.namespace.name,
+        )
         rows = await self._database.fetch(self._queries["list_dead_letters"], wanted.since, *before, scan, *filters)
         items = [_letter(list(row)[3:]) for row in rows if row[3] is not None]
         last = (rows[0][1], rows[0][2]) if rows[0][0] >= scan else None
@@ -87,10 +94,14 @@ class DeadLetters:
     async def group_dead_letters(self, wanted: DeadFilter, *, limit: int, scan: int) -> tuple[list[DeadGroup], bool]:
         """The groups, and whether there are more dead letters than were looked at."""
         filters = (wanted.task, wanted.queue, wanted.is_rerun_included, limit, wanted.namespace.name)
-        rows = await self._database.fetch(self._queries["group_dead_letters"], wanted.since, wanted.until, scan, *filters)
+        rows = await self._database.fetch(
+            self._queries["group_dead_letters"], wanted.since, wanted.until, scan, *filters
+        )
         return [DeadGroup(*list(row)[1:]) for row in rows if row[1] is not None], rows[0][0] >= scan
 
-    async def find_dead_letters(self, namespace: Namespace, run_ids: Sequence[UUID], *, is_rerun_included: bool) -> dict[UUID, str]:
+    async def find_dead_letters(
+        self, namespace: Namespace, run_ids: Sequence[UUID], *, is_rerun_included: bool
+    ) -> dict[UUID, str]:
         """The task of each, as it is stored."""
         arguments = (run_ids, _earliest(run_ids), is_rerun_included, namespace.name)
         rows = await self._database.fetch(self._queries["find_dead_letters"], *arguments)

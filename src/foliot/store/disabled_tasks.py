@@ -26,7 +26,9 @@ class DisabledTasks:
         self._database = database
         self._queries = queries.load("disabled_tasks")
 
-    async def put_disabled_task(self, namespace: str, task: str, actor: str, reason: str | None, *, is_imposed: bool) -> None:
+    async def put_disabled_task(
+        self, namespace: str, task: str, actor: str, reason: str | None, *, is_imposed: bool
+    ) -> None:
         arguments = (namespace, task, actor, reason, is_imposed, self._database.clock.sql_now())
         await self._database.execute(self._queries["put_disabled_task"], *arguments)
 
@@ -35,4 +37,6 @@ class DisabledTasks:
         return bool(await self._database.execute(self._queries["delete_disabled_task"], namespace, task, may_lift))
 
     async def list_disabled_tasks(self, namespace: str) -> list[DisabledTask]:
-        return [DisabledTask(*row) for row in await self._database.fetch(self._queries["list_disabled_tasks"], namespace)]
+        return [
+            DisabledTask(*row) for row in await self._database.fetch(self._queries["list_disabled_tasks"], namespace)
+        ]

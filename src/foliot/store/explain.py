@@ -46,12 +46,23 @@ class Explain:
         pauses = await self._pauses(name, task)
         gates = [*pauses, _queue_limit(row), _served(row, name, task), _depth(row)]
         return Explanation(
-            bare(name), "queue", bare(name), "paused" if pauses else "active", summed_up(gates, f"{row[3]} runs are ready in it"), gates
+            bare(name),
+            "queue",
+            bare(name),
+            "paused" if pauses else "active",
+            summed_up(gates, f"{row[3]} runs are ready in it"),
+            gates,
         )
 
     async def _gates(self, row: Record, options: RunOptions) -> list[Gate]:
         """In the order in which a run passes them."""
-        gates = [_cancelled(row), await self._dependencies(row), _due(row), _signalled(row, options), await self._overlap(row)]
+        gates = [
+            _cancelled(row),
+            await self._dependencies(row),
+            _due(row),
+            _signalled(row, options),
+            await self._overlap(row),
+        ]
         if options.concurrency is not None:
             gates.append(await self._concurrency(row, options.concurrency))
         if options.rate is not None:
@@ -70,7 +81,12 @@ class Explain:
         names = ", ".join(f"{found[1]} ({found[2]})" for found in before[:3]) or "what has ended a moment ago"
         more = f" and {row['unmet'] - 3} more" if (row["unmet"] or 0) > 3 else ""
         detail = f"waits for {row['unmet']} of those before it by the rule {row['rule']}: {names}{more}"
-        return Gate("dependencies", is_open=False, detail=detail, numbers={"unmet": row["unmet"], "rule": row["rule"], "upstream": shown})
+        return Gate(
+            "dependencies",
+            is_open=False,
+            detail=detail,
+            numbers={"unmet": row["unmet"], "rule": row["rule"], "upstream": shown},
+        )
 
     async def _children(self, row: Record) -> Gate:
         open_ones = await self._database.fetch(self._queries["explain_children"], row["id"], SHOWN)
@@ -133,15 +149,28 @@ class Explain:
         if row["cancel"] is not None:
             return Gate("cancel", is_open=False, detail=f"runs on {name}, and was asked to end")
         if not lives:
-            return Gate("worker", is_open=False, detail=f"its worker {name} does not answer any more: it will be given to another")
-        return Gate("worker", is_open=True, detail=f"runs on {name} for {seconds:.1f} s", numbers={"worker": name, "seconds": seconds})
+            return Gate(
+                "worker",
+                is_open=False,
+                detail=f"its worker {name} does not answer any more: it will be given to another",
+            )
+        return Gate(
+            "worker",
+            is_open=True,
+            detail=f"runs on {name} for {seconds:.1f} s",
+            numbers={"worker": name, "seconds": seconds},
+        )
 
     def _now(self) -> datetime | None:
         return self._database.clock.sql_now()
 
 
 def _cancelled(row: Record) -> Gate | None:
-    return None if row["cancel"] is None else Gate("cancel", is_open=False, detail="was asked to end, and will in a moment")
+    return (
+        None
+        if row["cancel"] is None
+        else Gate("cancel", is_open=False, detail="was asked to end, and will in a moment")
+    )
 
 
 def _due(row: Record) -> Gate:
@@ -150,7 +179,9 @@ def _due(row: Record) -> Gate:
     wait: timedelta = row["due_at"] - row["at"]
     why = f"attempt {row['attempt'] + 1} is" if row["attempt"] else "is"
     numbers = {"due_at": row["due_at"], "seconds": max(0.0, wait.total_seconds())}
-    return Gate("due", is_open=wait.total_seconds() <= 0, detail=f"{why} not due until {_iso(row['due_at'])}", numbers=numbers)
+    return Gate(
+        "due", is_open=wait.total_seconds() <= 0, detail=f"{why} not due until {_iso(row['due_at'])}", numbers=numbers
+    )
 
 
 def _overdue(row: Record) -> Gate:
@@ -174,9 +205,15 @@ def _signalled(row: Record, options: RunOptions) -> Gate | None:
     return Gate("signal", is_open=False, detail=f"waits for a signal{until}: POST /v1/runs/{row['id']}/signal")
 
 
-def _paused(kind: str, name: str, reason: str | None, actor: str | None, since: datetime, until: datetime | None) -> Gate:
+def _paused(
+    kind: str, name: str, reason: str | None, actor: str | None, since: datetime, until: datetime | None
+) -> Gate:
     what = "everything" if kind == "everything" else f"{kind} {bare(name)!r}"
-    by, because, end = f" by {actor}" if actor else "", f" because {reason}" if reason else "", f" until {_iso(until)}" if until else ""
+    by, because, end = (
+        f" by {actor}" if actor else "",
+        f" because {reason}" if reason else "",
+        f" until {_iso(until)}" if until else "",
+    )
     numbers = {"kind": kind, "name": bare(name), "reason": reason, "actor": actor, "since": since, "until": until}
     return Gate("pause", is_open=False, detail=f"{what} is paused{by}{because}{end}", numbers=numbers)
 
@@ -184,7 +221,12 @@ def _paused(kind: str, name: str, reason: str | None, actor: str | None, since: 
 def _queue_limit(line: Record) -> Gate:
     most, running = line[0], line[2]
     detail = f"{running} run in its queue" if most is None else f"{running} of {most} run in its queue"
-    return Gate("queue_limit", is_open=most is None or running < most, detail=detail, numbers={"limit": most, "running": running})
+    return Gate(
+        "queue_limit",
+        is_open=most is None or running < most,
+        detail=detail,
+        numbers={"limit": most, "running": running},
+    )
 
 
 def _served(line: Record, queue: str, task: str) -> Gate:
@@ -201,9 +243,18 @@ def _served(line: Record, queue: str, task: str) -> Gate:
     if serving == 0:
         return Gate("worker", is_open=False, detail=f"no live worker serves the queue {queue!r}", numbers=numbers)
     if task and knowing == 0:
-        return Gate("worker", is_open=False, detail=f"no live worker of the queue {queue!r} knows the task {task!r}", numbers=numbers)
+        return Gate(
+            "worker",
+            is_open=False,
+            detail=f"no live worker of the queue {queue!r} knows the task {task!r}",
+            numbers=numbers,
+        )
     if task and running >= slots:
-        detail = f"all {int(slots)} slots of {knowing} workers are busy" if slots else "the workers that know it are draining"
+        detail = (
+            f"all {int(slots)} slots of {knowing} workers are busy"
+            if slots
+            else "the workers that know it are draining"
+        )
         return Gate("worker", is_open=False, detail=detail, numbers=numbers)
     return Gate("worker", is_open=True, detail=f"{knowing or serving} live workers can take it", numbers=numbers)
 

@@ -1,7 +1,8 @@
 """What a failed statement means: whether it passes, and whether it may have been carried out all the same.
 
-The difference decides what may be repeated blindly. A statement refused for a lock, a deadlock, a full server or a read-only node did
-nothing. One whose connection broke may have committed with its answer lost: only what is idempotent may be sent again.
+The difference decides what may be repeated blindly. A statement refused for a lock, a deadlock, a full server or a
+read-only node did nothing. One whose connection broke may have committed with its answer lost: only what is idempotent
+may be sent again.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ FORGOTTEN = 1000
 PROBE_SECONDS = 10.0
 """A probe that has not been started for so long makes way for one of another queue."""
 HEAD = 5000
-"""So many of the first of a queue are looked at when long lines are put aside, and so many of a line come back at once."""
+"""So many of the first of a queue are looked at when long lines are put aside, and so many of a line come back at
+once."""
 LONG = 500
 """A line that is shorter is stepped over: that takes less than a millisecond."""
 
@@ -107,7 +108,9 @@ class Gates:
 
     async def forget_rate_starts(self) -> int:
         """The number forgotten, at most a batch."""
-        return await self._database.execute(self._queries["forget_rate_starts"], FORGOTTEN, self._database.clock.sql_now())
+        return await self._database.execute(
+            self._queries["forget_rate_starts"], FORGOTTEN, self._database.clock.sql_now()
+        )
 
     async def park_runs(self) -> int:
         """The number of runs that now stand apart."""
@@ -115,9 +118,14 @@ class Gates:
 
     async def unpark_runs(self) -> list[str]:
         """The queue of each run that became ready."""
-        return [row[0] for row in await self._database.fetch(self._queries["unpark_runs"], self._database.clock.sql_now(), HEAD)]
+        return [
+            row[0]
+            for row in await self._database.fetch(self._queries["unpark_runs"], self._database.clock.sql_now(), HEAD)
+        ]
 
-    async def put_pause(self, kind: PauseKind, name: str, until: datetime | None, reason: str | None, actor: str | None) -> None:
+    async def put_pause(
+        self, kind: PauseKind, name: str, until: datetime | None, reason: str | None, actor: str | None
+    ) -> None:
         arguments = (kind, name, until, reason, actor, self._database.clock.sql_now())
         await self._database.execute(self._queries["put_pause"], *arguments)
 

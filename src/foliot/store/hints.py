@@ -1,8 +1,9 @@
-"""Hints: "something may be ready in this queue", "shards are free". They shorten a wait and carry no truth; losing them all loses nothing.
+"""Hints: "something may be ready in this queue", "shards are free". They shorten a wait and carry no truth; losing them
+all loses nothing.
 
-A NOTIFY makes commits wait for each other, so none is ever sent inside the transaction that stores a job: it goes out on its own
-afterwards, the first at once, later ones gathered and at most a hundred times a second. A LISTEN needs a session of its own, which a
-pooler in transaction mode can't give: there, without a direct URL, Foliot polls.
+A NOTIFY makes commits wait for each other, so none is ever sent inside the transaction that stores a job: it goes out
+on its own afterwards, the first at once, later ones gathered and at most a hundred times a second. A LISTEN needs a
+session of its own, which a pooler in transaction mode can't give: there, without a direct URL, Foliot polls.
 """
 
 from __future__ import annotations
@@ -61,9 +62,12 @@ class HintSender(Service):
 
 
 class HintListener(Service):
-    """Calls `on_hint(topic)` for every hint, over a session of its own that is looked after and made anew when it dies."""
+    """Calls `on_hint(topic)` for every hint, over a session of its own that is looked after and made anew when it
+    dies."""
 
-    def __init__(self, database: Database, url: str, on_hint: Callable[[str], None], *, clock: Clock, events: EventBus) -> None:
+    def __init__(
+        self, database: Database, url: str, on_hint: Callable[[str], None], *, clock: Clock, events: EventBus
+    ) -> None:
         super().__init__(clock=clock, events=events)
         self._database = database
         self._url = url

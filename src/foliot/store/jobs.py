@@ -109,7 +109,8 @@ class Tick:
     run_id: UUID | None
     blocked_by: UUID | None
     decided_at: datetime
-    """When it became a run or was noted. Long after the tick: no scheduler node was there in time, or it was backfilled."""
+    """When it became a run or was noted. Long after the tick: no scheduler node was there in time, or it was
+    backfilled."""
 
 
 FireAhead = Callable[[Sequence[Firing]], Awaitable[Fired]]
@@ -134,7 +135,9 @@ class Jobs:
         )  # fmt: skip
         return made is not None
 
-    async def insert_job_dependencies(self, job: RecurringJob, upstream_ids: Sequence[UUID], *, within: Transaction) -> None:
+    async def insert_job_dependencies(
+        self, job: RecurringJob, upstream_ids: Sequence[UUID], *, within: Transaction
+    ) -> None:
         fires = not job.schedule.has_ticks
         await within.execute(self._queries["insert_job_dependencies"], job.id, upstream_ids, fires, self._aging)
 
@@ -160,12 +163,18 @@ class Jobs:
         arguments = (namespace.qualified(after_name), limit, namespace.name)
         return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], *arguments)]
 
-    async def list_tagged_jobs(self, namespace: Namespace, tag: str, after_name: str, *, limit: int, scan: int) -> Page[RecurringJob, str]:
+    async def list_tagged_jobs(
+        self, namespace: Namespace, tag: str, after_name: str, *, limit: int, scan: int
+    ) -> Page[RecurringJob, str]:
         """Looks at `scan` of those that have tags."""
         rows = await self._database.fetch(
             self._queries["list_tagged_jobs"], namespace.qualified(after_name), tag, limit + 1, scan, namespace.name
         )
-        items = [_job({name: value for name, value in row.items() if name not in LOOKED}) for row in rows if row["id"] is not None]
+        items = [
+            _job({name: value for name, value in row.items() if name not in LOOKED})
+            for row in rows
+            if row["id"] is not None
+        ]
         return page_of(items, limit, lambda job: job.name, rows[0]["last_name"] if rows[0]["count"] >= scan else None)
 
     async def match_jobs(
@@ -181,7 +190,8 @@ class Jobs:
         whole_name: str | None = None,
         scan: int = MATCHED_AT_ONCE,
     ) -> list[tuple[UUID, str]]:
-        """Id and name. `pattern` is one of SQL's LIKE; it and the others are as they are stored. Each statement looks at `scan` jobs."""
+        """Id and name. `pattern` is one of SQL's LIKE; it and the others are as they are stored. Each statement looks
+        at `scan` jobs."""
         matched: list[tuple[UUID, str]] = []
         after: str | None = namespace.qualified("")
         while after is not None and len(matched) < limit:
@@ -200,25 +210,34 @@ class Jobs:
         last_missed: datetime | None,
         upcoming: datetime | None,
     ) -> int | None:
-        """The new version; None when it was changed or fired since `before` was read, or `upcoming`, its next tick without it, is over."""
+        """The new version; None when it was changed or fired since `before` was read, or `upcoming`, its next tick
+        without it, is over."""
         arguments = (
             before.id, before.version, after.next_at, after.fire_at, after.priority, after.task, after.queue,
             msgspec.json.encode(after.schedule).decode(), _text(after.payload), _text(after.options), self._database.clock.sql_now(),
             before.next_at, first_missed, last_missed, after.utc_offset, after.found_under, after.runs_left,
             upcoming,
         )  # fmt: skip
-        version: int | None = await self._database.fetch_value(self._queries["change_job"], *arguments, is_repeatable=False)
+        version: int | None = await self._database.fetch_value(
+            self._queries["change_job"], *arguments, is_repeatable=False
+        )
         return version
 
     async def delete_job(self, job_id: UUID, version: int | None = None) -> bool:
         """Given a version, only that. Raises `Conflict` when other jobs depend on it."""
         try:
-            return bool(await self._database.fetch_value(self._queries["delete_job"], job_id, version, is_repeatable=version is None))
+            return bool(
+                await self._database.fetch_value(
+                    self._queries["delete_job"], job_id, version, is_repeatable=version is None
+                )
+            )
         except asyncpg.ForeignKeyViolationError:
             names = ", ".join(repr(bare(name)) for name in await self.dependent_jobs(job_id))
             raise Conflict(f"other jobs depend on this one: {names}; delete them first") from None
 
-    async def pause_job(self, job_id: UUID, reason: str | None, until: datetime | None, version: int | None = None) -> bool:
+    async def pause_job(
+        self, job_id: UUID, reason: str | None, until: datetime | None, version: int | None = None
+    ) -> bool:
         """Given a version, only that."""
         now = self._database.clock.sql_now()
         return bool(await self._database.fetch_value(self._queries["pause_job"], job_id, reason, until, now, version))
@@ -232,9 +251,14 @@ class Jobs:
         return bool(await self._database.fetch_value(self._queries["resume_job"], *arguments))
 
     async def due_jobs(
-        self, shards: Sequence[int], limit: int, ahead_seconds: float, known: Mapping[UUID, tuple[int, int]] = NOTHING_KNOWN
+        self,
+        shards: Sequence[int],
+        limit: int,
+        ahead_seconds: float,
+        known: Mapping[UUID, tuple[int, int]] = NOTHING_KNOWN,
     ) -> tuple[list[DueJob], list[Unreadable]]:
-        """Up to `limit` jobs of each shard that are due by now, or so much later, but for those whose version and next tick are known."""
+        """Up to `limit` jobs of each shard that are due by now, or so much later, but for those whose version and next
+        tick are known."""
         arguments = (shards, limit, ahead_seconds, self._database.clock.sql_now())
         rows = await self._database.fetch(self._queries["due_jobs"], *arguments)
         due, unreadable = [], []
@@ -253,21 +277,36 @@ class Jobs:
     async def stale_jobs(self, limit: int) -> list[UUID]:
         return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit)]
 
-    async def jobs_on_the_wall(self, shards: Sequence[int], after: UUID, limit: int) -> tuple[list[WallJob], UUID | None]:
+    async def jobs_on_the_wall(
+        self, shards: Sequence[int], after: UUID, limit: int
+    ) -> tuple[list[WallJob], UUID | None]:
         """Those among the next so many jobs, and where to go on from; None at the end."""
         rows = await self._database.fetch(self._queries["jobs_on_the_wall"], shards, after, limit)
         return [WallJob(*row) for row in rows[:-1]], rows[-1][0] if rows else None
 
     async def replan_job(self, before: RecurringJob, after: RecurringJob) -> bool:
-        arguments = (before.id, before.version, before.next_at, after.next_at, after.fire_at, after.utc_offset, after.found_under)
+        arguments = (
+            before.id,
+            before.version,
+            before.next_at,
+            after.next_at,
+            after.fire_at,
+            after.utc_offset,
+            after.found_under,
+        )
         return bool(await self._database.fetch_value(self._queries["replan_job"], *arguments))
 
     async def jobs_to_resume(self) -> list[UUID]:
-        return [row[0] for row in await self._database.fetch(self._queries["jobs_to_resume"], self._database.clock.sql_now())]
+        return [
+            row[0]
+            for row in await self._database.fetch(self._queries["jobs_to_resume"], self._database.clock.sql_now())
+        ]
 
     async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
         """Safe to repeat: a cursor that has moved is not moved again."""
-        arguments = self._firing_arguments(scheduler_id, epochs, firings, self._database.clock.sql_now(), is_ahead=False)
+        arguments = self._firing_arguments(
+            scheduler_id, epochs, firings, self._database.clock.sql_now(), is_ahead=False
+        )
         return _fired(await self._database.fetch_row(self._queries["fire_ticks"], *arguments))
 
     @asynccontextmanager
@@ -290,7 +329,14 @@ class Jobs:
     ) -> list[object]:
         held = {f.job.shard: epochs[f.job.shard] for f in firings if f.job.shard in epochs}
         notes = [
-            {"job_id": f.job.id, "version": f.job.version, "expected": f.job.tick, "tick": n.tick, "until": n.until, "reason": n.reason}
+            {
+                "job_id": f.job.id,
+                "version": f.job.version,
+                "expected": f.job.tick,
+                "tick": n.tick,
+                "until": n.until,
+                "reason": n.reason,
+            }
             for f in firings
             for n in f.notes
         ]
@@ -318,13 +364,19 @@ class Jobs:
 
     async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:
         now = self._database.clock.sql_now()
-        rows = await self._database.fetch(self._queries["release_held"], scheduler_id, list(epochs), list(epochs.values()), now)
+        rows = await self._database.fetch(
+            self._queries["release_held"], scheduler_id, list(epochs), list(epochs.values()), now
+        )
         return [row[0] for row in rows]
 
-    async def insert_triggered_run(self, run_id: UUID, job_id: UUID, *, within: Transaction | None = None) -> str | None:
+    async def insert_triggered_run(
+        self, run_id: UUID, job_id: UUID, *, within: Transaction | None = None
+    ) -> str | None:
         """The queue it went to; None when the job is gone."""
         arguments = (run_id, job_id, self._aging, self._database.clock.sql_now(), not_finished_before(run_id))
-        queue: str | None = await (within or self._database).fetch_value(self._queries["insert_triggered_run"], *arguments)
+        queue: str | None = await (within or self._database).fetch_value(
+            self._queries["insert_triggered_run"], *arguments
+        )
         return queue
 
     async def insert_backfill(self, job_id: UUID, ticks: Mapping[UUID, datetime], state: RunState) -> list[datetime]:

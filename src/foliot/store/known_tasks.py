@@ -1,4 +1,5 @@
-"""Which tasks may be submitted: those that workers have announced and nobody has turned off. Remembered for a few seconds.
+"""Which tasks may be submitted: those that workers have announced and nobody has turned off. Remembered for a few
+seconds.
 
 Whatever comes in meanwhile with a task that was turned off is refused when a worker claims it: see `claim_runs`.
 """
@@ -40,7 +41,8 @@ class KnownTasks:
         self._known: dict[str, Tasks] = {}
 
     async def queue_of(self, namespace: Namespace, task: str) -> str:
-        """Raises `TaskDisabled`, or `UnknownTask` for a name that no worker of the namespace ever announced: such a job could never run."""
+        """Raises `TaskDisabled`, or `UnknownTask` for a name that no worker of the namespace ever announced: such a job
+        could never run."""
         known = self._known.get(namespace.name, Tasks())
         if task not in known.declared or self._clock.monotonic() - known.read_at > FRESH_SECONDS:
             known = await self._read(namespace, known)
@@ -49,7 +51,9 @@ class KnownTasks:
         try:
             return known.declared[task].queue
         except KeyError:
-            raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, known.declared)}", field="task") from None
+            raise UnknownTask(
+                f"task: no worker knows a task named {task!r}{did_you_mean(task, known.declared)}", field="task"
+            ) from None
 
     async def tags_of(self, namespace: Namespace, task: str) -> tuple[str, ...] | None:
         """Those that the task gives to jobs which say nothing about tags. Raises as `queue_of` does."""
@@ -57,7 +61,8 @@ class KnownTasks:
         return self._known[namespace.name].declared[task].tags
 
     def with_declared(self, namespace: Namespace, asked: A) -> A:
-        """The job or step with what its task declares, where it is silent itself. `queue_of` has found the task a moment ago."""
+        """The job or step with what its task declares, where it is silent itself. `queue_of` has found the task a
+        moment ago."""
         if asked.tags is not None:
             return asked
         tags = self._known[namespace.name].declared[asked.task_name()].tags
@@ -94,5 +99,6 @@ class KnownTasks:
 
 def disabled(namespace: Namespace, task: str) -> TaskDisabled:
     return TaskDisabled(
-        f"task: {task!r} is disabled in the namespace {namespace.name!r}; `foliot tasks` says by whom and why", field="task"
+        f"task: {task!r} is disabled in the namespace {namespace.name!r}; `foliot tasks` says by whom and why",
+        field="task",
     )

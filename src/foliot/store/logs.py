@@ -68,7 +68,8 @@ class Logs:
         return bytes(found)
 
     async def read_parts(self, attempts: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bytes]:
-        """All that these attempts have shown, of each as far as there is no gap. Those that have shown nothing are left out."""
+        """All that these attempts have shown, of each as far as there is no gap. Those that have shown nothing are left
+        out."""
         found: dict[tuple[UUID, int], bytearray] = {}
         for run_id, token, part, chunk in await self._database.fetch(
             self._queries["read_parts"], *columns(attempts, 2), _earliest(attempts)
@@ -83,12 +84,16 @@ class Logs:
         await self._database.execute(self._queries["keep_lost_outputs"], *given, _earliest(list(outputs)))
 
     async def get_output(self, run_id: UUID, token: int) -> bytes | None:
-        output: bytes | None = await self._database.fetch_value(self._queries["get_output"], run_id, token, not_finished_before(run_id))
+        output: bytes | None = await self._database.fetch_value(
+            self._queries["get_output"], run_id, token, not_finished_before(run_id)
+        )
         return output
 
     async def follow_run(self, run_id: UUID) -> Followed | None:
         row = await self._database.fetch_row(self._queries["follow_run"], run_id, not_finished_before(run_id))
-        return Followed(RunState(row[0]), row[1], row[2], row[3], decode_json(row[4]) if row[4] else None) if row else None
+        return (
+            Followed(RunState(row[0]), row[1], row[2], row[3], decode_json(row[4]) if row[4] else None) if row else None
+        )
 
     async def delete_logs(self, attempts: Sequence[tuple[UUID, int]]) -> int:
         return await self._database.execute(self._queries["delete_logs"], *columns(attempts, 2), _earliest(attempts))

@@ -45,7 +45,9 @@ class Metrics:
 
     async def measure_recent(self, since: datetime, most: int, quantiles: Sequence[float]) -> Recent:
         first = first_id_of(since)
-        row = await self._database.fetch_row(self._queries["measure_recent"], first, not_finished_before(first), most, quantiles)
+        row = await self._database.fetch_row(
+            self._queries["measure_recent"], first, not_finished_before(first), most, quantiles
+        )
         assert row is not None  # noqa: S101
         return Recent(*row)
 

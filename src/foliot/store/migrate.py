@@ -1,10 +1,12 @@
 """Brings the schema up to date: forward-only, numbered files, applied under a lock in one transaction.
 
-Two nodes that migrate at once: one waits, then finds nothing to do. A file that was changed after it had been applied is refused.
+Two nodes that migrate at once: one waits, then finds nothing to do. A file that was changed after it had been applied
+is refused.
 
-A migration says on its first line which processes can work beside it: `-- works beside: 12` means those that know migration 12 or a newer
-one. Without that line, only those that know the migration itself can. Old code works on a newer schema that allows it. A migration that
-would leave running processes behind is refused, unless it is forced; then these notice it and stop (`schema_watcher.py`).
+A migration says on its first line which processes can work beside it: `-- works beside: 12` means those that know
+migration 12 or a newer one. Without that line, only those that know the migration itself can. Old code works on a newer
+schema that allows it. A migration that would leave running processes behind is refused, unless it is forced; then these
+notice it and stop (`schema_watcher.py`).
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ def known_migrations() -> list[Migration]:
 
 
 async def migrate(database: Database, *, partitions: Partitions, events: EventBus, is_forced: bool = False) -> int:
-    """Applies what is missing; the version that the schema then has. Raises `SchemaError` when processes at work could not go on with it,
-    unless it is forced."""
+    """Applies what is missing; the version that the schema then has. Raises `SchemaError` when processes at work could
+    not go on with it, unless it is forced."""
     known, before = known_migrations(), 0
 
     async def work(within: Transaction) -> bool:
@@ -67,7 +69,8 @@ async def migrate(database: Database, *, partitions: Partitions, events: EventBu
         before = max(applied, default=0)
         return any(migration.version not in applied for migration in known)
 
-    # Begun anew when a lock is not to be had at once, as under load: meanwhile nobody waits behind it for longer than for any other lock.
+    # Begun anew when a lock is not to be had at once, as under load: meanwhile nobody waits behind it for longer than
+    # for any other lock.
     has_changed = await database.in_transaction("migrate", work, statement_seconds=MAINTENANCE_SECONDS)
     after = max(before, known[-1].version)
     await partitions.create_missing()
@@ -107,14 +110,20 @@ async def check_schema(database: Database) -> None:
 
 def refuse_misfits(applied: Mapping[int, Applied], known: Sequence[Migration]) -> None:
     versions = {migration.version for migration in known}
-    refuse_newer({version: found.works_beside for version, found in applied.items() if version not in versions}, known[-1].version)
+    refuse_newer(
+        {version: found.works_beside for version, found in applied.items() if version not in versions},
+        known[-1].version,
+    )
     for migration in known:
         if (found := applied.get(migration.version)) is not None and found.checksum != migration.checksum:
-            raise SchemaError(f"migration {migration.version} was applied with other contents than this Foliot ships: do not go on")
+            raise SchemaError(
+                f"migration {migration.version} was applied with other contents than this Foliot ships: do not go on"
+            )
 
 
 def refuse_newer(unknown: Mapping[int, int], newest: int) -> None:
-    """Raises for migrations that this code does not know, if one of them asks for more than the newest that it does know."""
+    """Raises for migrations that this code does not know, if one of them asks for more than the newest that it does
+    know."""
     if any(works_beside > newest for works_beside in unknown.values()):
         raise SchemaError(
             f"the database's schema is at version {max(unknown)}, newer than the {newest} that this Foliot knows, and needs processes "
@@ -127,7 +136,9 @@ async def _refuse_to_leave_behind(within: Transaction, missing: Sequence[Migrati
     if not await within.fetch_value(named["has_processes"]):
         return
     if left := await within.fetch(named["list_misfits"], needed):
-        shown = ", ".join(f"{part} {name} (knows {knows})" for part, name, knows in left[:10]) + (", ..." if len(left) > 10 else "")
+        shown = ", ".join(f"{part} {name} (knows {knows})" for part, name, knows in left[:10]) + (
+            ", ..." if len(left) > 10 else ""
+        )
         raise SchemaError(
             f"running processes that could not go on with the new schema, which needs processes that know migration {needed}: {shown}. "
             "Nothing was changed. Stop them first; or run `foliot migrate --force`, and they stop by themselves within seconds"
@@ -135,4 +146,6 @@ async def _refuse_to_leave_behind(within: Transaction, missing: Sequence[Migrati
 
 
 async def _applied(source: Database | Transaction) -> dict[int, Applied]:
-    return {row[0]: Applied(row[1], row[2]) for row in await source.fetch(queries.load("migrations")["list_migrations"])}
+    return {
+        row[0]: Applied(row[1], row[2]) for row in await source.fetch(queries.load("migrations")["list_migrations"])
+    }

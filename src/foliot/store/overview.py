@@ -51,14 +51,18 @@ class Overview:
 
     async def list_queues(self, namespace: Namespace | None, most: int | None = None) -> list[QueueView]:
         """Those of a namespace, or of all. Nothing is counted further than to `most`, or to `COUNT_MAX`."""
-        rows = await self._database.fetch(self._queries["list_queues"], most or COUNT_MAX, self._database.clock.sql_now())
+        rows = await self._database.fetch(
+            self._queries["list_queues"], most or COUNT_MAX, self._database.clock.sql_now()
+        )
         found = [QueueView(*row) for row in rows]
         return [queue for queue in found if namespace is None or namespace.owns(queue.name)]
 
     async def count_runs(self, namespace: Namespace, since: datetime) -> dict[str, int]:
         """By state, up to `COUNT_MAX` each; finished ones since an instant, up to that number together."""
         first = first_id_of(since)
-        rows = await self._database.fetch(self._queries["count_runs"], COUNT_MAX, first, not_finished_before(first), namespace.name)
+        rows = await self._database.fetch(
+            self._queries["count_runs"], COUNT_MAX, first, not_finished_before(first), namespace.name
+        )
         return {row[0]: row[1] for row in rows}
 
     async def count_nodes(self, namespace: Namespace | None) -> Nodes:

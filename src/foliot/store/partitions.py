@@ -1,8 +1,10 @@
-"""The days of history, attempts, ticks, logs and the audit record: made a week ahead, dropped whole when retention is over.
+"""The days of history, attempts, ticks, logs and the audit record: made a week ahead, dropped whole when retention is
+over.
 
-Neither blocks a running system: a day is made apart and attached, and an old one is detached concurrently before it is dropped. There is no
-default partition, because it would forbid the concurrent detach. A write that meets a missing day has it made by the `Database`, whatever
-statement it is: after a week without a scheduler, or when the clock was set, no write fails for it.
+Neither blocks a running system: a day is made apart and attached, and an old one is detached concurrently before it is
+dropped. There is no default partition, because it would forbid the concurrent detach. A write that meets a missing day
+has it made by the `Database`, whatever statement it is: after a week without a scheduler, or when the clock was set, no
+write fails for it.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Partitions:
         for name, is_detaching in sorted(expired, key=lambda found: not found[1]):
             parent = name.rpartition("_")[0]
             how = "finalize" if is_detaching else "concurrently"
-            await self._database.command("detach_partition", f"alter table foliot.{parent} detach partition foliot.{name} {how}")
+            await self._database.command(
+                "detach_partition", f"alter table foliot.{parent} detach partition foliot.{name} {how}"
+            )
         for name in await self._list_detached():
             if self._is_over(name, today):
                 await self._database.command("drop_partition", f"drop table if exists foliot.{name}")
@@ -63,7 +67,8 @@ class Partitions:
             await session.execute(self._queries["lock_partitions"].sql)
             if await session.fetchval(self._queries["is_attached"].sql, name):
                 return
-            # First of all: a detach that is under way waits for all who hold a lock on the parent, and we may have to wait for the detach.
+            # First of all: a detach that is under way waits for all who hold a lock on the parent, and we may have to
+            # wait for the detach.
             await session.execute(f"lock table only foliot.{parent} in share update exclusive mode")
             await session.execute(f"create table if not exists foliot.{name} (like foliot.{parent} including all)")
             await session.execute(
@@ -72,7 +77,8 @@ class Partitions:
             )
 
     async def _surely_today(self) -> date:
-        """The earlier of what the database and this node think: a database whose clock has leapt ahead must not cost us our history."""
+        """The earlier of what the database and this node think: a database whose clock has leapt ahead must not cost us
+        our history."""
         return min(await self._today(), self._database.clock.now().date())
 
     async def _today(self) -> date:

@@ -1,12 +1,13 @@
 """The way to PostgreSQL: a pool, limits on every session, and statements that outlive restarts and failovers.
 
-Every session has connect, statement, lock and idle-in-transaction time limits. A statement that fails for a reason that passes (a
-restart, a lost connection, a demoted node, a deadlock) is sent again with jitter until `database_retry_seconds` are over, provided
-that it is idempotent or surely did nothing; after that the caller gets `StoreUnavailable`. A write for a day that has no partition yet has
-the day made, and is sent again: no caller has to think of it.
+Every session has connect, statement, lock and idle-in-transaction time limits. A statement that fails for a reason that
+passes (a restart, a lost connection, a demoted node, a deadlock) is sent again with jitter until
+`database_retry_seconds` are over, provided that it is idempotent or surely did nothing; after that the caller gets
+`StoreUnavailable`. A write for a day that has no partition yet has the day made, and is sent again: no caller has to
+think of it.
 
-Behind a pooler in transaction mode (PgBouncer; noticed by itself) a session belongs to us for one transaction only. There each statement
-runs in a transaction that begins with its limits, and nothing is prepared on the server.
+Behind a pooler in transaction mode (PgBouncer; noticed by itself) a session belongs to us for one transaction only.
+There each statement runs in a transaction that begins with its limits, and nothing is prepared on the server.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ AT_HAND = 2
 
 
 class Session(asyncpg.Connection):
-    """A connection that is not reset on its way back to the pool: we leave no session state behind, and a reset is a round trip."""
+    """A connection that is not reset on its way back to the pool: we leave no session state behind, and a reset is a
+    round trip."""
 
     __slots__ = ()
 
@@ -59,7 +61,8 @@ class Session(asyncpg.Connection):
 
 
 class Transaction:
-    """Statements inside one transaction, asked for as they are of the `Database`. None of them is repeated by itself."""
+    """Statements inside one transaction, asked for as they are of the `Database`. None of them is repeated by
+    itself."""
 
     def __init__(self, session: Any, *, is_repetition: bool) -> None:
         self._session = session
@@ -81,7 +84,8 @@ class Transaction:
 
 
 class Beside:
-    """Makes one statement of each that is fetched and of another that writes, so that both are carried out, or neither."""
+    """Makes one statement of each that is fetched and of another that writes, so that both are carried out, or
+    neither."""
 
     def __init__(self, database: Database, query: Query, again: Query, *arguments: object) -> None:
         """`again` writes what is missing of what `query` writes, and takes the same arguments."""
@@ -102,8 +106,18 @@ class Beside:
 class Database:
     """All access to PostgreSQL. Use as `async with Database(...)`."""
 
-    def __init__(self, url: str, *, config: Config, clock: Clock, events: EventBus, part: str = "foliot", plans_once: bool = False) -> None:
-        """`plans_once`: for a process that sends the same few statements again and again, each of which looks rows up by key."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        config: Config,
+        clock: Clock,
+        events: EventBus,
+        part: str = "foliot",
+        plans_once: bool = False,
+    ) -> None:
+        """`plans_once`: for a process that sends the same few statements again and again, each of which looks rows up
+        by key."""
         self.url = url
         self._plans_once = plans_once
         self.clock = clock
@@ -185,7 +199,9 @@ class Database:
         await self._retrying(name, work, is_repeatable=True)
 
     @asynccontextmanager
-    async def transaction(self, *, statement_seconds: float = MAINTENANCE_SECONDS, idle_seconds: float | None = None) -> AsyncIterator[Any]:
+    async def transaction(
+        self, *, statement_seconds: float = MAINTENANCE_SECONDS, idle_seconds: float | None = None
+    ) -> AsyncIterator[Any]:
         """One transaction on one session, for the rare unit of several statements. It is not repeated by itself."""
         async with self._session() as session:
             await session.execute(self._begin(statement_seconds, idle_seconds))
@@ -198,8 +214,9 @@ class Database:
             await session.execute("commit")
 
     async def in_its_end(self, session: Any, write: Callable[[], Awaitable[T]]) -> T:
-        """The last write of a transaction that a task has used. From here on it may sit idle no longer than any other, whatever it was
-        allowed when it began. A day that is missing is made, and the transaction loses nothing of what it has done."""
+        """The last write of a transaction that a task has used. From here on it may sit idle no longer than any other,
+        whatever it was allowed when it began. A day that is missing is made, and the transaction loses nothing of what
+        it has done."""
         limit = self._limits()["idle_in_transaction_session_timeout"]
         await session.execute(f"set local idle_in_transaction_session_timeout = {limit}; savepoint the_end")
         try:
@@ -212,15 +229,19 @@ class Database:
             await self.make_days()
             return await write()
 
-    async def in_transaction(self, name: str, work: Callable[[Transaction], Awaitable[T]], *, statement_seconds: float | None = None) -> T:
-        """Several statements that are carried out together or not at all. What fails for a reason that passes is begun anew: `work` must
-        be such that doing it again after it was committed changes nothing."""
+    async def in_transaction(
+        self, name: str, work: Callable[[Transaction], Awaitable[T]], *, statement_seconds: float | None = None
+    ) -> T:
+        """Several statements that are carried out together or not at all. What fails for a reason that passes is begun
+        anew: `work` must be such that doing it again after it was committed changes nothing."""
 
         attempts = itertools.count()
 
         async def attempt() -> T:
             is_repetition = next(attempts) > 0
-            async with self.transaction(statement_seconds=statement_seconds or self._config.database_statement_seconds) as session:
+            async with self.transaction(
+                statement_seconds=statement_seconds or self._config.database_statement_seconds
+            ) as session:
                 return await work(Transaction(session, is_repetition=is_repetition))
 
         return await self._retrying(name, attempt, is_repeatable=True)
@@ -234,8 +255,8 @@ class Database:
             return await statement(session)
 
     async def _alone(self, statement: Statement[T]) -> T:
-        """The way of nearly every statement. What it went well on is kept at hand for the next one: to ask the pool for a session and to
-        give it back costs as much as a short statement."""
+        """The way of nearly every statement. What it went well on is kept at hand for the next one: to ask the pool for
+        a session and to give it back costs as much as a short statement."""
         session = await self._taken()
         try:
             found = await statement(session)
@@ -356,7 +377,8 @@ def end(session: Any) -> None:
 
 
 def array_text(values: Iterable[object]) -> str:
-    """An array of numbers, ids or plain words as text. The driver looks at each element of an array; at a text it does not."""
+    """An array of numbers, ids or plain words as text. The driver looks at each element of an array; at a text it does
+    not."""
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
@@ -366,7 +388,8 @@ def ids_text(ids: Sequence[UUID]) -> str:
 
 
 def json_array(texts: Iterable[str | None]) -> str:
-    """JSON texts as one, for PostgreSQL to take apart: a third of the time that it takes to read each as one of its own."""
+    """JSON texts as one, for PostgreSQL to take apart: a third of the time that it takes to read each as one of its
+    own."""
     return "[" + ",".join([text or "null" for text in texts]) + "]"
 
 

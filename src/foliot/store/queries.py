@@ -34,7 +34,8 @@ def load(family: str) -> dict[str, Query]:
 def together(query: Query, beside: Query) -> Query:
     """Both as one statement, in one round trip and with one commit; `beside` writes, and its rows are not read.
 
-    The parameters of `beside` come after those of `query`, which must begin with a WITH: what writes has to stand at the top.
+    The parameters of `beside` come after those of `query`, which must begin with a WITH: what writes has to stand at
+    the top.
     """
     taken = max(int(number) for number in PARAMETER.findall(query.sql))
     renumbered = PARAMETER.sub(lambda found: f"${int(found[1]) + taken}", beside.sql)

@@ -45,7 +45,9 @@ class RunEvents:
 
     async def ending_horizon(self, hold_seconds: float) -> datetime:
         """An instant before which no ending is still to come."""
-        found: datetime = await self._database.fetch_value(self._queries["ending_horizon"], self._database.clock.sql_now(), hold_seconds)
+        found: datetime = await self._database.fetch_value(
+            self._queries["ending_horizon"], self._database.clock.sql_now(), hold_seconds
+        )
         return found
 
     async def list_endings(self, after: tuple[datetime, UUID], until: datetime, limit: int) -> list[RunChange]:
@@ -56,7 +58,9 @@ class RunEvents:
 
     async def find_changes(self, run_ids: Sequence[UUID]) -> list[RunChange]:
         earliest = not_finished_before(min(run_ids, key=made_at))
-        rows = await self._database.fetch(self._queries["find_changes"], run_ids, earliest, self._database.clock.sql_now())
+        rows = await self._database.fetch(
+            self._queries["find_changes"], run_ids, earliest, self._database.clock.sql_now()
+        )
         return [_change(row) for row in rows]
 
 

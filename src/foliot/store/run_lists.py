@@ -1,6 +1,7 @@
 """Lists of runs, live and finished, page by page. One typed method a query, same name, no decisions.
 
-A page looks at a bounded number of rows. It may therefore hold fewer than were asked for, or none, and still have a `following` cursor.
+A page looks at a bounded number of rows. It may therefore hold fewer than were asked for, or none, and still have a
+`following` cursor.
 """
 
 from __future__ import annotations
@@ -106,9 +107,20 @@ class RunLists:
         self._database = database
         self._queries = queries.load("run_lists")
 
-    async def list_runs(self, where: Where, span: Span, wanted: RunFilter, *, limit: int, scan: int) -> Page[RunItem, UUID]:
+    async def list_runs(
+        self, where: Where, span: Span, wanted: RunFilter, *, limit: int, scan: int
+    ) -> Page[RunItem, UUID]:
         arguments = (where, span.before, span.live_from, span.history_from, scan, span.finished_from)
-        filters = (wanted.states, wanted.queue, wanted.task, wanted.text, limit + 1, wanted.parent, wanted.tag, wanted.namespace.name)
+        filters = (
+            wanted.states,
+            wanted.queue,
+            wanted.task,
+            wanted.text,
+            limit + 1,
+            wanted.parent,
+            wanted.tag,
+            wanted.namespace.name,
+        )
         rows = await self._database.fetch(self._queries["list_runs"], *arguments, *filters)
         items = [_item(row, 2) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.id, rows[0][1] if rows[0][0] >= scan else None)
@@ -126,13 +138,16 @@ class RunLists:
         """Oldest first; the last may be under way."""
         rows = await self._database.fetch(self._queries["list_attempts"], run_id, not_finished_before(run_id))
         return [
-            AttemptItem(row[0], row[1], row[2], row[3], row[4], row[5], None if row[6] is None else decode_json(row[6]), row[7])
+            AttemptItem(
+                row[0], row[1], row[2], row[3], row[4], row[5], None if row[6] is None else decode_json(row[6]), row[7]
+            )
             for row in rows
         ]
 
 
 def page_of(items: list[I], limit: int, cursor: Any, last_looked_at: C | None) -> Page[I, C]:
-    """`items` may be one more than `limit`, which shows that there are more; else it is where the look ended that says so."""
+    """`items` may be one more than `limit`, which shows that there are more; else it is where the look ended that says
+    so."""
     if len(items) > limit:
         return Page(items[:limit], cursor(items[limit - 1]))
     return Page(items, last_looked_at)

@@ -52,7 +52,9 @@ class Runs:
         # Ids are new but for repetitions, and to be ready for a conflict costs a look and a WAL record for each run.
         self._insert_runs = careful = self._queries["insert_runs"]
         self._insert_fair_runs = self._queries["insert_fair_runs"]
-        self._insert_new_runs = replace(careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", ""))
+        self._insert_new_runs = replace(
+            careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", "")
+        )
 
     async def insert_runs(
         self, runs: Sequence[NewRun], *, within: Transaction | None = None, beside: Beside | None = None
@@ -81,14 +83,17 @@ class Runs:
         return await self._insert_again(runs, beside)
 
     async def insert_alike(self, one: NewRun, ids: Sequence[str], payloads: str) -> StoredRun:
-        """As `insert_runs`, for runs that are like `one`, which has no unique key, but for these. Nothing is made of each of them.
+        """As `insert_runs`, for runs that are like `one`, which has no unique key, but for these. Nothing is made of
+        each of them.
 
         `payloads` is a JSON array. Answers for the first; the others are as it is, unless this had to be sent again.
         """
         if len(payloads) <= PAYLOADS_MAX and not one.is_fair:
             try:
                 arguments = self._alike(one, array_text(ids), payloads)
-                ((now, state, due_at),) = await self._database.fetch(self._insert_alike, *arguments, is_repeatable=False)
+                ((now, state, due_at),) = await self._database.fetch(
+                    self._insert_alike, *arguments, is_repeatable=False
+                )
                 return StoredRun(RunState(state), due_at, now)
             except asyncpg.UniqueViolationError:
                 pass
@@ -96,12 +101,23 @@ class Runs:
                 if not error.is_doubtful:
                     raise
         texts = [None if text == NO_PAYLOAD else text.decode() for text in map(bytes, decode_texts(payloads))]
-        runs = [msgspec.structs.replace(one, id=UUID(run_id), payload=text) for run_id, text in zip(ids, texts, strict=True)]
+        runs = [
+            msgspec.structs.replace(one, id=UUID(run_id), payload=text) for run_id, text in zip(ids, texts, strict=True)
+        ]
         stored = await (self.insert_runs(runs) if one.is_fair else self._insert_again(runs))
         return stored[runs[0].id]
 
     def _alike(self, one: NewRun, ids: str, payloads: str) -> tuple[object, ...]:
-        common = (one.task, one.queue, one.name, one.priority, one.due_at, one.delay_seconds, one.options, one.expires_at)
+        common = (
+            one.task,
+            one.queue,
+            one.name,
+            one.priority,
+            one.due_at,
+            one.delay_seconds,
+            one.options,
+            one.expires_at,
+        )
         return (ids, payloads, *common, self._database.clock.sql_now(), self._aging)
 
     async def _insert_again(self, runs: Sequence[NewRun], beside: Beside | None = None) -> dict[UUID, StoredRun]:
@@ -121,7 +137,8 @@ class Runs:
         rows = await within.fetch(query, *arguments)
         number = rows[0][1]
         if beside is not None:
-            # After the insert, which has waited for the first one should that still be under way: so this sees what the first one wrote.
+            # After the insert, which has waited for the first one should that still be under way: so this sees what the
+            # first one wrote.
             await beside.write_again(within)
         if is_repetition:
             number -= await within.fetch_value(self._queries["remove_finished"], ids, finished_from)
@@ -166,9 +183,13 @@ class Runs:
         return {row[0]: StoredRun(RunState(row[1]), row[2], row[3]) for row in rows}
 
     async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
-        """Up to the given slots of each queue that has no limit. A claim whose answer got lost is in doubt: see `recover_claims`."""
+        """Up to the given slots of each queue that has no limit. A claim whose answer got lost is in doubt: see
+        `recover_claims`."""
         arguments = (list(slots), list(slots.values()), tasks, worker_id, self._database.clock.sql_now(), False)
-        return [Claim(*row) for row in await self._database.fetch(self._queries["claim_runs"], *arguments, is_repeatable=False)]
+        return [
+            Claim(*row)
+            for row in await self._database.fetch(self._queries["claim_runs"], *arguments, is_repeatable=False)
+        ]
 
     async def claim_limited_runs(self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str]) -> list[Claim]:
         """The same from a queue that has a limit: one worker at a time."""
@@ -193,7 +214,11 @@ class Runs:
         return str(await session.execute(query.sql, *arguments)).endswith(" 1")
 
     def _finishing(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> tuple[queries.Query, tuple[object, ...]]:
-        ids, tokens, now = [o.run_id for o in outcomes], array_text(o.token for o in outcomes), self._database.clock.sql_now()
+        ids, tokens, now = (
+            [o.run_id for o in outcomes],
+            array_text(o.token for o in outcomes),
+            self._database.clock.sql_now(),
+        )
         said = [(o.state, o.reason, o.error, o.output) for o in outcomes]
         if said.count(SUCCEEDED_QUIETLY) == len(said):
             return self._succeed_runs, (worker_id, ids, tokens, _column([o.result for o in outcomes]), now)
@@ -213,7 +238,9 @@ class Runs:
 
     async def count_written(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token) for o in outcomes], 2)
-        return int(await self._database.fetch_value(self._queries["count_written"], *given, worker_id, _earliest(given[0])))
+        return int(
+            await self._database.fetch_value(self._queries["count_written"], *given, worker_id, _earliest(given[0]))
+        )
 
     async def promote_due_runs(self, limit: int) -> list[str]:
         """The queue of each run that became ready."""
@@ -221,14 +248,17 @@ class Runs:
         return [row[0] for row in rows]
 
     async def seconds_until_due(self) -> float | None:
-        found: float | None = await self._database.fetch_value(self._queries["seconds_until_due"], self._database.clock.sql_now())
+        found: float | None = await self._database.fetch_value(
+            self._queries["seconds_until_due"], self._database.clock.sql_now()
+        )
         return found
 
     async def ready_queues(self, limit: int) -> list[str]:
         return [row[0] for row in await self._database.fetch(self._queries["ready_queues"], limit)]
 
     async def move_runs(self, run_ids: Sequence[UUID], target: RunState) -> list[UUID]:
-        """Those that moved. No attempt begins or ends by it, so neither `running` nor a terminal state can be a target."""
+        """Those that moved. No attempt begins or ends by it, so neither `running` nor a terminal state can be a
+        target."""
         if target not in BETWEEN_ATTEMPTS:
             raise ValueError(f"a run is not moved to {target}")
         sources = sorted(sources_of(target) & BETWEEN_ATTEMPTS)
@@ -249,7 +279,9 @@ class Runs:
         arguments = (limit, self._database.clock.sql_now())
         return await self._database.execute(self._queries["expire_runs"], *arguments)
 
-    async def mark_cancelled(self, run_ids: Sequence[UUID], message: str, *, is_forced: bool) -> dict[UUID, UUID | None]:
+    async def mark_cancelled(
+        self, run_ids: Sequence[UUID], message: str, *, is_forced: bool
+    ) -> dict[UUID, UUID | None]:
         """Those that are live, and who holds them."""
         rows = await self._database.fetch(self._queries["mark_cancelled"], run_ids, message, is_forced)
         return {row[0]: row[1] for row in rows}
@@ -302,5 +334,6 @@ def _from_json(text: str) -> Any:
     try:
         return decode_json(text)
     except (msgspec.DecodeError, RecursionError):
-        # A result may be valid JSON and yet no text, such as an escaped lone surrogate, or deeper than we are: it is handed on as it is.
+        # A result may be valid JSON and yet no text, such as an escaped lone surrogate, or deeper than we are: it is
+        # handed on as it is.
         return msgspec.Raw(text)

@@ -1,7 +1,7 @@
 """Tells that this process is at work, and notices when the schema becomes one that it can't work with.
 
-`foliot migrate` refuses to leave a process behind that tells of itself here. If it is forced, the process finds out within
-`INTERVAL_SECONDS`: it says so, takes no more work, and ends with an error that names the cause.
+`foliot migrate` refuses to leave a process behind that tells of itself here. If it is forced, the process finds out
+within `INTERVAL_SECONDS`: it says so, takes no more work, and ends with an error that names the cause.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from foliot.store import queries
 from foliot.store.migrate import check_schema, known_migrations, refuse_newer
 from foliot.store.postgres import Database, Transaction
 
-# A write for every process: often enough for somebody who waits at a terminal, seldom enough for ten thousand idle workers.
+# A write for every process: often enough for somebody who waits at a terminal, seldom enough for ten thousand idle
+# workers.
 INTERVAL_SECONDS = 30.0
 TTL_SECONDS = 2.5 * INTERVAL_SECONDS
 
 
 class SchemaWatcher(Service):
-    def __init__(self, database: Database, part: str, *, clock: Clock, events: EventBus, on_misfit: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, part: str, *, clock: Clock, events: EventBus, on_misfit: Callable[[], None]
+    ) -> None:
         super().__init__(clock=clock, events=events)
         self._database = database
         self._part = part
@@ -47,7 +50,8 @@ class SchemaWatcher(Service):
             await within.execute(self._queries["wait_for_migrations"])
             await within.fetch(self._tell, *self._arguments())
 
-        # Once before, because the table may be missing; and once after, because from there on `foliot migrate` knows of this process.
+        # Once before, because the table may be missing; and once after, because from there on `foliot migrate` knows of
+        # this process.
         await check_schema(self._database)
         await self._database.in_transaction("tell_process", work)
         try:
@@ -77,4 +81,12 @@ class SchemaWatcher(Service):
             await self._database.execute(self._queries["remove_process"], self._id)
 
     def _arguments(self) -> tuple[object, ...]:
-        return (self._id, self._part, self._name, self._known[-1], TTL_SECONDS, self._known, self._database.clock.sql_now())
+        return (
+            self._id,
+            self._part,
+            self._name,
+            self._known[-1],
+            TTL_SECONDS,
+            self._known,
+            self._database.clock.sql_now(),
+        )

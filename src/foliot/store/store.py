@@ -62,7 +62,8 @@ class Store:
         return await migrate.migrate(self.database, partitions=self.partitions, events=self.events, is_forced=is_forced)
 
     async def end_cancelled(self) -> int:
-        """Ends what was asked to end and is held by nobody, with all that it is made of, and tells those that hold the rest."""
+        """Ends what was asked to end and is held by nobody, with all that it is made of, and tells those that hold the
+        rest."""
         holders = await self.workflows.spread_cancels()
         closed = await self.runs.close_cancelled(CLOSE_BATCH)
         holders.update(worker_id for worker_id in closed.values() if worker_id is not None)
@@ -85,7 +86,9 @@ async def open_store(
     url: str, *, config: Config, clock: Clock, events: EventBus, part: str, plans_once: bool = False
 ) -> AsyncIterator[Store]:
     async with Database(url, config=config, clock=clock, events=events, part=part, plans_once=plans_once) as database:
-        partitions = Partitions(database, retention_days=config.retention_days, audit_retention_days=config.audit_retention_days)
+        partitions = Partitions(
+            database, retention_days=config.retention_days, audit_retention_days=config.audit_retention_days
+        )
         hints = HintSender(database, clock=clock, events=events)
         runs = Runs(database, aging_seconds=config.aging_seconds)
         keep_seconds = config.idempotency_hours * 3600
@@ -95,7 +98,9 @@ async def open_store(
                 database=database,
                 access=Access(database),
                 runs=runs,
-                submissions=Submissions(database, runs=runs, aging_seconds=config.aging_seconds, keep_seconds=keep_seconds),
+                submissions=Submissions(
+                    database, runs=runs, aging_seconds=config.aging_seconds, keep_seconds=keep_seconds
+                ),
                 run_lists=RunLists(database),
                 run_events=RunEvents(database),
                 dead_letters=DeadLetters(database, aging_seconds=config.aging_seconds),

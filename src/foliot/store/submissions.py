@@ -1,6 +1,8 @@
-"""Jobs that carry a key. Each is stored in the same transaction as what its key promises, so that no two of them can both be first.
+"""Jobs that carry a key. Each is stored in the same transaction as what its key promises, so that no two of them can
+both be first.
 
-A transaction may be sent again after a lost answer: the keys, and the ids of the runs, then find what the first one wrote.
+A transaction may be sent again after a lost answer: the keys, and the ids of the runs, then find what the first one
+wrote.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Submissions:
         self._queries = queries.load("submissions")
 
     async def submit(self, runs: Sequence[NewRun]) -> list[SubmittedRun]:
-        """All of them or none, in the order given. Raises `Conflict` for a unique key that is taken, when its run says to reject that."""
+        """All of them or none, in the order given. Raises `Conflict` for a unique key that is taken, when its run says
+        to reject that."""
         if all(run.unique_key is None for run in runs):
             stored = await self._runs.insert_runs(runs)
             return [_new(run, stored[run.id]) for run in runs]
@@ -49,7 +52,8 @@ class Submissions:
         return [_new(run, stored[run.id]) if run.id in stored else await self._met(within, run) for run in runs]
 
     async def once(self, key: str, fingerprint: str, work: Callable[[Transaction], Awaitable[str]]) -> KeptAnswer:
-        """The answer that `work` gives, or that it gave before under this key. Raises `Conflict` when it came with something else."""
+        """The answer that `work` gives, or that it gave before under this key. Raises `Conflict` when it came with
+        something else."""
 
         async def attempt(within: Transaction) -> KeptAnswer:
             for _ in range(LOOKS):
@@ -71,11 +75,15 @@ class Submissions:
         await within.execute(self._queries["keep_answer"], key, text)
 
     async def find_answer(self, key: str, fingerprint: str, *, within: Transaction | None = None) -> KeptAnswer | None:
-        row = await (within or self._database).fetch_row(self._queries["find_answer"], key, self._database.clock.sql_now())
+        row = await (within or self._database).fetch_row(
+            self._queries["find_answer"], key, self._database.clock.sql_now()
+        )
         if row is None:
             return None
         if row[0] != fingerprint:
-            raise Conflict(f"idempotency_key: {bare_key(key)!r} came with another request before; a new request needs a new key")
+            raise Conflict(
+                f"idempotency_key: {bare_key(key)!r} came with another request before; a new request needs a new key"
+            )
         return KeptAnswer(row[1], is_new=False)
 
     async def forget_answers(self) -> int:
@@ -111,7 +119,18 @@ class Submissions:
 
 
 def _new(run: NewRun, stored: StoredRun) -> SubmittedRun:
-    return SubmittedRun(run.id, run.name, run.task, run.queue, run.priority, stored.state, 0, stored.due_at, stored.created_at, is_new=True)
+    return SubmittedRun(
+        run.id,
+        run.name,
+        run.task,
+        run.queue,
+        run.priority,
+        stored.state,
+        0,
+        stored.due_at,
+        stored.created_at,
+        is_new=True,
+    )
 
 
 def _existing(row: Record) -> SubmittedRun:

@@ -61,11 +61,18 @@ class Workers:
         self._queries = queries.load("workers")
 
     async def register_worker(
-        self, worker_id: UUID, name: str, queues: Mapping[str, int], tasks: Sequence[str], labels: Mapping[str, str] | None = None
+        self,
+        worker_id: UUID,
+        name: str,
+        queues: Mapping[str, int],
+        tasks: Sequence[str],
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         encoded, said = msgspec.json.encode(queues).decode(), msgspec.json.encode(labels or {}).decode()
         now = self._database.clock.sql_now()
-        await self._database.execute(self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now, said)
+        await self._database.execute(
+            self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now, said
+        )
 
     async def announce_tasks(
         self,
@@ -74,14 +81,26 @@ class Workers:
         tags: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         promised = [(guarantees or {}).get(task) for task in queue_of_task]
-        tagged = [msgspec.json.encode(found).decode() if (found := (tags or {}).get(task)) else None for task in queue_of_task]
-        arguments = (list(queue_of_task), list(queue_of_task.values()), promised, tagged, self._database.clock.sql_now())
+        tagged = [
+            msgspec.json.encode(found).decode() if (found := (tags or {}).get(task)) else None for task in queue_of_task
+        ]
+        arguments = (
+            list(queue_of_task),
+            list(queue_of_task.values()),
+            promised,
+            tagged,
+            self._database.clock.sql_now(),
+        )
         await self._database.execute(self._queries["announce_tasks"], *arguments)
 
     async def list_tasks(self, namespace: Namespace) -> dict[str, DeclaredTask]:
         """What each task known in a namespace declares, all by their bare names."""
         rows = await self._database.fetch(self._queries["list_tasks"])
-        return {bare(row[0]): DeclaredTask(bare(row[1]), decode_tags(row[2]) if row[2] else None) for row in rows if namespace.owns(row[0])}
+        return {
+            bare(row[0]): DeclaredTask(bare(row[1]), decode_tags(row[2]) if row[2] else None)
+            for row in rows
+            if namespace.owns(row[0])
+        }
 
     async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]], left_running: int = 0) -> Beat:
         """`held`: run and token of each attempt whose end is not known to be stored.
@@ -98,7 +117,9 @@ class Workers:
 
     async def shorten_leases(self) -> float | None:
         """By how many seconds the database's clock was set back, when leases show that it was."""
-        ahead: float | None = await self._database.fetch_value(self._queries["shorten_leases"], self._database.clock.sql_now())
+        ahead: float | None = await self._database.fetch_value(
+            self._queries["shorten_leases"], self._database.clock.sql_now()
+        )
         return ahead
 
     async def remove_dead_workers(self) -> int:
@@ -117,4 +138,6 @@ class Workers:
 
     async def drain_worker(self, worker_id: UUID) -> bool:
         """False when no such worker lives."""
-        return bool(await self._database.execute(self._queries["drain_worker"], worker_id, self._database.clock.sql_now()))
+        return bool(
+            await self._database.execute(self._queries["drain_worker"], worker_id, self._database.clock.sql_now())
+        )

@@ -1,4 +1,5 @@
-"""Runs that are made of others, and runs that wait for others: stored, expanded, shown, stopped, run again, signalled."""
+"""Runs that are made of others, and runs that wait for others: stored, expanded, shown, stopped, run again,
+signalled."""
 
 from __future__ import annotations
 
@@ -159,7 +160,13 @@ class Workflows:
         return await self.insert_steps(within, run.id, steps, Namespace(namespace_of(run.queue)))
 
     async def expand_workflow(
-        self, run_id: UUID, token: int, worker_id: UUID, steps: Sequence[PlannedStep], on_failure: OnFailure, namespace: Namespace
+        self,
+        run_id: UUID,
+        token: int,
+        worker_id: UUID,
+        steps: Sequence[PlannedStep],
+        on_failure: OnFailure,
+        namespace: Namespace,
     ) -> set[str] | None:
         """The run of an attempt becomes its steps. None: it is no longer this worker's."""
 
@@ -172,7 +179,8 @@ class Workflows:
         return await self._database.in_transaction("expand_workflow", work)
 
     async def expand_map(self, run_id: UUID, token: int, worker_id: UUID, family: Family) -> bool:
-        """The run of an attempt becomes its items, of which the first are made; one that is run again takes over those that succeeded."""
+        """The run of an attempt becomes its items, of which the first are made; one that is run again takes over those
+        that succeeded."""
 
         async def work(within: Transaction) -> bool:
             if not await self.expand_run(within, run_id, token, worker_id):
@@ -205,14 +213,27 @@ class Workflows:
     async def insert_parent_run(
         self, within: Transaction, run: NewRun, rerun_of: UUID | None = None, job_id: UUID | None = None
     ) -> datetime:
-        arguments = (run.id, run.task, run.queue, run.name, run.priority, run.payload, self._now(), rerun_of, run.options, job_id)
+        arguments = (
+            run.id,
+            run.task,
+            run.queue,
+            run.name,
+            run.priority,
+            run.payload,
+            self._now(),
+            rerun_of,
+            run.options,
+            job_id,
+        )
         created_at: datetime = await within.fetch_value(self._queries["insert_parent_run"], *arguments)
         return created_at
 
     async def expand_run(self, within: Transaction, run_id: UUID, token: int, worker_id: UUID) -> bool:
         return bool(await within.fetch_value(self._queries["expand_run"], run_id, token, worker_id))
 
-    async def insert_steps(self, within: Transaction, parent_id: UUID, steps: Sequence[PlannedStep], namespace: Namespace) -> set[str]:
+    async def insert_steps(
+        self, within: Transaction, parent_id: UUID, steps: Sequence[PlannedStep], namespace: Namespace
+    ) -> set[str]:
         """The queues in which something is ready."""
         given = columns([_row(planned, namespace) for planned in steps], 16)
         rows = await within.fetch(self._queries["insert_steps"], *given, parent_id, self._now(), self._aging)
@@ -224,7 +245,9 @@ class Workflows:
     async def insert_dependencies(self, within: Transaction, arrows: Sequence[tuple[UUID, UUID]]) -> None:
         """From each upstream to what waits for it."""
         if arrows:
-            await within.execute(self._queries["insert_dependencies"], *(array_text(column) for column in columns(arrows, 2)))
+            await within.execute(
+                self._queries["insert_dependencies"], *(array_text(column) for column in columns(arrows, 2))
+            )
 
     async def refill(self, within: Transaction, map_id: UUID) -> None:
         await within.execute(self._queries["refill"], map_id, self._now())
@@ -242,7 +265,9 @@ class Workflows:
 
     async def insert_dependent(self, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
         """A run that waits until all of these have succeeded. Raises `Invalid` for one that does not exist."""
-        await self._database.in_transaction("insert_dependent", lambda within: self.insert_dependent_within(within, run, upstream_ids))
+        await self._database.in_transaction(
+            "insert_dependent", lambda within: self.insert_dependent_within(within, run, upstream_ids)
+        )
 
     async def insert_dependent_within(self, within: Transaction, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
         live = await self.mark_followed(within, upstream_ids)
@@ -326,20 +351,38 @@ class Workflows:
         return Parent(*row) if row else None
 
     async def list_workflows(
-        self, namespace: Namespace, before: UUID, states: Sequence[str] | None, name: str | None, *, limit: int, scan: int
+        self,
+        namespace: Namespace,
+        before: UUID,
+        states: Sequence[str] | None,
+        name: str | None,
+        *,
+        limit: int,
+        scan: int,
     ) -> Page[WorkflowItem, UUID]:
         """`name` as it is, or that of a recurring job."""
-        arguments = (before, scan, states, name, limit + 1, namespace.name, None if name is None else namespace.qualified(name))
+        arguments = (
+            before,
+            scan,
+            states,
+            name,
+            limit + 1,
+            namespace.name,
+            None if name is None else namespace.qualified(name),
+        )
         rows = await self._database.fetch(self._queries["list_workflows"], *arguments)
         items = [_workflow(row) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.parent.id, rows[0][1] if rows[0][0] >= scan else None)
 
     async def list_children(self, parent: Parent, limit: int, *, within: Transaction | None = None) -> list[Child]:
         arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
-        return [_child(row) for row in await (within or self._database).fetch(self._queries["list_children"], *arguments)]
+        return [
+            _child(row) for row in await (within or self._database).fetch(self._queries["list_children"], *arguments)
+        ]
 
     async def read_upstream(self, run_ids: Sequence[UUID], max_bytes: int) -> dict[UUID, Before]:
-        """For each of these live runs: what ended before it, and its signal. Results that are larger together are not among it."""
+        """For each of these live runs: what ended before it, and its signal. Results that are larger together are not
+        among it."""
         found: dict[UUID, list[Upstream]] = {}
         signals: dict[UUID, tuple[str | None, int]] = {}
         for row in await self._database.fetch(self._queries["read_upstream"], run_ids, max_bytes):
@@ -393,17 +436,23 @@ def _row(planned: PlannedStep, namespace: Namespace) -> tuple[object, ...]:
 
 
 def _run_of(step: Step, namespace: Namespace) -> tuple[str, str | None, str | None]:
-    """Task, payload and options of the run that a step is. That of a map makes others: it is they that the options are for, but for what
-    says who is told of the end of them all."""
+    """Task, payload and options of the run that a step is. That of a map makes others: it is they that the options are
+    for, but for what says who is told of the end of them all."""
     if step.map is None:
         return step.task_name(), step.payload_text(), step.options_text(namespace)
     fields = {
-        name: getattr(step, name) for name in MapPayload.__struct_fields__ if name not in ("name", "delay_seconds", "signal", "notify")
+        name: getattr(step, name)
+        for name in MapPayload.__struct_fields__
+        if name not in ("name", "delay_seconds", "signal", "notify")
     }
     payload = MapPayload(**fields | {"name": step.name or step.key})
     asked = step.run_options(namespace)
     options = RunOptions(signal=asked.signal, tags=asked.tags, notify=asked.notify)
-    return "map", msgspec.json.encode(payload).decode(), None if options == NO_OPTIONS else msgspec.json.encode(options).decode()
+    return (
+        "map",
+        msgspec.json.encode(payload).decode(),
+        None if options == NO_OPTIONS else msgspec.json.encode(options).decode(),
+    )
 
 
 def _workflow(row: Record) -> WorkflowItem:

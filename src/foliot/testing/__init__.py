@@ -8,8 +8,9 @@
             bench.run()
             assert job.result() == "sent to 7"
 
-`submit`, handles, `ctx`, retries, snoozes and schedules work as they do on a worker, by the same code; time stands still until
-`bench.advance` moves it. What belongs to the cluster is not there: limits, time limits, other processes, and the built-in tasks.
+`submit`, handles, `ctx`, retries, snoozes and schedules work as they do on a worker, by the same code; time stands
+still until `bench.advance` moves it. What belongs to the cluster is not there: limits, time limits, other processes,
+and the built-in tasks.
 """
 
 from foliot.testing.bench import Bench, inline

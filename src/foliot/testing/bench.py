@@ -1,4 +1,5 @@
-"""`Bench`: an app's jobs in memory, with time that is moved by hand. What becomes of an attempt is decided by the worker's own code."""
+"""`Bench`: an app's jobs in memory, with time that is moved by hand. What becomes of an attempt is decided by the
+worker's own code."""
 
 from __future__ import annotations
 
@@ -102,7 +103,9 @@ class Bench:
         self._jobs: dict[str, Job] = {}
         self._by_key: dict[str, Job] = {}
         self._anchor = to_instant(now)
-        self._ticks = {name: self._tick_after(task, now) for name, task in app.tasks.items() if task.schedule is not None}
+        self._ticks = {
+            name: self._tick_after(task, now) for name, task in app.tasks.items() if task.schedule is not None
+        }
 
     def jobs(self, task: Task | str | None = None) -> list[RunView]:
         """Every job so far, of one task or of all, in the order in which they were made."""
@@ -114,7 +117,8 @@ class Bench:
         return _now(self.run_async())
 
     def advance(self, by: timedelta | float) -> int:
-        """Moves time on, by so many seconds or so long, and runs what becomes due on the way, each at its time; how many attempts."""
+        """Moves time on, by so many seconds or so long, and runs what becomes due on the way, each at its time; how
+        many attempts."""
         return _now(self.advance_async(by))
 
     async def run_async(self) -> int:
@@ -151,7 +155,9 @@ class Bench:
         holder = self._holder_of(run.unique_key)
         if holder is not None and run.on_conflict != "replace":
             if run.on_conflict == "reject":
-                raise Conflict(f"unique: the run {holder.asked.id} has the key {run.unique_key!r} and is {holder.state}")
+                raise Conflict(
+                    f"unique: the run {holder.asked.id} has the key {run.unique_key!r} and is {holder.state}"
+                )
             return holder, False
         if holder is not None:
             del self._jobs[str(holder.asked.id)]
@@ -173,9 +179,14 @@ class Bench:
     def _task(self, name: str) -> Task:
         task = self._app.tasks.get(name)
         if task is None:
-            raise UnknownTask(f"task: the app has no task named {name!r}{did_you_mean(name, self._app.tasks)}", field="task")
+            raise UnknownTask(
+                f"task: the app has no task named {name!r}{did_you_mean(name, self._app.tasks)}", field="task"
+            )
         if task.options.guarantee == "transactional":
-            raise Invalid(f"task: {name!r} is transactional, and there is no database here; call it with a connection", field="task")
+            raise Invalid(
+                f"task: {name!r} is transactional, and there is no database here; call it with a connection",
+                field="task",
+            )
         return task
 
     def _add(self, run: NewRun, task: Task, options: RunOptions) -> Job:
@@ -190,9 +201,13 @@ class Bench:
         job.attempt += 1
         job.token += 1
         job.output.clear()
-        context = Context(run_id=job.asked.id, token=job.token, attempt=job.attempt, task=job.task.name, on_output=job.output.extend)
+        context = Context(
+            run_id=job.asked.id, token=job.token, attempt=job.attempt, task=job.task.name, on_output=job.output.extend
+        )
         attempted = await _attempted(job, context)
-        outcome = decide(job.asked.id, job.token, attempted, attempt=job.attempt, lost=0, options=job.options, chance=0.0)
+        outcome = decide(
+            job.asked.id, job.token, attempted, attempt=job.attempt, lost=0, options=job.options, chance=0.0
+        )
         job.outcome = outcome
         if outcome.state is not RunState.SCHEDULED:
             job.state, job.finished_at = outcome.state, self.now
@@ -208,7 +223,8 @@ class Bench:
         return min([*dues, *(tick for tick in self._ticks.values() if tick is not None)], default=None)
 
     def _fire(self) -> None:
-        """The ticks of schedules that are due now. One that finds the run before still open is left out, where the task wants it so."""
+        """The ticks of schedules that are due now. One that finds the run before still open is left out, where the task
+        wants it so."""
         for name, tick in self._ticks.items():
             if tick is None or tick > self.now:
                 continue
@@ -216,7 +232,9 @@ class Bench:
             self._ticks[name] = self._tick_after(task, self.now)
             is_busy = any(job.is_open and job.is_of_schedule and job.task is task for job in self._jobs.values())
             if not (is_busy and task.schedule is not None and task.schedule.overlap == "skip"):
-                self._add(NewRun(id=new_id(), task=name, queue=task.queue, name=name), task, RunOptions()).is_of_schedule = True
+                self._add(
+                    NewRun(id=new_id(), task=name, queue=task.queue, name=name), task, RunOptions()
+                ).is_of_schedule = True
 
     def _tick_after(self, task: Task, moment: datetime) -> datetime | None:
         if task.schedule is None:

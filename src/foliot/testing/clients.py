@@ -52,7 +52,9 @@ class _Answers:
     def ended(self, job_id: str) -> Answer:
         job = self._bench.find(job_id)
         if job.is_open:
-            raise TimeoutError(f"job {job_id} has not ended: it is due at {job.due_at.isoformat()}; move time with advance()")
+            raise TimeoutError(
+                f"job {job_id} has not ended: it is due at {job.due_at.isoformat()}; move time with advance()"
+            )
         return self.job(job_id)
 
     def _answer(self, document: object) -> Answer:
@@ -113,10 +115,21 @@ def _created(job: Job, is_new: bool) -> JobCreated:
     asked = job.asked
     return submitted(
         SubmittedRun(
-            asked.id, asked.name, asked.task, asked.queue, asked.priority, job.state, job.attempt, job.due_at, job.created_at, is_new
+            asked.id,
+            asked.name,
+            asked.task,
+            asked.queue,
+            asked.priority,
+            job.state,
+            job.attempt,
+            job.due_at,
+            job.created_at,
+            is_new,
         )
     )
 
 
 def _missing(method: str, path: str) -> FoliotError:
-    return FoliotError(f"{method} {path}: there is no server while tasks run inline; submitting, status, wait and result work")
+    return FoliotError(
+        f"{method} {path}: there is no server while tasks run inline; submitting, status, wait and result work"
+    )

@@ -11,14 +11,16 @@ EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
 DAY_SECONDS = 86_400
 # The last instant that a trigger may name: 2200-01-01.
 LATEST = 7_258_118_400
-# Before this, 1900-01-01, no wall time is looked for. It keeps what any datetime can express within what arithmetic on dates can.
+# Before this, 1900-01-01, no wall time is looked for. It keeps what any datetime can express within what arithmetic on
+# dates can.
 EARLIEST = -2_208_988_800
 
 
 class Trigger(Protocol):
     @property
     def is_elapsed(self) -> bool:
-        """Whether it follows real time rather than the clock on the wall: then new rules of its zone do not move what is due."""
+        """Whether it follows real time rather than the clock on the wall: then new rules of its zone do not move what
+        is due."""
         ...
 
     def next_after(self, instant: int) -> int | None:

@@ -1,7 +1,8 @@
 """Exclusion calendars: named days on which nothing is due, or on which it is put off to the next allowed day.
 
-A day is a day of the calendar's own zone. A fire that is put off keeps its time of day on the wall; where it then meets another, there is
-one. Where that time is skipped or repeated on the new day, it is the first instant after the gap, or the first of the two.
+A day is a day of the calendar's own zone. A fire that is put off keeps its time of day on the wall; where it then meets
+another, there is one. Where that time is skipped or repeated on the new day, it is the first instant after the gap, or
+the first of the two.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Calendar:
     def excludes(self, day: int) -> bool:
         """Whether a day, counted from 1970-01-01, is excluded."""
         # That day was a Thursday.
-        return (day + 3) % 7 in self.weekdays or (bool(self.dates) and date.fromordinal(day + EPOCH_ORDINAL) in self.dates)
+        return (day + 3) % 7 in self.weekdays or (
+            bool(self.dates) and date.fromordinal(day + EPOCH_ORDINAL) in self.dates
+        )
 
     def excludes_instant(self, instant: int) -> bool:
         return self.excludes(self.day_of(instant))
@@ -45,11 +48,14 @@ class Calendar:
     def start_of(self, day: int) -> int:
         """The first instant of a day, or of what there is of it."""
         midnight = day * DAY_SECONDS
-        found = next_instant(WallPolicy(self.zone), lambda wall: midnight if wall < midnight else None, midnight - 2 * DAY_SECONDS)
+        found = next_instant(
+            WallPolicy(self.zone), lambda wall: midnight if wall < midnight else None, midnight - 2 * DAY_SECONDS
+        )
         return midnight if found is None else found
 
     def stretches_of(self, day: int) -> Iterator[tuple[int, int, int]]:
-        """The instants [begin, end) of a day and their offset: one stretch, or more where the offset changes that day."""
+        """The instants [begin, end) of a day and their offset: one stretch, or more where the offset changes that
+        day."""
         midnight = day * DAY_SECONDS
         begin, latest = midnight - DAY_SECONDS, midnight + 2 * DAY_SECONDS
         while begin < latest:
@@ -116,7 +122,8 @@ class CalendarTrigger:
         return moved if kept is None else min(moved, kept)
 
     def _moved_from(self, first: int, last: int, instant: int) -> int | None:
-        """The first fire after `instant` of those put off from `first` and the days after it to the first allowed day from `last` on."""
+        """The first fire after `instant` of those put off from `first` and the days after it to the first allowed day
+        from `last` on."""
         allowed = self.calendar.next_allowed(last)
         if allowed is None or allowed == first:
             return None

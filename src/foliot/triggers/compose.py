@@ -28,7 +28,9 @@ class UnionTrigger:
         return all(trigger.is_elapsed for trigger in self.triggers)
 
     def next_after(self, instant: int) -> int | None:
-        return min((found for trigger in self.triggers if (found := trigger.next_after(instant)) is not None), default=None)
+        return min(
+            (found for trigger in self.triggers if (found := trigger.next_after(instant)) is not None), default=None
+        )
 
 
 @dataclass(frozen=True, slots=True)

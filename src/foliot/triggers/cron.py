@@ -16,8 +16,8 @@ from foliot.triggers.notation import read_notation
 from foliot.triggers.wall import DstFold, DstGap, WallPolicy, next_instant
 from foliot.triggers.zones import zone_named
 
-# A year of the same length that begins on the same weekday comes within 40 years (28, but for 2100, which is no leap year): a day not found
-# by then does not exist. Years that are named one by one are at most 230.
+# A year of the same length that begins on the same weekday comes within 40 years (28, but for 2100, which is no leap
+# year): a day not found by then does not exist. Years that are named one by one are at most 230.
 SEARCH_YEARS = 40
 # The last instant that counts falls into it, in some zones late.
 LAST_YEAR = 2200
@@ -31,7 +31,8 @@ class CronTrigger:
 
     @property
     def is_elapsed(self) -> bool:
-        """One with fixed hours follows real time in the night when the clocks change, but its hours are those on the wall."""
+        """One with fixed hours follows real time in the night when the clocks change, but its hours are those on the
+        wall."""
         return self.fields.is_any_hour
 
     def next_after(self, instant: int) -> int | None:
@@ -101,18 +102,25 @@ def parse_cron(
     dst_fold: DstFold = "first",
     is_stored: bool = False,
 ) -> CronTrigger:
-    """Without a zone, that of the expression (`CRON_TZ=`), or UTC. Raises `CronError` for what is not cron and for what can never fire.
+    """Without a zone, that of the expression (`CRON_TZ=`), or UTC. Raises `CronError` for what is not cron and for what
+    can never fire.
 
     `is_stored`: a job has it already, so it keeps its meaning where a new one would be refused.
     """
     notation = read_notation(expression)
     if notation.every is not None:
-        raise CronError(f"this is a period and no cron expression: use every: {notation.every}", field="expression", end=len(expression))
+        raise CronError(
+            f"this is a period and no cron expression: use every: {notation.every}",
+            field="expression",
+            end=len(expression),
+        )
     if notation.zone is not None:
         own = zone_named(notation.zone)
         if zone is not None and zone.key != own.key:
             raise CronError(
-                f"the expression says {own.key} and timezone says {zone.key}: leave one of them out", field="timezone", end=len(expression)
+                f"the expression says {own.key} and timezone says {zone.key}: leave one of them out",
+                field="timezone",
+                end=len(expression),
             )
         zone = own
     try:
@@ -123,7 +131,9 @@ def parse_cron(
         raise CronError(error.detail, field=error.field, end=len(expression)) from None
 
 
-def _trigger_of(expression: str, zone: ZoneInfo, seed: str, dst_gap: DstGap, dst_fold: DstFold, *, is_stored: bool) -> CronTrigger:
+def _trigger_of(
+    expression: str, zone: ZoneInfo, seed: str, dst_gap: DstGap, dst_fold: DstFold, *, is_stored: bool
+) -> CronTrigger:
     fields = parse_fields(expression, seed=seed)
     if fields.refusal is not None and not is_stored:
         raise fields.refusal
@@ -152,8 +162,14 @@ def _days_of(rule: Days, weekday_of_first: int, length: int) -> tuple[int, ...]:
     by_date = {day for day in rule.days if day <= length}
     by_date |= {length - before for before in rule.last_offsets if before < length}
     by_date |= {_nearest_workday(day, length, weekday_of_first) for day in rule.nearest if day <= length}
-    by_date |= {_nearest_workday(length - before, length, weekday_of_first) for before in rule.last_workday_offsets if before < length}
-    by_weekday = {day for weekday in rule.weekdays for day in range(1 + (weekday - weekday_of_first) % 7, length + 1, 7)}
+    by_date |= {
+        _nearest_workday(length - before, length, weekday_of_first)
+        for before in rule.last_workday_offsets
+        if before < length
+    }
+    by_weekday = {
+        day for weekday in rule.weekdays for day in range(1 + (weekday - weekday_of_first) % 7, length + 1, 7)
+    }
     for weekday, nth in rule.nth_weekdays:
         day = 1 + (weekday - weekday_of_first) % 7 + 7 * (nth - 1)
         if day <= length:

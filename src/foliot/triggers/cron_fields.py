@@ -2,10 +2,11 @@
 
     [second] minute hour day-of-month month day-of-week [year]
 
-Five fields, six with the second first, seven with a year last as well. Numbers, names (JAN, Monday), ranges, which may run past midnight
-or the end of the week, the month or the year (22-4, FRI-MON), steps, lists; `?` is `*`; 7 is Sunday. `L`, `L-3`, `LW`, `L-1W`, `15W` for
-days of the month; `5L`, `FRI#L`, `MON#2`, `MON-FRI#1` for days of the week, and `+FRI` for a day that must fit both day fields. `H`,
-`H(0-7)`, `H/15` for a number that is stable for a job and spread over jobs. `@hourly` ... `@yearly`.
+Five fields, six with the second first, seven with a year last as well. Numbers, names (JAN, Monday), ranges, which may
+run past midnight or the end of the week, the month or the year (22-4, FRI-MON), steps, lists; `?` is `*`; 7 is Sunday.
+`L`, `L-3`, `LW`, `L-1W`, `15W` for days of the month; `5L`, `FRI#L`, `MON#2`, `MON-FRI#1` for days of the week, and
+`+FRI` for a day that must fit both day fields. `H`, `H(0-7)`, `H/15` for a number that is stable for a job and spread
+over jobs. `@hourly` ... `@yearly`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,20 @@ class Field:
         return None if place is None else self.low + place
 
 
-MONTHS = ("JANUARY", "FEBRUARY", "MARCH", "APRIL", "MAY", "JUNE", "JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER", "DECEMBER")
+MONTHS = (
+    "JANUARY",
+    "FEBRUARY",
+    "MARCH",
+    "APRIL",
+    "MAY",
+    "JUNE",
+    "JULY",
+    "AUGUST",
+    "SEPTEMBER",
+    "OCTOBER",
+    "NOVEMBER",
+    "DECEMBER",
+)
 WEEKDAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
 SECOND = Field("second", 0, 59, 60, unit="s")
 MINUTE = Field("minute", 0, 59, 60, unit="m")
@@ -104,8 +118,8 @@ class Days:
     nth_weekdays: frozenset[tuple[int, int]]
     last_weekdays: frozenset[int]
     needs_both: bool
-    """A day must fit both fields: one of them begins with a star, or the day of the week with `+`. Else one of them is enough, as in every
-    crontab."""
+    """A day must fit both fields: one of them begins with a star, or the day of the week with `+`. Else one of them is
+    enough, as in every crontab."""
 
     @property
     def has_last_workday(self) -> bool:
@@ -122,8 +136,8 @@ class CronFields:
     years: tuple[int, ...] | None
     """None is every year."""
     is_elapsed: bool
-    """The second, the minute or the hour begins with a star. Such an expression means "every so often" rather than "at that time", and
-    follows real time on the nights when the clocks change, as in Debian's cron."""
+    """The second, the minute or the hour begins with a star. Such an expression means "every so often" rather than "at
+    that time", and follows real time on the nights when the clocks change, as in Debian's cron."""
     texts: tuple[str, ...]
     """The fields as written, from the second on, aliases resolved."""
     places: tuple[int, ...]
@@ -143,7 +157,9 @@ def parse_fields(expression: str, *, seed: str = "") -> CronFields:
     """`seed` is what H is hashed from: the same for the same job, for ever. Look at `refusal`, or use `parse_cron`."""
     check_length(expression)
     pieces, has_seconds = _split(expression)
-    parsed = [_FieldParser(field, text, start, seed).parse() for field, (text, start) in zip(FIELDS, pieces, strict=False)]
+    parsed = [
+        _FieldParser(field, text, start, seed).parse() for field, (text, start) in zip(FIELDS, pieces, strict=False)
+    ]
     seconds, minutes, hours, days, months, weekdays = parsed[:6]
     texts = tuple(text for text, _ in pieces)
     refusals = [_looks_like_aws(expression, texts, has_seconds=has_seconds), *(field.refusal for field in parsed)]
@@ -191,7 +207,10 @@ def _split(expression: str) -> tuple[list[tuple[str, int]], bool]:
             raise CronError(cron_hints.unknown_alias(text, ALIASES), field="expression", end=len(expression))
         expression = known
     # Only of ASCII is it sure that upper case is as long, and no letter of ours that was not before.
-    pieces = [(found[0].upper() if found[0].isascii() else found[0], found.start()) for found in re.finditer(r"\S+", expression)]
+    pieces = [
+        (found[0].upper() if found[0].isascii() else found[0], found.start())
+        for found in re.finditer(r"\S+", expression)
+    ]
     if len(pieces) not in (5, 6, 7):
         raise CronError(
             "expected 5 fields (minute hour day-of-month month day-of-week), 6 with a leading second, or 7 with a year at the end as well, "
@@ -204,7 +223,8 @@ def _split(expression: str) -> tuple[list[tuple[str, int]], bool]:
 
 
 def _looks_like_aws(expression: str, texts: tuple[str, ...], *, has_seconds: bool) -> CronError | None:
-    """Six fields in the order of AWS, with a year and no second. One of its day fields is `?`; here, that is an hour or a month."""
+    """Six fields in the order of AWS, with a year and no second. One of its day fields is `?`; here, that is an hour or
+    a month."""
     if not has_seconds or len(texts) != 6 or "?" not in (texts[2], texts[4]) or "?" in (texts[3], texts[5]):
         return None
     return CronError(
@@ -281,7 +301,8 @@ class _FieldParser:
         return range(low, high + 1)
 
     def _checked(self, numbers: range, step: int, part: str, place: int) -> range:
-        """A step that is longer than all there is to step through names one number, and is meant as a period that cron can't express."""
+        """A step that is longer than all there is to step through names one number, and is meant as a period that cron
+        can't express."""
         if step > len(numbers):
             message = cron_hints.long_step(self.field.name, self.field.unit, part, step, self.field.reduced(numbers[0]))
             self.refusal = self.refusal or self._error(message, part, place)
@@ -308,7 +329,9 @@ class _FieldParser:
             raise self._unreadable(text, part, place)
         number = int(text)
         if not field.low <= number <= field.high:
-            message = f"{number} is not between {field.low} and {field.high}{cron_hints.out_of_range(field.name, number)}"
+            message = (
+                f"{number} is not between {field.low} and {field.high}{cron_hints.out_of_range(field.name, number)}"
+            )
             raise self._error(message, part, place)
         return number
 
@@ -353,4 +376,6 @@ class _FieldParser:
         return self._error(f"can't read {text or part!r}{hint}", part, place)
 
     def _error(self, message: str, part: str, place: int) -> CronError:
-        return CronError(f"{self.field.name}: {message}", field=self.field.name, start=place, end=place + max(1, len(part)))
+        return CronError(
+            f"{self.field.name}: {message}", field=self.field.name, start=place, end=place + max(1, len(part))
+        )

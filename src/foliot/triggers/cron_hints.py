@@ -51,7 +51,11 @@ def not_cron(expression: str, pieces: Sequence[str]) -> str:
     """For text that has the wrong number of fields."""
     text = expression.strip()
     if text.lower() in SYSTEMD_WORDS:
-        return f"; write @{text.lower()}" if text.lower() in ("hourly", "daily", "weekly", "monthly", "yearly", "annually") else ""
+        return (
+            f"; write @{text.lower()}"
+            if text.lower() in ("hourly", "daily", "weekly", "monthly", "yearly", "annually")
+            else ""
+        )
     if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return "; an instant is given as schedule_time, or several as times"
     if PERIOD.fullmatch(text) or text.upper().startswith("EVERY "):
@@ -91,7 +95,11 @@ def unreadable(field: str, part: str, bounds: tuple[int, int], names: Sequence[s
     if re.fullmatch(r"-[0-9]+.*", part):
         return "; there are no negative numbers"
     known = f"; write {bounds[0]} to {bounds[1]}"
-    return f"{known}, or {names[0][:3]} to {names[-1][:3]}{did_you_mean(part, [*names, *(name[:3] for name in names)])}" if names else known
+    return (
+        f"{known}, or {names[0][:3]} to {names[-1][:3]}{did_you_mean(part, [*names, *(name[:3] for name in names)])}"
+        if names
+        else known
+    )
 
 
 def _of_days(field: str, part: str) -> str:

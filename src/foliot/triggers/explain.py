@@ -38,7 +38,9 @@ def notes_on(fields: CronFields) -> list[str]:
         notes.append(f"a day that fits one of {day} and {weekday} is enough; for days that fit both, write +{weekday}")
     has_question_mark = "?" in (day, weekday)
     if fields.has_seconds and has_question_mark and re.search(r"(?<![0-9/#])[1-7](?![0-9])", weekday):
-        notes.append("day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave no doubt")
+        notes.append(
+            "day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave no doubt"
+        )
     return notes
 
 
@@ -98,13 +100,16 @@ def _dates(fields: CronFields) -> str:
     days = fields.days
     words = [f"day {_numbers(tuple(sorted(days.days)), DAY)} of the month"] if days.days else []
     words += [
-        f"the day {before} before the last of the month" if before else "the last day of the month" for before in sorted(days.last_offsets)
+        f"the day {before} before the last of the month" if before else "the last day of the month"
+        for before in sorted(days.last_offsets)
     ]
     words += [f"the workday nearest to day {day}" for day in sorted(days.nearest)]
     if days.has_last_workday:
         words.append("the last workday of the month")
     words += [
-        f"the workday nearest to the day {before} before the last of the month" for before in sorted(days.last_workday_offsets) if before
+        f"the workday nearest to the day {before} before the last of the month"
+        for before in sorted(days.last_workday_offsets)
+        if before
     ]
     return _list(words)
 

@@ -1,7 +1,7 @@
 """Every so often, counted from an anchor.
 
-A period below a day, or no whole number of days, is elapsed time: always that many seconds apart. Whole days are calendar days: the same
-time on the wall, however long the day was.
+A period below a day, or no whole number of days, is elapsed time: always that many seconds apart. Whole days are
+calendar days: the same time on the wall, however long the day was.
 """
 
 from __future__ import annotations

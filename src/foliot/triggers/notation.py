@@ -1,4 +1,5 @@
-"""The text around a cron expression, or in place of one: `CRON_TZ=Europe/Berlin ...`, `@every 5m`, `cron(...)` and `rate(...)` of AWS.
+"""The text around a cron expression, or in place of one: `CRON_TZ=Europe/Berlin ...`, `@every 5m`, `cron(...)` and
+`rate(...)` of AWS.
 
 Each of them says something that a schedule has a field of its own for, so it is taken apart where it is read.
 """
@@ -24,7 +25,8 @@ AWS_WEEKDAY = re.compile(r"(?<![0-9/#])[0-9]+")
 @dataclass(frozen=True, slots=True)
 class Notation:
     expression: str
-    """In the grammar of `cron_fields`; what stood before it is blank, so that places stay what they were. Empty beside `every`."""
+    """In the grammar of `cron_fields`; what stood before it is blank, so that places stay what they were. Empty beside
+    `every`."""
     zone: str | None = None
     every: str | None = None
     is_rewritten: bool = False
@@ -52,7 +54,9 @@ def _zone(found: re.Match[str]) -> str:
         zone_named(name)
     except Invalid as error:
         detail = error.detail.removeprefix("timezone: ")
-        raise CronError(f"{found['name']}: {detail}", field="timezone", start=found.start("zone"), end=found.end()) from None
+        raise CronError(
+            f"{found['name']}: {detail}", field="timezone", start=found.start("zone"), end=found.end()
+        ) from None
     return name
 
 
@@ -89,5 +93,9 @@ def _called(name: str, inside: str, zone: str | None, text: str) -> Notation:
 def _weekday(number: str, text: str) -> str:
     """In AWS, 1 is Sunday and 7 is Saturday."""
     if not 1 <= int(number) <= 7:
-        raise CronError(f"day-of-week: in cron(...), 1 is Sunday and 7 is Saturday, not {number}", field="day-of-week", end=len(text))
+        raise CronError(
+            f"day-of-week: in cron(...), 1 is Sunday and 7 is Saturday, not {number}",
+            field="day-of-week",
+            end=len(text),
+        )
     return WEEKDAYS[int(number) - 1][:3]

@@ -1,10 +1,11 @@
 """From wall times to instants: what a trigger that thinks in wall times does on the two odd nights of the year.
 
-A trigger of *fixed* times (09:30 every day) keeps its promise of one fire: in a gap it fires at the first instant after it (`shift`) or not
-at all (`skip`), in a fold the first time, the last, or both times. A trigger of *elapsed* times (every hour) follows real time: every wall
-time that exists fires as often as it exists, and none is invented.
+A trigger of *fixed* times (09:30 every day) keeps its promise of one fire: in a gap it fires at the first instant after
+it (`shift`) or not at all (`skip`), in a fold the first time, the last, or both times. A trigger of *elapsed* times
+(every hour) follows real time: every wall time that exists fires as often as it exists, and none is invented.
 
-The walk is done in UTC, from one transition of the zone to the next, and so is strictly increasing whatever the zone does.
+The walk is done in UTC, from one transition of the zone to the next, and so is strictly increasing whatever the zone
+does.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class WallPolicy:
 
 
 def next_instant(policy: WallPolicy, next_wall: Callable[[int], int | None], after: int) -> int | None:
-    """The first instant after `after` whose wall time the trigger names. `next_wall` gives the first named wall time after another."""
+    """The first instant after `after` whose wall time the trigger names. `next_wall` gives the first named wall time
+    after another."""
     if after >= LATEST:
         return None
     instant = max(after, EARLIEST)
@@ -92,7 +94,8 @@ def _start_after(policy: WallPolicy, transition: Transition) -> int:
 
 
 def _end_of_repeat(policy: WallPolicy, instant: int) -> int:
-    """The wall time at which the repeated hour ends for a trigger that does not fire in it; long past when there is none."""
+    """The wall time at which the repeated hour ends for a trigger that does not fire in it; long past when there is
+    none."""
     found = last_transition(policy.zone, instant - LONGEST_TRANSITION, instant)
     if found is None or found.is_gap:
         return -LATEST

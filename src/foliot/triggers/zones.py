@@ -1,8 +1,8 @@
 """Time zones as offsets in seconds, and the instants at which an offset changes.
 
-Everything else in this package works on two integers: an instant (UTC) and a wall time (what a clock on the wall shows, as if it were UTC);
-wall = instant + offset. Between two transitions the offset is constant, so a search for a wall time is a search for an instant. A *gap*
-is a transition that skips wall times, a *fold* one that repeats them.
+Everything else in this package works on two integers: an instant (UTC) and a wall time (what a clock on the wall shows,
+as if it were UTC); wall = instant + offset. Between two transitions the offset is constant, so a search for a wall time
+is a search for an instant. A *gap* is a transition that skips wall times, a *fold* one that repeats them.
 """
 
 from __future__ import annotations
@@ -50,17 +50,23 @@ def zone_named(name: str) -> ZoneInfo:
             raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Invalid(f"timezone: there is no IANA time zone {name[:100]!r}{_hint(name[:100])}", field="timezone") from None
+        raise Invalid(
+            f"timezone: there is no IANA time zone {name[:100]!r}{_hint(name[:100])}", field="timezone"
+        ) from None
 
 
 def _hint(name: str) -> str:
-    """The nearest name that would be accepted. The names of abbreviations are left out: EST is near to CEST, and is another time."""
+    """The nearest name that would be accepted. The names of abbreviations are left out: EST is near to CEST, and is
+    another time."""
     if OFFSET.fullmatch(name):
         return "; an offset is not a time zone: name a place, such as Europe/Berlin"
     known = [other for other in _zone_names() if not other.startswith(NOT_NAMES)]
     if same := next((other for other in known if other.lower() == name.lower()), None):
         return f", did you mean {same!r}?"
-    return did_you_mean(name, [other for other in known if "/" in other or len(other) > LONGEST_ABBREVIATION or name.endswith(f"/{other}")])
+    return did_you_mean(
+        name,
+        [other for other in known if "/" in other or len(other) > LONGEST_ABBREVIATION or name.endswith(f"/{other}")],
+    )
 
 
 def offset_at(zone: ZoneInfo, instant: int) -> int:
@@ -71,7 +77,8 @@ def offset_at(zone: ZoneInfo, instant: int) -> int:
 
 
 def same_wall(zone: ZoneInfo, instant: int, offset_before: int) -> int:
-    """The instant at which the clock on the wall shows what it showed at `instant` under an offset that held before the rules changed."""
+    """The instant at which the clock on the wall shows what it showed at `instant` under an offset that held before the
+    rules changed."""
     wall = instant + offset_before
     guess = wall - offset_at(zone, instant)
     return wall - offset_at(zone, guess)

@@ -1,8 +1,8 @@
 """The attempts that a worker runs right now: started from claims, timed, and turned into outcomes.
 
-One asyncio task an attempt, but for async functions that never wait: see `lane.py`. Timers are the loop's own, one handle an attempt, so
-that nothing is done per run until a time limit is really hit. An attempt is stopped for one of three reasons, its time limit, a cancel or
-the worker's end, and which one it was decides the outcome.
+One asyncio task an attempt, but for async functions that never wait: see `lane.py`. Timers are the loop's own, one
+handle an attempt, so that nothing is done per run until a time limit is really hit. An attempt is stopped for one of
+three reasons, its time limit, a cancel or the worker's end, and which one it was decides the outcome.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ from foliot.worker.upstream import Refused
 decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.
 writing = threading.Lock()
-LEFT_RUNNING = "; it does not stop: a plain function can't be ended, and goes on in a slot of its worker until it returns"
+LEFT_RUNNING = (
+    "; it does not stop: a plain function can't be ended, and goes on in a slot of its worker until it returns"
+)
 GOES_ON = "; it has not stopped since, and goes on in a slot of its worker until it ends"
 REFUSAL_SECONDS = 5.0
-"""What an async function that was cancelled gets to end in. One that goes on keeps its slot; its attempt ends without it."""
+"""What an async function that was cancelled gets to end in. One that goes on keeps its slot; its attempt ends without
+it."""
 CLEARING_SECONDS = 20.0
 """The same for executors of our own, which may have processes to end and to wait for."""
 DEALT_WITH = (Ending.COMMITTED, Ending.EXPANDED)
@@ -66,7 +69,19 @@ class KnownTask:
 class Running:
     """One attempt under way."""
 
-    __slots__ = ("cancel", "claim", "context", "live", "options", "output", "output_max_bytes", "started_at", "stopped_by", "task", "timer")
+    __slots__ = (
+        "cancel",
+        "claim",
+        "context",
+        "live",
+        "options",
+        "output",
+        "output_max_bytes",
+        "started_at",
+        "stopped_by",
+        "task",
+        "timer",
+    )
 
     def __init__(self, claim: Claim, options: RunOptions, output_max_bytes: int) -> None:
         self.claim = claim
@@ -76,7 +91,9 @@ class Running:
         self.output: CappedOutput | None = None
         self.live: LiveOutput | None = None
         self.output_max_bytes = output_max_bytes
-        self.context = Context(run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=bare(claim.task), on_output=self.write)
+        self.context = Context(
+            run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=bare(claim.task), on_output=self.write
+        )
         self.task: asyncio.Task[None]
         self.timer: asyncio.TimerHandle
         self.started_at: float
@@ -129,7 +146,8 @@ class Attempts:
         self.left_running = 0
         """Functions that go on in their slots although their attempts have ended."""
         self._on_lasted = on_lasted
-        # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost it.
+        # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost
+        # it.
         self._running: dict[tuple[UUID, int], Running] = {}
         self.on_busy: Callable[[], None] = lambda: None
         """Called when the first attempt of an idle worker starts to run."""
@@ -176,7 +194,9 @@ class Attempts:
     def _register(self, claim: Claim, options: RunOptions) -> Running:
         running = Running(claim, options, self._output_max_bytes)
         running.started_at = self._clock.monotonic()
-        running.timer = asyncio.get_running_loop().call_later(options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT)
+        running.timer = asyncio.get_running_loop().call_later(
+            options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT
+        )
         if not self._running:
             self.on_busy()
         self._running[claim.run_id, claim.token] = running
@@ -196,7 +216,8 @@ class Attempts:
             self._stop(running, Ending.RELEASED)
 
     def end(self, run_id: UUID, token: int, cancel: Cancel | None) -> None:
-        """The run was asked to end; or, without a word about it, it is no longer ours, and whatever comes of it will be refused."""
+        """The run was asked to end; or, without a word about it, it is no longer ours, and whatever comes of it will be
+        refused."""
         running = self._running.get((run_id, token))
         if running is not None and running.stopped_by is None:
             running.cancel = cancel
@@ -311,11 +332,15 @@ class Attempts:
         chance = random.random()  # noqa: S311
         lost = claim.lost
         try:
-            outcome = decide(claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance)
+            outcome = decide(
+                claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance
+            )
         except BaseException as error:
             # What can't be decided is a failure: an attempt that has ended must never stay open.
             failed = Attempted(Ending.FAILED, error=raised_at_once(error).error, is_retryable=False)
-            outcome = decide(claim.run_id, claim.token, failed, attempt=claim.attempt, lost=lost, options=options, chance=chance)
+            outcome = decide(
+                claim.run_id, claim.token, failed, attempt=claim.attempt, lost=lost, options=options, chance=chance
+            )
         self._hand_on(claim, outcome)
 
     def _hand_on(self, claim: Claim, outcome: Outcome) -> None:

@@ -1,14 +1,15 @@
 """Takes ready runs, never more than there are free slots, and starts them.
 
-It asks again at once while a queue has most of what it asked for (what another worker is taking is stepped over, and may leave a claim a
-little short), when a hint says that there is work, when a slot frees while the queue is known to hold more, and otherwise after a jittered
-poll: hints only shorten that wait. One that hears hints polls seldom, since `scheduler/announcer.py` looks for all of them. Where many
-workers hear the same hint, most come too late: one that found nothing lets the others go first, for a moment that grows each time, until it
-finds something again.
+It asks again at once while a queue has most of what it asked for (what another worker is taking is stepped over, and
+may leave a claim a little short), when a hint says that there is work, when a slot frees while the queue is known to
+hold more, and otherwise after a jittered poll: hints only shorten that wait. One that hears hints polls seldom, since
+`scheduler/announcer.py` looks for all of them. Where many workers hear the same hint, most come too late: one that
+found nothing lets the others go first, for a moment that grows each time, until it finds something again.
 
-A claim whose answer got lost leaves runs that are ours without our knowing. For as long as such a statement usually takes to end on the
-server, each turn first asks for the runs that we own but do not hold. A commit can take longer than any limit, so every beat asks the same
-and casts doubt again. The runs of each answer start as it arrives: a later statement that fails cannot leave them behind.
+A claim whose answer got lost leaves runs that are ours without our knowing. For as long as such a statement usually
+takes to end on the server, each turn first asks for the runs that we own but do not hold. A commit can take longer than
+any limit, so every beat asks the same and casts doubt again. The runs of each answer start as it arrives: a later
+statement that fails cannot leave them behind.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ class Claimer(Service):
             self.wake()
 
     def doubt(self) -> None:
-        """The worker owns a run that it did not hold when it beat: unless its claim has been answered since, the answer got lost."""
+        """The worker owns a run that it did not hold when it beat: unless its claim has been answered since, the answer
+        got lost."""
         self._owns_unheld = True
         self.wake()
 
@@ -108,7 +110,8 @@ class Claimer(Service):
         taken = Counter(claim.queue for claim in claims)
         self._more_is_ready = is_recovered or any(2 * number >= slots[queue] for queue, number in taken.items())
         if not self._more_is_ready:
-            # A job that came alone starts before anything is told of it. Where there are more, the next claim is to be on its way first.
+            # A job that came alone starts before anything is told of it. Where there are more, the next claim is to be
+            # on its way first.
             await self.clock.sleep(0)
         if claims:
             self.events.emit(RunsClaimed(len(claims), spread_of(claim.waited_seconds for claim in claims)))
@@ -135,11 +138,14 @@ class Claimer(Service):
         runs = self._store.runs
         claims = self._start(worker_id, await self._answer(runs.claim_runs(worker_id, slots, self._tasks)))
         for queue in self.limited_queues & slots.keys():
-            claims += self._start(worker_id, await self._answer(runs.claim_limited_runs(worker_id, queue, slots[queue], self._tasks)))
+            claims += self._start(
+                worker_id, await self._answer(runs.claim_limited_runs(worker_id, queue, slots[queue], self._tasks))
+            )
         return claims
 
     async def _recover(self, worker_id: UUID, slots: dict[str, int]) -> list[Claim]:
-        """Starts the runs of claims whose answer got lost, as far as there are slots. The others wait for the next turn."""
+        """Starts the runs of claims whose answer got lost, as far as there are slots. The others wait for the next
+        turn."""
         self._owns_unheld = False
         free, claims = dict(slots), []
         for claim in await self._store.runs.recover_claims(worker_id, self._holdings.keys()):
@@ -151,7 +157,8 @@ class Claimer(Service):
         return self._start(worker_id, claims)
 
     async def give_back_unstarted(self) -> None:
-        """For a worker that stops: the runs of claims whose answer got lost become ready again without having been started."""
+        """For a worker that stops: the runs of claims whose answer got lost become ready again without having been
+        started."""
         if self.worker_id is not None and self._is_in_doubt():
             for claim in await self._store.runs.recover_claims(self.worker_id, self._holdings.keys()):
                 self._holdings.take([claim])

@@ -1,8 +1,8 @@
 """Writes how attempts ended, in batches: whatever gathered while the previous batch was on its way.
 
-Every write is fenced by (run, token, worker), so sending a batch again after a lost answer changes nothing. A write that matches no live
-attempt of ours came too late, is refused, and is counted. Content can't hold a batch up: what PostgreSQL will not take for itself alone
-becomes a failure that says so.
+Every write is fenced by (run, token, worker), so sending a batch again after a lost answer changes nothing. A write
+that matches no live attempt of ours came too late, is refused, and is counted. Content can't hold a batch up: what
+PostgreSQL will not take for itself alone becomes a failure that says so.
 """
 
 from __future__ import annotations
@@ -146,7 +146,9 @@ class Completer(Service):
                 failures[task] += 1
         gates = self._store.gates
         if succeeded:
-            for task in await gates.record_successes(list(succeeded), [run_id for run_ids in succeeded.values() for run_id in run_ids]):
+            for task in await gates.record_successes(
+                list(succeeded), [run_id for run_ids in succeeded.values() for run_id in run_ids]
+            ):
                 self.events.emit(CircuitClosed(task))
         if failures:
             for task, is_open in (await gates.record_failures(failures, self._circuits)).items():
@@ -157,7 +159,9 @@ class Completer(Service):
         runs, states = self._store.runs, [o.state for o in batch]
         retried = [o for o in batch if o.state is SCHEDULED] if SCHEDULED in states else []
         released = [o for o in batch if o.state is READY] if READY in states else []
-        finished = [o for o in batch if o.state is not SCHEDULED and o.state is not READY] if retried or released else batch
+        finished = (
+            [o for o in batch if o.state is not SCHEDULED and o.state is not READY] if retried or released else batch
+        )
         if finished:
             await self._send(runs.finish_runs, finished)
             succeeded, failed = states.count(SUCCEEDED), states.count(FAILED)
@@ -182,7 +186,9 @@ class Completer(Service):
             if already < len(outcomes):
                 self.events.emit(StaleWritesRefused(len(outcomes) - already))
 
-    async def _send_apart(self, write: Callable[[UUID, list[Outcome]], Awaitable[int]], outcomes: list[Outcome], error: Exception) -> None:
+    async def _send_apart(
+        self, write: Callable[[UUID, list[Outcome]], Awaitable[int]], outcomes: list[Outcome], error: Exception
+    ) -> None:
         """One of them holds what PostgreSQL refuses. Alone, it ends without its content rather than never."""
         if len(outcomes) > 1:
             for outcome in outcomes:

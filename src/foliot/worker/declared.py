@@ -1,7 +1,7 @@
 """Makes the recurring jobs that an app declares with `@app.task(cron=...)`, or changes them to what the code says now.
 
-Any number of workers may start at once, and start again: what is there already is left as it is, and a change is fenced by the version of
-the job. Only its schedule and its queue are the code's; a job that was paused stays so.
+Any number of workers may start at once, and start again: what is there already is left as it is, and a change is fenced
+by the version of the job. Only its schedule and its queue are the code's; a job that was paused stays so.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ async def _declare(task: Task, schedule: Schedule, *, store: Store, events: Even
 
 
 def _stored(schedule: Schedule, namespace: Namespace) -> Schedule:
-    return schedule if schedule.calendar is None else msgspec.structs.replace(schedule, calendar=namespace.qualified(schedule.calendar))
+    return (
+        schedule
+        if schedule.calendar is None
+        else msgspec.structs.replace(schedule, calendar=namespace.qualified(schedule.calendar))
+    )
 
 
 async def _make(task: Task, name: str, queue: str, schedule: Schedule, store: Store) -> bool:
@@ -78,5 +82,7 @@ async def _change(job: RecurringJob, queue: str, schedule: Schedule, store: Stor
     now = await store.jobs.database_now()
     unchanged, first_missed, last_missed = resumed(job, now)
     changed = replace(job, schedule=schedule, queue=queue, next_at=None, calendar=None, calendar_version=None)
-    version = await store.jobs.change_job(job, scheduled_from(changed, now), first_missed, last_missed, unchanged.next_at)
+    version = await store.jobs.change_job(
+        job, scheduled_from(changed, now), first_missed, last_missed, unchanged.next_at
+    )
     return version is not None

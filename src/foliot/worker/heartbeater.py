@@ -1,8 +1,8 @@
 """Keeps this worker's lease: one row for all its attempts. The answer says which of them are to end.
 
-The lease is trusted until two seconds before its end, counted from *before* the renewal was sent, on the monotonic clock. A worker
-that could not renew by then, or that was struck off, must stop all its attempts before others may start them anew; `on_lease_lost`
-does that.
+The lease is trusted until two seconds before its end, counted from *before* the renewal was sent, on the monotonic
+clock. A worker that could not renew by then, or that was struck off, must stop all its attempts before others may start
+them anew; `on_lease_lost` does that.
 
 It runs where user code can't block it: `HeartbeatThread` gives it a thread, an event loop and a connection of its own.
 """
@@ -70,7 +70,8 @@ class Heartbeater(Service):
             self._trust_from(asked_at)
         elif is_renewed is False or self.clock.monotonic() >= self._trusted_until:
             await self._on_lease_lost()
-            # The new lease is trusted from before it was asked for; while PostgreSQL was away, that may be nearly all of it.
+            # The new lease is trusted from before it was asked for; while PostgreSQL was away, that may be nearly all
+            # of it.
             return 0
         else:
             return RETRY_SECONDS
@@ -151,7 +152,9 @@ class HeartbeatThread:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         events = EventBus()
         events.subscribe(lambda event: self._at_home(self._events.emit, event))
-        database = Database(self._url, config=self._config, clock=self._clock, events=events, part="foliot heartbeat", plans_once=True)
+        database = Database(
+            self._url, config=self._config, clock=self._clock, events=events, part="foliot heartbeat", plans_once=True
+        )
         try:
             async with database:
                 workers = Workers(database, ttl_seconds=self._config.worker_ttl_seconds)

@@ -1,9 +1,9 @@
 """The runs that this worker has taken and whose end it has not yet seen committed.
 
-A run is held from the moment its claim arrives until PostgreSQL has confirmed that its outcome is stored. The task itself may have
-returned long before that: its outcome waits for the next batch, travels with one, or is sent again. The claimer finds claims whose answer
-got lost by asking for the runs that the worker owns but does not hold. A run that left this list early would therefore start a second time
-under the same token.
+A run is held from the moment its claim arrives until PostgreSQL has confirmed that its outcome is stored. The task
+itself may have returned long before that: its outcome waits for the next batch, travels with one, or is sent again. The
+claimer finds claims whose answer got lost by asking for the runs that the worker owns but does not hold. A run that
+left this list early would therefore start a second time under the same token.
 
 Only the worker's event loop changes the list. The heartbeat thread reads a copy.
 """
@@ -16,7 +16,8 @@ from uuid import UUID
 from foliot.model.run import Claim
 
 Key = tuple[UUID, int]
-"""Run and token. A run that was lost here can be claimed here again, under a new token, before the worker has noticed the loss."""
+"""Run and token. A run that was lost here can be claimed here again, under a new token, before the worker has noticed
+the loss."""
 
 
 class Holdings:

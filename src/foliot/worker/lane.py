@@ -1,11 +1,12 @@
-"""Calls async functions that ask for nothing, one after the other in one asyncio task, for as long as none of them has to wait.
+"""Calls async functions that ask for nothing, one after the other in one asyncio task, for as long as none of them has
+to wait.
 
-Many jobs are over before they would wait for anything. Such a one needs no task of its own, no timer and no entry among what is under way:
-nobody could look at it or stop it in between. The first that does wait keeps the task it is in, is then registered like any other attempt,
-and what is still pending goes on in a new task.
+Many jobs are over before they would wait for anything. Such a one needs no task of its own, no timer and no entry among
+what is under way: nobody could look at it or stop it in between. The first that does wait keeps the task it is in, is
+then registered like any other attempt, and what is still pending goes on in a new task.
 
-Jobs must not notice that they share a task. So a task ends, and another one takes over, after a job that has left something in it: a value
-in a context variable, or a cancellation that nobody has dealt with.
+Jobs must not notice that they share a task. So a task ends, and another one takes over, after a job that has left
+something in it: a value in a context variable, or a cancellation that nobody has dealt with.
 """
 
 from __future__ import annotations
@@ -101,11 +102,15 @@ class Lane:
         return None
 
     @types.coroutine
-    def _call(self, claim: Claim, options: RunOptions, executor: Executor, task: asyncio.Task[None]) -> Generator[Any, None, Attempted]:
+    def _call(
+        self, claim: Claim, options: RunOptions, executor: Executor, task: asyncio.Task[None]
+    ) -> Generator[Any, None, Attempted]:
         """Steps through the call by hand, as the task would, to see whether it waits."""
         waiting: Waiting | None = None
         try:
-            call: Coroutine[Any, None, Attempted] = executor(decode_payload(claim.payload) if claim.payload else {}, UNSEEN)
+            call: Coroutine[Any, None, Attempted] = executor(
+                decode_payload(claim.payload) if claim.payload else {}, UNSEEN
+            )
             waits_for = call.send(None)
             waiting = self._on_waiting(claim, options, task)
             if self._pending:

@@ -1,4 +1,5 @@
-"""What an attempt has written and nobody has been shown yet. Bounded: after so much, only what is kept at its end is left to see."""
+"""What an attempt has written and nobody has been shown yet. Bounded: after so much, only what is kept at its end is
+left to see."""
 
 from __future__ import annotations
 

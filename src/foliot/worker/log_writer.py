@@ -1,8 +1,9 @@
-"""Shows what attempts write, and how far they say they are, while they run: new output and progress twice a second, in one statement.
+"""Shows what attempts write, and how far they say they are, while they run: new output and progress twice a second, in
+one statement.
 
-An attempt that is silent, or that has ended before this service has seen it twice, costs nothing. Parts are for looking at a run under way:
-what counts is the output kept at its end, and once that is stored the parts are deleted. Of an attempt whose worker dies they are all there
-is, and the scheduler's reaper makes its output of them.
+An attempt that is silent, or that has ended before this service has seen it twice, costs nothing. Parts are for looking
+at a run under way: what counts is the output kept at its end, and once that is stored the parts are deleted. Of an
+attempt whose worker dies they are all there is, and the scheduler's reaper makes its output of them.
 """
 
 from __future__ import annotations
@@ -102,4 +103,6 @@ class LogWriter(Service):
 
 
 def encoded(progress: Progress, attempt: int) -> str:
-    return msgspec.json.encode({"share": progress.share, "message": storable(progress.message), "attempt": attempt}).decode()
+    return msgspec.json.encode(
+        {"share": progress.share, "message": storable(progress.message), "attempt": attempt}
+    ).decode()

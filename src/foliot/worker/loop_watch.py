@@ -1,10 +1,11 @@
 """Looks, from a thread of its own, after what jobs can do to the process they share with their worker.
 
-An async function that computes or blocks instead of waiting keeps the event loop from everything else: other jobs, time limits, cancels and
-the writing of outcomes. The lease survives, because its thread is another one. All that can be done here is to say so, and where.
+An async function that computes or blocks instead of waiting keeps the event loop from everything else: other jobs, time
+limits, cancels and the writing of outcomes. The lease survives, because its thread is another one. All that can be done
+here is to say so, and where.
 
-A job can also break the process for good, by replacing a built-in function, say. A worker that keeps its lease and writes nothing would
-hold its runs for ever. It ends instead, and others get them when its lease is over.
+A job can also break the process for good, by replacing a built-in function, say. A worker that keeps its lease and
+writes nothing would hold its runs for ever. It ends instead, and others get them when its lease is over.
 """
 
 from __future__ import annotations
@@ -22,21 +23,25 @@ from foliot.events import EventBus, LoopBlocked
 LOOK_SECONDS = 1.0
 IDLE_LOOK_SECONDS = 5.0
 BLOCKED_LOOKS = 5
-"""After so many looks without an answer it is told, and again after as many more. A process that was stopped as a whole looks only once."""
+"""After so many looks without an answer it is told, and again after as many more. A process that was stopped as a whole
+looks only once."""
 BROKEN_LOOKS = 60
 """In which outcomes waited, the loop was free, the lease was in force, and nothing was written."""
-BROKEN = (
-    b"foliot: no outcome could be written for a minute although PostgreSQL answers: this worker is broken, and ends. Its runs are lost.\n"
-)
+BROKEN = b"foliot: no outcome could be written for a minute although PostgreSQL answers: this worker is broken, and ends. Its runs are lost.\n"
 EXIT_CODE = 70
 FRAMES_SHOWN = 6
 
 
 class LoopWatch:
     def __init__(
-        self, *, events: EventBus, is_idle: Callable[[], bool] = lambda: False, unwritten: Callable[[], int | None] = lambda: None
+        self,
+        *,
+        events: EventBus,
+        is_idle: Callable[[], bool] = lambda: False,
+        unwritten: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """`is_idle`: no job's code is in the process. `unwritten`: None, or how much has been written while more waits."""
+        """`is_idle`: no job's code is in the process. `unwritten`: None, or how much has been written while more
+        waits."""
         self._events = events
         self._is_idle = is_idle
         self._unwritten = unwritten

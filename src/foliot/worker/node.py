@@ -1,7 +1,7 @@
 """A worker node: registers under a fresh id, runs its services, drains when it stops.
 
-Stopping: no more claims, beats go on, running attempts get their grace, what is left is given back unconsumed, outcomes are written, the
-worker signs off. A worker that lost its lease does not die: it ends its attempts and registers anew.
+Stopping: no more claims, beats go on, running attempts get their grace, what is left is given back unconsumed, outcomes
+are written, the worker signs off. A worker that lost its lease does not die: it ends its attempts and registers anew.
 """
 
 from __future__ import annotations
@@ -83,9 +83,13 @@ class WorkerNode:
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="task")
         built_in = BUILT_IN_TASKS - config.tasks_disabled()
         declared = dict.fromkeys(built_in, DEFAULT_QUEUE) | {name: task.queue for name, task in app.tasks.items()}
-        self._queue_of_task = {namespace.qualified(task): namespace.qualified(queue) for task, queue in declared.items()}
+        self._queue_of_task = {
+            namespace.qualified(task): namespace.qualified(queue) for task, queue in declared.items()
+        }
         self._guarantees = {namespace.qualified(name): task.options.guarantee for name, task in app.tasks.items()}
-        self._tags = {namespace.qualified(name): task.options.tags for name, task in app.tasks.items() if task.options.tags}
+        self._tags = {
+            namespace.qualified(name): task.options.tags for name, task in app.tasks.items() if task.options.tags
+        }
         self._worker_id: UUID
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
@@ -97,7 +101,9 @@ class WorkerNode:
         known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items() if name in declared}
         self._holdings = holdings = Holdings()
         self.completer = Completer(store=store, holdings=holdings, clock=clock, events=events)
-        self.completer.watch({namespace.qualified(task.name): task.circuit for task in app.tasks.values() if task.circuit is not None})
+        self.completer.watch(
+            {namespace.qualified(task.name): task.circuit for task in app.tasks.values() if task.circuit is not None}
+        )
         self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self._attempts = Attempts(
             tasks=known,
@@ -135,7 +141,9 @@ class WorkerNode:
         self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
-            self._listener = listener = HintListener(store.database, listen_url, self._hinted, clock=clock, events=events)
+            self._listener = listener = HintListener(
+                store.database, listen_url, self._hinted, clock=clock, events=events
+            )
             self.claimer.is_listening = lambda: listener.is_listening
 
     async def start(self) -> None:
@@ -174,7 +182,8 @@ class WorkerNode:
         self._loop_watch.stop()
 
     async def drained(self) -> None:
-        """Returns when an operator has asked this worker to drain, and it has finished what it had, however long that took."""
+        """Returns when an operator has asked this worker to drain, and it has finished what it had, however long that
+        took."""
         await self.is_draining.wait()
         await self.claimer.stop()
         await self._attempts.ended()
@@ -193,7 +202,10 @@ class WorkerNode:
             "http": KnownTask(http(self._config, self._clock), defaults),
             "shell": KnownTask(shell(self._config, self._launchers, hidden_paths(self._config)), defaults),
             "map": KnownTask(
-                map_items(self._store, self._namespace, lambda: self._worker_id, aging_seconds=self._config.aging_seconds), defaults
+                map_items(
+                    self._store, self._namespace, lambda: self._worker_id, aging_seconds=self._config.aging_seconds
+                ),
+                defaults,
             ),
             "simulate": KnownTask(simulate(self._clock), defaults),
             "wait": KnownTask(wait, defaults),
@@ -214,7 +226,10 @@ class WorkerNode:
                 executor = on_the_loop(task.function, result_max_bytes=limit)
             else:
                 executor = in_a_thread(task.function, self._threads, result_max_bytes=limit)
-            asks, is_bound = asks_for_context(task.function), task.in_process or task.options.guarantee == "transactional"
+            asks, is_bound = (
+                asks_for_context(task.function),
+                task.in_process or task.options.guarantee == "transactional",
+            )
             known[task.name] = KnownTask(
                 executor,
                 task.options.or_else(defaults),
@@ -227,7 +242,9 @@ class WorkerNode:
     async def _register(self) -> None:
         worker_id, asked_at = new_id(), self._clock.monotonic()
         name = f"{socket.gethostname()}:{os.getpid()}"
-        await self._store.workers.register_worker(worker_id, name, self._queues, sorted(self._queue_of_task), self._labels)
+        await self._store.workers.register_worker(
+            worker_id, name, self._queues, sorted(self._queue_of_task), self._labels
+        )
         self._worker_id = self.completer.worker_id = self.claimer.worker_id = self._log_writer.worker_id = worker_id
         self._heartbeater.took_lease(worker_id, asked_at)
         self._events.emit(WorkerRegistered(worker_id))

@@ -1,8 +1,9 @@
 """What a run gets from those before it: results by step, and the signal that let it start.
 
-Read once, before the attempt, and only for runs that have any of it: for those that start at the same time with one statement, because a
-round trip for each would cost more than all the rest. A payload may point at a result: wherever it holds the object
-`{"$result": "extract"}`, or `{"$result": "extract", "path": ["rows", 0]}`, the task gets that result, or that part of it.
+Read once, before the attempt, and only for runs that have any of it: for those that start at the same time with one
+statement, because a round trip for each would cost more than all the rest. A payload may point at a result: wherever it
+holds the object `{"$result": "extract"}`, or `{"$result": "extract", "path": ["rows", 0]}`, the task gets that result,
+or that part of it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ class UpstreamReader(Service):
 
 def provided(before: Before, context: Context, options: RunOptions, payload: dict[str, Any]) -> dict[str, Any]:
     if before.bytes > UPSTREAM_MAX_BYTES:
-        size, advice = f"{before.bytes} bytes, {UPSTREAM_MAX_BYTES} at most", "let steps return where their results are, not the results"
+        size, advice = (
+            f"{before.bytes} bytes, {UPSTREAM_MAX_BYTES} at most",
+            "let steps return where their results are, not the results",
+        )
         raise Refused("UpstreamTooLarge", f"the results before this step have {size}; {advice}")
     context.upstream = {
         found.key: None if found.result is None else msgspec.json.decode(found.result)
@@ -92,7 +96,8 @@ def heard(said: Any, options: RunOptions) -> Any:
 
 
 def resolved(value: Any, results: Mapping[str, Any]) -> Any:
-    """A value with references in place of what they point at. Payloads are as deep as the decoder allows, so this may recurse."""
+    """A value with references in place of what they point at. Payloads are as deep as the decoder allows, so this may
+    recurse."""
     if isinstance(value, list):
         return [resolved(item, results) for item in value]
     if not isinstance(value, dict):
@@ -104,7 +109,9 @@ def resolved(value: Any, results: Mapping[str, Any]) -> Any:
 
 def pointed_at(key: Any, path: Any, results: Mapping[str, Any]) -> Any:
     if not isinstance(key, str) or key not in results:
-        raise Refused("NoSuchResult", f"the payload points at the result of {key!r}, and there is none before this step")
+        raise Refused(
+            "NoSuchResult", f"the payload points at the result of {key!r}, and there is none before this step"
+        )
     found = results[key]
     parts = path if isinstance(path, list) else [path]
     for number, part in enumerate(parts):

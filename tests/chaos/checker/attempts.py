@@ -43,7 +43,8 @@ def losses(changes: list[Change]) -> Iterator[Change]:
 
 @invariant(9)
 def one_attempt_at_a_time(history: History) -> Iterator[str]:
-    """A run has one live attempt at the most; attempts are numbered without gaps, and each has a higher token than the one before."""
+    """A run has one live attempt at the most; attempts are numbered without gaps, and each has a higher token than the
+    one before."""
     for run_id, changes in history.changes_of.items():
         token, attempt, holder = 0, 0, ""
         for change in changes:
@@ -111,7 +112,8 @@ def allowed_transitions(history: History) -> Iterator[str]:
 
 @invariant(13)
 def budgets(history: History) -> Iterator[str]:
-    """No more attempts are consumed than there are retries and one, and no more are lost than may be; released ones are not counted."""
+    """No more attempts are consumed than there are retries and one, and no more are lost than may be; released ones are
+    not counted."""
     for run in history.runs:
         if run.attempt - run.lost > run.retries + 1:
             yield f"run {run.id} had {run.attempt - run.lost} attempts and {run.retries} retries"
@@ -148,14 +150,19 @@ def time_limits(history: History) -> Iterator[str]:
                 since, lost = change.at, change.lost
             elif since and run is not None and change.before == "running" != change.after:
                 seconds, most = (change.at - since) / SECOND, run.timeout_seconds + room
-                if change.lost == lost and seconds > most and seconds > most + history.disturbed_seconds(since, change.at):
+                if (
+                    change.lost == lost
+                    and seconds > most
+                    and seconds > most + history.disturbed_seconds(since, change.at)
+                ):
                     yield f"run {run_id} has {run.timeout_seconds:g} s and took {seconds:.1f} s until {change.at}"
                 since = 0
 
 
 @invariant(16)
 def lost_in_time(history: History) -> Iterator[str]:
-    """A worker's runs are taken from it no earlier than its lease ends, and no later than a second after the next look for dead workers."""
+    """A worker's runs are taken from it no earlier than its lease ends, and no later than a second after the next look
+    for dead workers."""
     ends = lease_ends(history)
     room = history.settings.reaper_seconds + LOOK_SECONDS
     for claim, loss in lost_claims(history):
@@ -190,7 +197,8 @@ def lease_ends(history: History) -> dict[str, int]:
 
 @invariant(17)
 def nothing_is_done_without_a_lease(history: History) -> Iterator[str]:
-    """Jobs do nothing to the world once their worker's lease is over. One that was frozen can't know; it ends them soon after it thaws."""
+    """Jobs do nothing to the world once their worker's lease is over. One that was frozen can't know; it ends them soon
+    after it thaws."""
     ends = lease_ends(history)
     frozen: dict[int, list[Fault]] = {}
     for fault in history.faults:
@@ -203,7 +211,10 @@ def nothing_is_done_without_a_lease(history: History) -> Iterator[str]:
             end = ends.get(claim.worker_id) if claim else None
             if end is None or effect.at <= end + CLOCKS_AGREE:
                 continue
-            if not any(fault.since <= end and effect.at <= fault.until + KILLED_WITHIN for fault in frozen.get(effect.process, ())):
+            if not any(
+                fault.since <= end and effect.at <= fault.until + KILLED_WITHIN
+                for fault in frozen.get(effect.process, ())
+            ):
                 yield f"run {run_id}, token {effect.token}: {effect.kind} {(effect.at - end) / SECOND:.1f} s after its worker's lease"
 
 
@@ -230,7 +241,8 @@ def one_start_per_token(history: History) -> Iterator[str]:
 
 @invariant(20)
 def effects_have_claims(history: History) -> Iterator[str]:
-    """What a job did, it did under a claim; what succeeded did its work under its last token, and exactly once if transactional."""
+    """What a job did, it did under a claim; what succeeded did its work under its last token, and exactly once if
+    transactional."""
     for run_id, effects in history.effects_of.items():
         claims = claims_of(history.changes_of.get(run_id, []))
         for effect in effects:
@@ -269,7 +281,9 @@ def time_goes_forward(history: History) -> Iterator[str]:
             yield f"run {change.run_id}: {change.kind} at {change.at}, after something that was written at {latest}"
         latest = max(latest, change.at)
     for run in history.runs:
-        if run.finished_at and (run.finished_at < run.created_at or (run.started_at and run.finished_at < run.started_at)):
+        if run.finished_at and (
+            run.finished_at < run.created_at or (run.started_at and run.finished_at < run.started_at)
+        ):
             yield f"run {run.id} was created {run.created_at}, started {run.started_at}, finished {run.finished_at}"
 
 

@@ -9,7 +9,8 @@
     memory.jsonl    how much memory each process had, every few seconds
     runs.jsonl, jobs.jsonl, workflows.jsonl   the tables as they were at the end
 
-Instants are microseconds since 1970 by the database's clock. Whoever wrote by another clock was converted: see `recorder.py`.
+Instants are microseconds since 1970 by the database's clock. Whoever wrote by another clock was converted: see
+`recorder.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Settings(msgspec.Struct, kw_only=True):
     """No attempt at any job takes longer."""
     aging_seconds: float = 300
     lag_seconds: float = 30
-    """Longest time that a run may be ready and not claimed, where no fault is in the way: throughput comes back within so long."""
+    """Longest time that a run may be ready and not claimed, where no fault is in the way: throughput comes back within
+    so long."""
 
 
 class Request(msgspec.Struct, array_like=True, gc=False):
@@ -260,8 +262,11 @@ class History(msgspec.Struct, dict=True):
         return found
 
     def disturbed_seconds(self, since: int, until: int, by: str | tuple[str, ...] = "") -> float:
-        """How much of a span was disturbed by faults. Two at once count twice: what they do adds up. `by`: how their targets begin."""
-        overlaps = (min(until, fault.until) - max(since, fault.since) for fault in self.faults if fault.target.startswith(by))
+        """How much of a span was disturbed by faults. Two at once count twice: what they do adds up. `by`: how their
+        targets begin."""
+        overlaps = (
+            min(until, fault.until) - max(since, fault.since) for fault in self.faults if fault.target.startswith(by)
+        )
         return sum(max(0, overlap) for overlap in overlaps) / SECOND
 
     def broken_seconds(self, since: int, until: int) -> float:
@@ -299,7 +304,9 @@ def save(history: History, directory: Path) -> None:
 
 def load(directory: Path) -> History:
     settings = msgspec.json.decode((directory / "settings.json").read_bytes(), type=Settings)
-    found: dict[str, list[Any]] = {name: list(read_lines(directory / f"{name}.jsonl", kind)) for name, kind in FILES.items()}
+    found: dict[str, list[Any]] = {
+        name: list(read_lines(directory / f"{name}.jsonl", kind)) for name, kind in FILES.items()
+    }
     return History(settings, **found)
 
 

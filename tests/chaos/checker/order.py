@@ -38,7 +38,8 @@ class Line:
 
 @invariant(27)
 def in_order_of_rank(history: History) -> Iterator[str]:
-    """Nothing is claimed before what ranks before it, has been ready for seconds and stays so, while no fault is in the way."""
+    """Nothing is claimed before what ranks before it, has been ready for seconds and stays so, while no fault is in the
+    way."""
     aging = int(history.settings.aging_seconds * SECOND)
     lines: dict[str, Line] = {}
     for _, together in groupby(history.changes, key=lambda change: change.transaction):
@@ -49,7 +50,8 @@ def in_order_of_rank(history: History) -> Iterator[str]:
                 continue
             line, rank = lines.setdefault(run.queue, Line()), change.due_at - run.priority * aging
             if change.after == "ready" and not change.is_cancelled:
-                # What others have set free, or ticks made, has a rank of its own time: only what was asked for is compared.
+                # What others have set free, or ticks made, has a rank of its own time: only what was asked for is
+                # compared.
                 if change.kind == "insert" and not run.parent_id and not run.job_id:
                     line.enter(change.run_id, rank, change.at)
             else:
@@ -58,7 +60,12 @@ def in_order_of_rank(history: History) -> Iterator[str]:
                 claims[run.queue] = rank, change
         for queue, (rank, claim) in claims.items():
             first = lines[queue].first()
-            if first and first[0] < rank - SECOND and first[1] < claim.began_at - SEEN and _is_left(history, first[2], claim):
+            if (
+                first
+                and first[0] < rank - SECOND
+                and first[1] < claim.began_at - SEEN
+                and _is_left(history, first[2], claim)
+            ):
                 yield f"run {claim.run_id} was claimed at {claim.at}, and {first[2]}, ready since {first[1]}, ranks before it"
 
 

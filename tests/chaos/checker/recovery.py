@@ -45,7 +45,9 @@ class Throughput:
 
     def recovered_at(self, at: int) -> int | None:
         """From when on half of what is usual ends in five seconds. None: not before the load was taken away."""
-        return next((when for when in range(at, self._quiet_at - WINDOW, STEP) if self.after(when) >= self.usual / 2), None)
+        return next(
+            (when for when in range(at, self._quiet_at - WINDOW, STEP) if self.after(when) >= self.usual / 2), None
+        )
 
 
 def healed(history: History) -> Iterator[Fault]:
@@ -83,7 +85,8 @@ def work_resumes_with_postgres(history: History) -> Iterator[str]:
 
 @invariant(39)
 def memory_stays(history: History) -> Iterator[str]:
-    """No process that lives for five minutes has more memory at the end than it had when it had warmed up, but for a tenth or 12 MB."""
+    """No process that lives for five minutes has more memory at the end than it had when it had warmed up, but for a
+    tenth or 12 MB."""
     samples: dict[tuple[str, int], list[Memory]] = {}
     for sample in history.memory:
         samples.setdefault((sample.target, sample.process), []).append(sample)

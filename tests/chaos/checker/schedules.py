@@ -23,7 +23,8 @@ from tests.support.ticks import JobStory, TickNote, TickRun, Version, faults_of
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_AT_A_TIME = ("skip", "buffer_one", "buffer_all")
 SNAPSHOT = SECOND
-"""Between the look at a shard's owner and the beginning of the transaction that looked, and between a change and its commit."""
+"""Between the look at a shard's owner and the beginning of the transaction that looked, and between a change and its
+commit."""
 
 
 def moment(microseconds: int) -> datetime:
@@ -50,10 +51,13 @@ def one_run_a_tick(history: History) -> Iterator[str]:
 
 @invariant(5)
 def every_tick_is_accounted_for(history: History) -> Iterator[str]:
-    """The ticks that a job's versions define are exactly those that became runs or were noted with a reason: none silent, none extra."""
+    """The ticks that a job's versions define are exactly those that became runs or were noted with a reason: none
+    silent, none extra."""
     runs = runs_by_job(history)
     for job in history.jobs:
-        yield from (f"job {job.name}: {fault}" for fault in faults_of(_story(job, runs[job.id])) if "early" not in fault)
+        yield from (
+            f"job {job.name}: {fault}" for fault in faults_of(_story(job, runs[job.id])) if "early" not in fault
+        )
 
 
 def _story(job: Job, runs: list[Run]) -> JobStory:
@@ -65,7 +69,9 @@ def _story(job: Job, runs: list[Run]) -> JobStory:
         ),
         runs=tuple(TickRun(run.tick_at // SECOND, moment(run.created_at), run.payload) for run in runs),
         notes=tuple(
-            TickNote(to_instant(moment(note.first_at)), to_instant(moment(note.last_at)), moment(note.noted_at), note.reason)
+            TickNote(
+                to_instant(moment(note.first_at)), to_instant(moment(note.last_at)), moment(note.noted_at), note.reason
+            )
             for note in job.notes
         ),
         cursor=job.next_at // SECOND,
@@ -80,13 +86,16 @@ def nothing_is_early(history: History) -> Iterator[str]:
             yield f"run {run.id} of tick {run.tick_at} was created at {run.created_at}"
     for run_id, changes in history.changes_of.items():
         for change in changes:
-            if (is_claim(change) or (change.before == "scheduled" and change.after in ("ready", "held"))) and change.at < change.due_at:
+            if (
+                is_claim(change) or (change.before == "scheduled" and change.after in ("ready", "held"))
+            ) and change.at < change.due_at:
                 yield f"run {run_id} became {change.after} at {change.at} and is due at {change.due_at}"
 
 
 @invariant(8)
 def epochs_fence(history: History) -> Iterator[str]:
-    """A shard's epoch grows with every owner; nobody takes a shard whose lease is in force; only a shard's owner fires its jobs."""
+    """A shard's epoch grows with every owner; nobody takes a shard whose lease is in force; only a shard's owner fires
+    its jobs."""
     owned: dict[str, list[Lease]] = {}
     for lease in sorted((lease for lease in history.leases if lease.kind == "shard"), key=lambda lease: lease.seq):
         before = owned.setdefault(lease.id, [])
@@ -108,7 +117,8 @@ def epochs_fence(history: History) -> Iterator[str]:
 
 
 def _owned_by(writer: str, began_at: int, at: int, leases: list[Lease]) -> bool:
-    """Whether a node owned the shard at an instant at which the transaction may have looked. One that knew no owners is believed."""
+    """Whether a node owned the shard at an instant at which the transaction may have looked. One that knew no owners is
+    believed."""
     if not leases:
         return True
     for place, lease in enumerate(leases):
@@ -122,7 +132,12 @@ def _owned_by(writer: str, began_at: int, at: int, leases: list[Lease]) -> bool:
 def overlap_policies(history: History) -> Iterator[str]:
     """A job that may not overlap has one run under way at the most."""
     policies = {job.id: job.overlap for job in history.jobs}
-    jobs = {run.id: run.job_id for runs in runs_by_job(history).values() for run in runs if policies[run.job_id] in ONE_AT_A_TIME}
+    jobs = {
+        run.id: run.job_id
+        for runs in runs_by_job(history).values()
+        for run in runs
+        if policies[run.job_id] in ONE_AT_A_TIME
+    }
     under_way: dict[str, set[str]] = {}
     for change in history.changes:
         job_id = jobs.get(change.run_id)
@@ -139,7 +154,8 @@ def overlap_policies(history: History) -> Iterator[str]:
 
 @invariant(40)
 def ticks_are_due_at_their_instant(history: History) -> Iterator[str]:
-    """A run of a tick is due at the tick's instant, jitter included, however late it was made: its lateness can be seen."""
+    """A run of a tick is due at the tick's instant, jitter included, however late it was made: its lateness can be
+    seen."""
     runs = runs_by_job(history)
     for job in history.jobs:
         for run in runs[job.id]:
@@ -151,7 +167,8 @@ def ticks_are_due_at_their_instant(history: History) -> Iterator[str]:
 
 @invariant(41)
 def what_overlaps_was_open(history: History) -> Iterator[str]:
-    """A tick is noted as overlapped only if a run of its job was open at its instant, or was made by hand: else it was missed."""
+    """A tick is noted as overlapped only if a run of its job was open at its instant, or was made by hand: else it was
+    missed."""
     for job in history.jobs:
         runs = [run for run in history.runs if run.job_id == job.id]
         for note in job.notes:

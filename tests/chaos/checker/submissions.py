@@ -21,7 +21,9 @@ def acknowledged_is_kept(history: History) -> Iterator[str]:
     jobs = {job.id for job in history.jobs}
     for request in history.journal:
         if is_acknowledged(request):
-            known: object = history.by_id if request.kind in MAKING else jobs if request.kind == "recurring" else request.ids
+            known: object = (
+                history.by_id if request.kind in MAKING else jobs if request.kind == "recurring" else request.ids
+            )
             for made in request.ids:
                 if made not in known:  # type: ignore[operator]
                     yield f"{request.kind} {made}, acknowledged at {request.answered_at}, is not there"

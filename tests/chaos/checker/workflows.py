@@ -23,7 +23,11 @@ def children_after_parents(history: History) -> Iterator[str]:
             continue
         for change in history.changes_of.get(run.id, ()):
             if is_claim(change):
-                states = [ends[upstream].after for upstream in run.upstream if upstream in ends and ends[upstream].seq < change.seq]
+                states = [
+                    ends[upstream].after
+                    for upstream in run.upstream
+                    if upstream in ends and ends[upstream].seq < change.seq
+                ]
                 needs_all = run.rule not in ("one_success", "one_failed")
                 if (needs_all and len(states) < len(run.upstream)) or not may_run(run.rule, states):
                     yield f"step {run.step} ({run.id}, {run.rule}) started at {change.at} after {states} of {len(run.upstream)}"
@@ -37,7 +41,11 @@ def let_go_once(history: History) -> Iterator[str]:
     for run in history.runs:
         if not run.upstream:
             continue
-        left = sum(change.before == "waiting" != change.after for change in history.changes_of.get(run.id, ()) if change.kind == "update")
+        left = sum(
+            change.before == "waiting" != change.after
+            for change in history.changes_of.get(run.id, ())
+            if change.kind == "update"
+        )
         if left > 1:
             yield f"step {run.step} ({run.id}) was let go {left} times"
         if run.is_live and run.state == "waiting" and all(upstream in ends for upstream in run.upstream):
@@ -60,7 +68,9 @@ def ends_as_foretold(history: History) -> Iterator[str]:
             continue
         given = [
             # One that cost too many workers is failed for it, whatever it would have come to.
-            Given(step.key, tuple(step.after), step.rule, "failed" if steps[step.key].reason == "lost" else step.outcome)
+            Given(
+                step.key, tuple(step.after), step.rule, "failed" if steps[step.key].reason == "lost" else step.outcome
+            )
             for step in workflow.steps
         ]
         for key, end in foretell(given).items():
@@ -79,5 +89,9 @@ def sums_up(history: History) -> Iterator[str]:
         steps = _steps(history, workflow)
         if run.state != sum_up(step.state for step in steps.values()):
             yield f"workflow {run.id} is {run.state}, its steps {sorted(step.state for step in steps.values())}"
-        if late := [key for key, step in steps.items() if step.is_live or (step.id in ends and ends[step.id].seq > ends[run.id].seq)]:
+        if late := [
+            key
+            for key, step in steps.items()
+            if step.is_live or (step.id in ends and ends[step.id].seq > ends[run.id].seq)
+        ]:
             yield f"workflow {run.id} ended before its steps {sorted(late)}"

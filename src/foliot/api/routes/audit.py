@@ -27,7 +27,8 @@ FIRST_ID = UUID(int=0)
 class AuditPage(msgspec.Struct, frozen=True):
     items: list[AuditRecord]
     next: str | None
-    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no further."""
+    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no
+    further."""
     since: datetime
 
 

@@ -103,7 +103,9 @@ async def put(store: Store, name: str, days: CalendarDays, if_match: IfMatch | N
         raise Invalid("If-None-Match: give either it or If-Match", field=IF_NONE_MATCH)
     if is_new:
         if not await store.calendars.make_calendar(name, days):
-            raise PreconditionFailed(f"there is a calendar {bare(name)!r} already; leave out If-None-Match to change it")
+            raise PreconditionFailed(
+                f"there is a calendar {bare(name)!r} already; leave out If-None-Match to change it"
+            )
     elif if_match is not None:
         before = await store.calendars.get_calendar(name)
         if_match.check(f"calendar {bare(name)!r}", None if before is None else version_of(before))
@@ -137,7 +139,13 @@ def version_of(calendar: NamedCalendar) -> Version:
 def shown(calendar: NamedCalendar) -> CalendarShown:
     days = calendar.days
     return CalendarShown(
-        bare(calendar.name), calendar.version, days.timezone, days.dates, days.weekdays, calendar.created_at, calendar.updated_at
+        bare(calendar.name),
+        calendar.version,
+        days.timezone,
+        days.dates,
+        days.weekdays,
+        calendar.created_at,
+        calendar.updated_at,
     )
 
 

@@ -48,11 +48,14 @@ class ReplayFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Dead letters to run again: `ids`, or those that match `filter`. What has been replayed is left out, unless `again`."""
+    """Dead letters to run again: `ids`, or those that match `filter`. What has been replayed is left out, unless
+    `again`."""
 
     ids: Annotated[list[UUID], Meta(min_length=1, max_length=REPLAY_MAX)] | None = None
     filter: ReplayFilter | None = None
-    rate_per_second: Annotated[float, Meta(gt=0, le=10_000, description="Spreads them; else all are due at once.")] | None = None
+    rate_per_second: (
+        Annotated[float, Meta(gt=0, le=10_000, description="Spreads them; else all are due at once.")] | None
+    ) = None
     payload: dict[str, Any] | None = None
     again: bool = False
     dry_run: bool = False
@@ -105,7 +108,13 @@ class DeadLetterRoutes:
         groups = described(200, DeadGroupPage, DeadLetterPage, problems=(422, 503))
         replays = described(200, ReplayAnswer, body=ReplayRequest, examples=REPLAYS, problems=(413, 422, 503))
         add("/v1/dead-letters", self.list_dead_letters, methods=["GET"], openapi_extra=groups)
-        add("/v1/dead-letters/replay", self.replay, methods=["POST"], operation_id="replay_dead_letters", openapi_extra=replays)
+        add(
+            "/v1/dead-letters/replay",
+            self.replay,
+            methods=["POST"],
+            operation_id="replay_dead_letters",
+            openapi_extra=replays,
+        )
 
     @requires(Permission.VIEW)
     async def list_dead_letters(
@@ -121,22 +130,38 @@ class DeadLetterRoutes:
         replayed: bool = False,
         limit: int = 50,
     ) -> Response:
-        """Failed runs of the last seven days, or `since`, grouped by what they have in common; one by one with `group` or `flat=1`.
+        """Failed runs of the last seven days, or `since`, grouped by what they have in common; one by one with `group`
+        or `flat=1`.
 
         What has been replayed is left out, unless `replayed=1`.
         """
         asked = ReplayFilter(
-            text_of(group, "group"), text_of(task, "task"), text_of(queue, "queue"), text_of(since, "since"), text_of(until, "until")
+            text_of(group, "group"),
+            text_of(task, "task"),
+            text_of(queue, "queue"),
+            text_of(since, "since"),
+            text_of(until, "until"),
         )
-        limit, wanted = within(limit, PAGE_MAX, "limit"), await self._filter(namespace, asked, is_rerun_included=replayed)
+        limit, wanted = (
+            within(limit, PAGE_MAX, "limit"),
+            await self._filter(namespace, asked, is_rerun_included=replayed),
+        )
         before = min(cursor_of(after), (wanted.until, FIRST_ID)) if after else (wanted.until, FIRST_ID)
         if not group and not flat:
-            found, is_more = await self._store.dead_letters.group_dead_letters(wanted, limit=limit + 1, scan=GROUP_SCAN_MAX)
-            return _answer(DeadGroupPage([with_bare_names(one) for one in found[:limit]], is_more or len(found) > limit, wanted.since))
+            found, is_more = await self._store.dead_letters.group_dead_letters(
+                wanted, limit=limit + 1, scan=GROUP_SCAN_MAX
+            )
+            return _answer(
+                DeadGroupPage(
+                    [with_bare_names(one) for one in found[:limit]], is_more or len(found) > limit, wanted.since
+                )
+            )
         page = await self._store.dead_letters.list_dead_letters(wanted, before, limit=limit, scan=SCAN_MAX)
         return _answer(
             DeadLetterPage(
-                [with_bare_names(one) for one in page.items], cursor_text(*page.following) if page.following else None, wanted.since
+                [with_bare_names(one) for one in page.items],
+                cursor_text(*page.following) if page.following else None,
+                wanted.since,
             )
         )
 
@@ -180,7 +205,12 @@ class DeadLetterRoutes:
         for begin in range(0, len(ids), REPLAY_BATCH):
             new_ids = {run_id: new_id() for run_id in ids[begin : begin + REPLAY_BATCH]}
             made = await self._store.dead_letters.rerun_runs(
-                namespace, new_ids, is_repeated=asked.again, payload=payload, apart_seconds=apart, first_seconds=apart * len(items)
+                namespace,
+                new_ids,
+                is_repeated=asked.again,
+                payload=payload,
+                apart_seconds=apart,
+                first_seconds=apart * len(items),
             )
             items.extend(Replayed(rerun.old_id, rerun.new_id) for rerun in made)
             self._store.hints.send({rerun.queue for rerun in made})

@@ -25,11 +25,15 @@ from foliot.store.store import Store
 
 class DisableRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=1000, description="Why it is turned off.")] | None = None
-    everywhere: Annotated[bool, Meta(description="In all namespaces, also in those to come. Needs a token for all of them.")] = False
+    everywhere: Annotated[
+        bool, Meta(description="In all namespaces, also in those to come. Needs a token for all of them.")
+    ] = False
 
 
 class EnableRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    everywhere: Annotated[bool, Meta(description="Ends what was said for all namespaces, rather than for this one.")] = False
+    everywhere: Annotated[
+        bool, Meta(description="Ends what was said for all namespaces, rather than for this one.")
+    ] = False
 
 
 class DisabledTaskShown(msgspec.Struct, frozen=True):
@@ -55,13 +59,19 @@ ENABLES = {"here": {}, "in all namespaces": {"everywhere": True}}
 
 def disabled_tasks_router(*, store: Store, known_tasks: KnownTasks, body_max_bytes: int) -> APIRouter:
     router = APIRouter(tags=["access"], route_class=GuardedRoute)
-    disables = described(200, DisabledTaskList, body=DisableRequest, examples=DISABLES, problems=(404, 503), is_body_optional=True)
-    enables = described(200, DisabledTaskList, body=EnableRequest, examples=ENABLES, problems=(404, 503), is_body_optional=True)
+    disables = described(
+        200, DisabledTaskList, body=DisableRequest, examples=DISABLES, problems=(404, 503), is_body_optional=True
+    )
+    enables = described(
+        200, DisabledTaskList, body=EnableRequest, examples=ENABLES, problems=(404, 503), is_body_optional=True
+    )
 
     async def listed(namespace: Namespace) -> Response:
         found = await store.disabled_tasks.list_disabled_tasks(namespace.name)
         items = [
-            DisabledTaskShown(one.task, one.namespace == EVERYWHERE, one.disabled_at, one.disabled_by, one.reason, one.is_imposed)
+            DisabledTaskShown(
+                one.task, one.namespace == EVERYWHERE, one.disabled_at, one.disabled_by, one.reason, one.is_imposed
+            )
             for one in found
         ]
         return answered(DisabledTaskList(items))
@@ -75,14 +85,17 @@ def disabled_tasks_router(*, store: Store, known_tasks: KnownTasks, body_max_byt
     @router.post("/v1/tasks/{name}/disable", openapi_extra=disables)
     @requires(Permission.ADMINISTER)
     async def disable_task(name: str, request: Request, caller: Calling) -> Response:
-        """Turns a built-in task off. Jobs with it are refused, and those that are stored already fail when their turn comes.
+        """Turns a built-in task off. Jobs with it are refused, and those that are stored already fail when their turn
+        comes.
 
         An attempt that is under way goes on.
         """
         asked = await decoded(await read(request, body_max_bytes) or b"{}", disable_decoder)
         check_name(name)
         scope = scope_of(caller, is_everywhere=asked.everywhere)
-        await store.disabled_tasks.put_disabled_task(scope, name, caller.name, asked.reason, is_imposed=caller.is_everywhere)
+        await store.disabled_tasks.put_disabled_task(
+            scope, name, caller.name, asked.reason, is_imposed=caller.is_everywhere
+        )
         known_tasks.forget()
         return await listed(caller.namespace)
 
@@ -97,7 +110,9 @@ def disabled_tasks_router(*, store: Store, known_tasks: KnownTasks, body_max_byt
         known_tasks.forget()
         left = await store.disabled_tasks.list_disabled_tasks(caller.namespace.name)
         if any((one.namespace, one.task) == (scope, name) for one in left):
-            raise Forbidden(f"the task {name!r} was disabled with a token for all namespaces: only such a token can enable it")
+            raise Forbidden(
+                f"the task {name!r} was disabled with a token for all namespaces: only such a token can enable it"
+            )
         return await listed(caller.namespace)
 
     return router

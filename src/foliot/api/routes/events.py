@@ -39,7 +39,9 @@ class EventRoutes:
         every = described(200, problems=(422,), headers=(EVENT_PLACE,), events={"run": RunEvent})
         one = described(200, problems=(404, 422), headers=(LAST_ID,), events={"run": RunEvent})
         self.router.add_api_route("/v1/events", self.get_events, methods=["GET"], openapi_extra=every)
-        self.router.add_api_route("/v1/runs/{reference}/events", self.get_run_events, methods=["GET"], openapi_extra=one)
+        self.router.add_api_route(
+            "/v1/runs/{reference}/events", self.get_run_events, methods=["GET"], openapi_extra=one
+        )
 
     @requires(Permission.VIEW)
     async def get_events(
@@ -54,10 +56,11 @@ class EventRoutes:
         since: str = "",
         follow: bool = True,
     ) -> Response:
-        """What happens to runs, as server-sent events: every ending once, in the order of finishing; and starts and retries, as a sample.
+        """What happens to runs, as server-sent events: every ending once, in the order of finishing; and starts and
+        retries, as a sample.
 
-        From now on; or with `since`, a time or a duration such as `5m`, or Last-Event-ID, with the endings since then before it. `follow=0`
-        ends when these have been told.
+        From now on; or with `since`, a time or a duration such as `5m`, or Last-Event-ID, with the endings since then
+        before it. `follow=0` ends when these have been told.
         """
         states = states_of(state)
         wanted = Filter(
@@ -96,7 +99,9 @@ class EventRoutes:
             try:
                 begin = cursor_of(last_id, LAST_ID)
             except Invalid:
-                raise Invalid(f"{LAST_ID}: {last_id!r} is not the id of an event of this stream", field=LAST_ID) from None
+                raise Invalid(
+                    f"{LAST_ID}: {last_id!r} is not the id of an event of this stream", field=LAST_ID
+                ) from None
         if begin is not None and begin[0] < now - LONGEST_AGO:
             field = LAST_ID if last_id else "since"
             raise Invalid(f"{field}: is more than a day ago; list what ended before by GET /v1/runs", field=field)

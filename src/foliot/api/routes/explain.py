@@ -1,4 +1,5 @@
-"""`/v1/explain/{id}`: why it does not run, or what becomes of it. Of a run, a workflow, a recurring job, or a queue by its name."""
+"""`/v1/explain/{id}`: why it does not run, or what becomes of it. Of a run, a workflow, a recurring job, or a queue by
+its name."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class ExplainRoutes:
         job_id = job_id_of(reference)
         found = await self._live(namespace, job_id) if job_id is not None else None
         found = (
-            found or await self._job(namespace, job_id, reference) or (await self._ended(namespace, job_id) if job_id is not None else None)
+            found
+            or await self._job(namespace, job_id, reference)
+            or (await self._ended(namespace, job_id) if job_id is not None else None)
         )
         if found is None and namespace.qualified(reference) in await self._queues(namespace):
             found = await self._store.explain.queue(namespace.qualified(reference))
@@ -49,7 +52,9 @@ class ExplainRoutes:
     async def _live(self, namespace: Namespace, run_id: UUID) -> Explanation | None:
         parent = await self._store.workflows.get_parent(run_id)
         live_id = run_id if parent is None else parent.run_id
-        return None if await find_run(self._store, namespace, live_id) is None else await self._store.explain.run(live_id)
+        return (
+            None if await find_run(self._store, namespace, live_id) is None else await self._store.explain.run(live_id)
+        )
 
     async def _job(self, namespace: Namespace, job_id: UUID | None, reference: str) -> Explanation | None:
         job = await find_job(self._store, namespace, job_id, reference)
@@ -75,7 +80,12 @@ class ExplainRoutes:
         because = "no scheduler node is alive" if nodes.schedulers == 0 else "the scheduler nodes have not got to it"
         seconds = (nodes.now - job.fire_at).total_seconds()
         detail = f"was due at {job.fire_at:%Y-%m-%dT%H:%M:%SZ}, {seconds:.0f} s ago, and has not been fired: {because}"
-        return Gate("scheduler", False, detail, {"fire_at": job.fire_at, "late_seconds": seconds, "schedulers": nodes.schedulers})
+        return Gate(
+            "scheduler",
+            False,
+            detail,
+            {"fire_at": job.fire_at, "late_seconds": seconds, "schedulers": nodes.schedulers},
+        )
 
     async def _ended(self, namespace: Namespace, run_id: UUID) -> Explanation | None:
         run = await find_run(self._store, namespace, run_id)
@@ -93,10 +103,17 @@ class ExplainRoutes:
 def gate_of_note(tick: Tick) -> Gate:
     """Why the last tick became no run."""
     until = "" if tick.until_at is None else f" to {tick.until_at:%Y-%m-%dT%H:%M:%SZ}"
-    why = f": no scheduler node was there until {tick.decided_at:%Y-%m-%dT%H:%M:%SZ}" if tick.outcome == "missed" else ""
+    why = (
+        f": no scheduler node was there until {tick.decided_at:%Y-%m-%dT%H:%M:%SZ}" if tick.outcome == "missed" else ""
+    )
     detail = f"its last tick, {tick.tick_at:%Y-%m-%dT%H:%M:%SZ}{until}, became no run: {tick.outcome}{why}"
     blocked_by = {} if tick.blocked_by is None else {"blocked_by": str(tick.blocked_by)}
-    return Gate("tick", True, detail, {"tick_at": tick.tick_at, "decided_at": tick.decided_at, "reason": tick.outcome} | blocked_by)
+    return Gate(
+        "tick",
+        True,
+        detail,
+        {"tick_at": tick.tick_at, "decided_at": tick.decided_at, "reason": tick.outcome} | blocked_by,
+    )
 
 
 def gate_of(job: RecurringJob) -> Gate:
@@ -108,7 +125,12 @@ def gate_of(job: RecurringJob) -> Gate:
     if job.runs_left == 0:
         return Gate("ended", False, "has had all its runs")
     if job.fire_at is not None:
-        return Gate("due", False, f"is next due at {job.fire_at:%Y-%m-%dT%H:%M:%SZ}", {"next_at": job.next_at, "fire_at": job.fire_at})
+        return Gate(
+            "due",
+            False,
+            f"is next due at {job.fire_at:%Y-%m-%dT%H:%M:%SZ}",
+            {"next_at": job.next_at, "fire_at": job.fire_at},
+        )
     if not job.schedule.has_ticks:
         return Gate(
             "dependencies",

@@ -56,7 +56,10 @@ pause_decoder = msgspec.json.Decoder(PauseRequest)
 change_decoder = msgspec.json.Decoder(QueueChange)
 CHANGE_ATTEMPTS = 10
 PAUSES = {"for a while": {"reason": "the mail server is down", "until": "2099-01-01T00:00:00Z"}, "until resumed": {}}
-CHANGES = {"at most ten at once": {"max_running": 10}, "any number at once": {"max_running": None, "max_depth": 100_000}}
+CHANGES = {
+    "at most ten at once": {"max_running": 10},
+    "any number at once": {"max_running": None, "max_depth": 100_000},
+}
 
 
 class GateRoutes:
@@ -65,9 +68,13 @@ class GateRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["limits and pauses"], route_class=GuardedRoute)
         add = self.router.add_api_route
-        pauses = described(200, PauseList, body=PauseRequest, examples=PAUSES, problems=(422, 503), is_body_optional=True)
+        pauses = described(
+            200, PauseList, body=PauseRequest, examples=PAUSES, problems=(422, 503), is_body_optional=True
+        )
         resumes = described(200, PauseList, problems=(422, 503))
-        changes = described(200, QueueLimitsShown, body=QueueChange, examples=CHANGES, problems=(409, 422, 503), matched=True)
+        changes = described(
+            200, QueueLimitsShown, body=QueueChange, examples=CHANGES, problems=(409, 422, 503), matched=True
+        )
         shows = described(200, QueueLimitsShown, problems=(422, 503), tagged=True)
         add("/v1/pauses", self.list_pauses, methods=["GET"], openapi_extra=described(200, PauseList))
         add("/v1/circuits", self.list_circuits, methods=["GET"], openapi_extra=described(200, CircuitList))
@@ -123,7 +130,8 @@ class GateRoutes:
 
     @requires(Permission.VIEW)
     async def get_queue(self, name: str, request: Request, namespace: Within) -> Response:
-        """The limits of a queue; null: none. A queue exists as soon as something is in it, and has none until some are set."""
+        """The limits of a queue; null: none. A queue exists as soon as something is in it, and has none until some are
+        set."""
         return self._limits(name, await self._store.gates.get_queue(namespace.qualified(_checked(name))), request)
 
     @requires(Permission.OPERATE)
@@ -166,7 +174,9 @@ class GateRoutes:
 
     async def _pauses(self, namespace: Namespace) -> Response:
         """Those of the namespace, and of everything."""
-        found = [pause for pause in await self._store.gates.list_pauses() if not pause.name or namespace.owns(pause.name)]
+        found = [
+            pause for pause in await self._store.gates.list_pauses() if not pause.name or namespace.owns(pause.name)
+        ]
         return _answer(PauseList([replace(pause, name=bare(pause.name)) for pause in found]))
 
 

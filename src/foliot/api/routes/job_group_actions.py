@@ -1,4 +1,5 @@
-"""`/v1/jobs/trigger` and `/v1/jobs/delete`: what can't be taken back, done to several recurring jobs at once, after they were counted."""
+"""`/v1/jobs/trigger` and `/v1/jobs/delete`: what can't be taken back, done to several recurring jobs at once, after
+they were counted."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ class JobGroupActionRoutes:
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 503)
-        triggers = described(201, GroupTriggered, body=GroupActionRequest, examples=TRIGGERS, problems=problems, repeated=True)
+        triggers = described(
+            201, GroupTriggered, body=GroupActionRequest, examples=TRIGGERS, problems=problems, repeated=True
+        )
         deletes = described(200, GroupDeleted, body=GroupActionRequest, examples=EXAMPLES, problems=problems)
         self.router.add_api_route("/v1/jobs/trigger", self.trigger_jobs, methods=["POST"], openapi_extra=triggers)
         self.router.add_api_route("/v1/jobs/delete", self.delete_jobs, methods=["POST"], openapi_extra=deletes)
@@ -87,14 +90,17 @@ class JobGroupActionRoutes:
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)
             return await self._keyed.answer(namespace, key, "/v1/jobs/trigger", body, prepare, self._announce, note)
-        made = await self._store.database.in_transaction("trigger_jobs", note.around(await self._prepare(namespace, asked)))
+        made = await self._store.database.in_transaction(
+            "trigger_jobs", note.around(await self._prepare(namespace, asked))
+        )
         note.committed()
         self._announce(made)
         return answered(made, 201)
 
     @requires(Permission.OPERATE)
     async def delete_jobs(self, request: Request, namespace: Within) -> Response:
-        """Deletes the recurring jobs that fit, paused or not, but for those that others depend on. What they have run stays in history."""
+        """Deletes the recurring jobs that fit, paused or not, but for those that others depend on. What they have run
+        stays in history."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), decoder))
         matched = await matched_jobs(self._store, namespace, asked, is_paused=None)
         left = {} if asked.dry_run else dict(matched)

@@ -1,4 +1,5 @@
-"""`/v1/jobs/pause` and `/v1/jobs/resume`: several recurring jobs at once, by a filter; how many they are can be asked first."""
+"""`/v1/jobs/pause` and `/v1/jobs/resume`: several recurring jobs at once, by a filter; how many they are can be asked
+first."""
 
 from __future__ import annotations
 
@@ -34,15 +35,22 @@ LIKE_WORDS = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
 
 
 class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """At least one of the first four says which jobs. `dry_run` changes nothing and says how many they are; `expected` is that number."""
+    """At least one of the first four says which jobs. `dry_run` changes nothing and says how many they are; `expected`
+    is that number."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=200, description="A pattern: * is anything, ? is one character.")] | None = None
+    name: (
+        Annotated[str, Meta(min_length=1, max_length=200, description="A pattern: * is anything, ? is one character.")]
+        | None
+    ) = None
     task: Name | None = None
     queue: Name | None = None
     tag: Tag | None = None
     dry_run: bool = False
     expected: (
-        Annotated[int, Meta(ge=0, le=COUNT_MAX, description="With another number of jobs than this, nothing is done: 409.")] | None
+        Annotated[
+            int, Meta(ge=0, le=COUNT_MAX, description="With another number of jobs than this, nothing is done: 409.")
+        ]
+        | None
     ) = None
 
     RULES: ClassVar[tuple[Rule, ...]] = (any_given("name", "task", "queue", "tag"),)
@@ -62,7 +70,10 @@ class GroupAnswer(msgspec.Struct, frozen=True):
 G = TypeVar("G", bound=GroupRequest)
 pause_decoder = msgspec.json.Decoder(GroupPauseRequest)
 resume_decoder = msgspec.json.Decoder(GroupRequest)
-PAUSES = {"how many it would be": {"name": "report-*", "dry_run": True}, "those of a queue": {"queue": "mail", "reason": "maintenance"}}
+PAUSES = {
+    "how many it would be": {"name": "report-*", "dry_run": True},
+    "those of a queue": {"queue": "mail", "reason": "maintenance"},
+}
 RESUMES = {"those of a task": {"task": "send_invoice"}}
 
 
@@ -114,8 +125,11 @@ def refuse_empty(asked: GroupRequest) -> None:
         raise Invalid("name: say which jobs: name, task, queue or tag; all of them have the name *", field="name")
 
 
-async def matched_jobs(store: Store, namespace: Namespace, asked: GroupRequest, *, is_paused: bool | None) -> list[tuple[UUID, str]]:
-    """Id and name of those that fit; `is_paused` None: paused or not. Raises `Conflict` when they are not as many as were expected."""
+async def matched_jobs(
+    store: Store, namespace: Namespace, asked: GroupRequest, *, is_paused: bool | None
+) -> list[tuple[UUID, str]]:
+    """Id and name of those that fit; `is_paused` None: paused or not. Raises `Conflict` when they are not as many as
+    were expected."""
     pattern = None if asked.name is None else like(namespace.qualified(asked.name))
     task = None if asked.task is None else namespace.qualified(asked.task)
     queue = None if asked.queue is None else namespace.qualified(asked.queue)

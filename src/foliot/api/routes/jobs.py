@@ -65,13 +65,25 @@ class CountedBatch(msgspec.Struct, frozen=True):
     jobs: list[msgspec.Raw]
 
 
-counting_decoder: msgspec.json.Decoder[CountedBatch | list[msgspec.Raw]] = msgspec.json.Decoder(CountedBatch | list[msgspec.Raw])
+counting_decoder: msgspec.json.Decoder[CountedBatch | list[msgspec.Raw]] = msgspec.json.Decoder(
+    CountedBatch | list[msgspec.Raw]
+)
 
 EXAMPLES = {
     "now": {"task": "send_invoice", "payload": {"customer_id": 7}},
     "a command, in ten seconds": {"command": "echo hello", "delay_seconds": 10},
-    "at an instant": {"task": "send_invoice", "payload": {"customer_id": 7}, "schedule_time": "2099-12-31T23:00:00Z", "priority": 5},
-    "every night": {"name": "nightly-cleanup", "command": "make clean", "cron": "0 3 * * *", "timezone": "Europe/Zurich"},
+    "at an instant": {
+        "task": "send_invoice",
+        "payload": {"customer_id": 7},
+        "schedule_time": "2099-12-31T23:00:00Z",
+        "priority": 5,
+    },
+    "every night": {
+        "name": "nightly-cleanup",
+        "command": "make clean",
+        "cron": "0 3 * * *",
+        "timezone": "Europe/Zurich",
+    },
     "every five minutes": {"name": "poll", "task": "send_invoice", "every": "5m", "overlap": "skip", "retries": 0},
 }
 BATCHES = {
@@ -86,7 +98,8 @@ def _refuse_number(jobs: int) -> None:
 
 
 def _refuse_too_many(body: bytes) -> None:
-    """Before any is made: hundreds of thousands of empty ones fit into a body, and each takes half a kilobyte of memory."""
+    """Before any is made: hundreds of thousands of empty ones fit into a body, and each takes half a kilobyte of
+    memory."""
     try:
         batch = counting_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -115,7 +128,9 @@ class JobRoutes:
         self.creating = APIRouter(tags=["jobs"], route_class=GuardedRoute)
         self.router = APIRouter(tags=["jobs"], route_class=GuardedRoute)
         problems = (400, 409, 413, 415, 422, 429, 503)
-        creates = described(201, JobCreated, RecurringShown, body=JobRequest, examples=EXAMPLES, problems=problems, repeated=True)
+        creates = described(
+            201, JobCreated, RecurringShown, body=JobRequest, examples=EXAMPLES, problems=problems, repeated=True
+        )
         bodies = BatchRequest | BatchJobs
         creates_many = described(201, BatchCreated, body=bodies, examples=BATCHES, problems=problems, repeated=True)
         shows = described(200, JobShown, RecurringShown, problems=(404, 422, 503), tagged=True)
@@ -128,7 +143,8 @@ class JobRoutes:
 
     @requires(Permission.SUBMIT)
     async def create_job(self, request: Request) -> Response:
-        """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron` or `every`."""
+        """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron`
+        or `every`."""
         body, namespace = await read(request, self._config.body_max_bytes), namespace_of_caller(request)
         asked = await decoded(body, job_decoder)
         key = idempotency_key_of(request, asked.idempotency_key)
@@ -155,7 +171,9 @@ class JobRoutes:
             # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
             raise Malformed("the body is nested too deeply", field=BODY) from None
 
-    async def _create(self, namespace: Namespace, asked: JobRequest, request: Request | None, action: str) -> JobCreated | RecurringShown:
+    async def _create(
+        self, namespace: Namespace, asked: JobRequest, request: Request | None, action: str
+    ) -> JobCreated | RecurringShown:
         work: Callable[[Transaction], Awaitable[JobCreated | RecurringShown]]
         if asked.dependencies is not None:
             work = await self._prepare_dependent(namespace, asked)
@@ -200,7 +218,9 @@ class JobRoutes:
             return await self._keyed.answer(namespace, key, "/v1/jobs/batch", body, prepare, announce, note)
         runs = await self._batch_of(namespace, asked)
         if any(run.unique_key is not None for run in runs):
-            made = await self._store.database.in_transaction("create_batch", note.around(partial(self._submit_batch, runs)))
+            made = await self._store.database.in_transaction(
+                "create_batch", note.around(partial(self._submit_batch, runs))
+            )
         else:
             stored = await note.beside(lambda beside: self._store.runs.insert_runs(runs, beside=beside))
             made = BatchCreated([created(run, stored[run.id]) for run in runs], created=True)
@@ -215,7 +235,8 @@ class JobRoutes:
         return answered(await self.check(namespace, asked))
 
     async def check(self, namespace: Namespace, asked: JobRequest) -> JobChecked:
-        """Raises what `create` would raise, but for what depends on other jobs that are there by then: names and keys that are taken."""
+        """Raises what `create` would raise, but for what depends on other jobs that are there by then: names and keys
+        that are taken."""
         try:
             asked = await self._complete(namespace, asked)
             queue = await self._known_tasks.queue_of(namespace, asked.task_name())
@@ -232,11 +253,14 @@ class JobRoutes:
             payload, tags = asked.payload_tree() or {}, list(asked.tags or ())
         except RecursionError:
             raise Malformed("the body is nested too deeply", field=BODY) from None
-        return JobChecked(asked.name, asked.task_name(), asked.queue or queue, asked.priority, payload, tags, is_recurring)
+        return JobChecked(
+            asked.name, asked.task_name(), asked.queue or queue, asked.priority, payload, tags, is_recurring
+        )
 
     @requires(Permission.VIEW)
     async def get_job(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Shows a job by id, or a recurring one by name too: where it stands, and how it ended. A recurring one has an ETag."""
+        """Shows a job by id, or a recurring one by name too: where it stands, and how it ended. A recurring one has an
+        ETag."""
         job_id = job_id_of(reference)
         job = await find_job(self._store, namespace, job_id, reference)
         if job is not None:
@@ -287,12 +311,16 @@ class JobRoutes:
 
             async def keep_job(within: Transaction) -> RecurringShown:
                 kept = await self._insert_recurring(job, within)
-                await self._store.jobs.insert_job_dependencies(job, [upstream.id for upstream in found.jobs], within=within)
+                await self._store.jobs.insert_job_dependencies(
+                    job, [upstream.id for upstream in found.jobs], within=within
+                )
                 return kept
 
             return keep_job
         if asked.unique is not None or asked.signal is not None:
-            raise Invalid("dependencies: can't be had together with unique or signal; make it a workflow", field="dependencies")
+            raise Invalid(
+                "dependencies: can't be had together with unique or signal; make it a workflow", field="dependencies"
+            )
         run = asked.new_run(new_id(), namespace=namespace, queue=queue)
         await self._back_pressure.check(namespace, bare(run.queue))
 

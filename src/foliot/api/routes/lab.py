@@ -1,7 +1,8 @@
-"""The API of the distributed-scheduler lab, word for word as its exercises are written, on the same engine as everything else.
+"""The API of the distributed-scheduler lab, word for word as its exercises are written, on the same engine as
+everything else.
 
-A job of the lab is the task `simulate`. The lab's words (immediate, delayed, error_message, ...) are in this file alone, but for
-its metrics'.
+A job of the lab is the task `simulate`. The lab's words (immediate, delayed, error_message, ...) are in this file
+alone, but for its metrics'.
 """
 
 from __future__ import annotations
@@ -66,14 +67,20 @@ class LabRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fail_rate: Annotated[float, Meta(ge=0, le=1)] = 0
     delay_seconds: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
     cron: Annotated[str, Meta(max_length=500, extra_json_schema=CRON)] | None = None
-    cron_expression: Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description="Another name of `cron`.")] | None = None
+    cron_expression: (
+        Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description="Another name of `cron`.")] | None
+    ) = None
     max_retries: Retries = 3
     priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)] = 0
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         any_of(
             all_of(field_is("job_type", {"const": "immediate"}), not_given("delay_seconds", "cron", "cron_expression")),
-            all_of(field_is("job_type", {"const": "delayed"}, required=True), given("delay_seconds"), not_given("cron", "cron_expression")),
+            all_of(
+                field_is("job_type", {"const": "delayed"}, required=True),
+                given("delay_seconds"),
+                not_given("cron", "cron_expression"),
+            ),
             all_of(
                 field_is("job_type", {"const": "recurring"}, required=True),
                 not_given("delay_seconds"),
@@ -88,7 +95,11 @@ class LabRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cron = self.cron if self.cron is not None else self.cron_expression
         for field, value, belongs_to in (("delay_seconds", self.delay_seconds, "delayed"), ("cron", cron, "recurring")):
             if (value is not None) != (self.job_type == belongs_to):
-                has = f"a job of type {belongs_to!r} needs it" if value is None else f"a job of type {self.job_type!r} has none"
+                has = (
+                    f"a job of type {belongs_to!r} needs it"
+                    if value is None
+                    else f"a job of type {self.job_type!r} has none"
+                )
                 raise Invalid(f"{field}: {has}", field=field)
         simulated = {"execution_time_ms": self.execution_time_ms, "fail_rate": self.fail_rate}
         return JobRequest(
@@ -139,7 +150,13 @@ class LabWorker(msgspec.Struct, frozen=True):
 decoder = msgspec.json.Decoder(LabRequest)
 EXAMPLES = {
     "now": {"name": "quick", "job_type": "immediate", "execution_time_ms": 50},
-    "later, and it may fail": {"name": "later", "job_type": "delayed", "delay_seconds": 5, "fail_rate": 0.5, "max_retries": 2},
+    "later, and it may fail": {
+        "name": "later",
+        "job_type": "delayed",
+        "delay_seconds": 5,
+        "fail_rate": 0.5,
+        "max_retries": 2,
+    },
     "every minute": {"name": "every-minute", "job_type": "recurring", "cron": "* * * * *"},
 }
 
@@ -150,23 +167,43 @@ class LabRoutes:
         self._jobs = jobs
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["lab"], route_class=GuardedRoute)
-        creates = described(201, LabJob, body=LabRequest, examples=EXAMPLES, problems=(400, 409, 413, 415, 422, 429, 503))
+        creates = described(
+            201, LabJob, body=LabRequest, examples=EXAMPLES, problems=(400, 409, 413, 415, 422, 429, 503)
+        )
         add = self.router.add_api_route
         add("/jobs", self.create_job, methods=["POST"], status_code=201, openapi_extra=creates)
         add("/jobs", self.list_jobs, methods=["GET"], openapi_extra=described(200, list[LabJob], problems=(422, 503)))
-        add("/jobs/{reference}", self.get_job, methods=["GET"], openapi_extra=described(200, LabJob, problems=(404, 503)))
-        add("/jobs/{reference}", self.cancel_job, methods=["DELETE"], openapi_extra=described(200, LabJob, problems=(404, 409, 503)))
+        add(
+            "/jobs/{reference}",
+            self.get_job,
+            methods=["GET"],
+            openapi_extra=described(200, LabJob, problems=(404, 503)),
+        )
+        add(
+            "/jobs/{reference}",
+            self.cancel_job,
+            methods=["DELETE"],
+            openapi_extra=described(200, LabJob, problems=(404, 409, 503)),
+        )
         add("/stats", self.get_stats, methods=["GET"], openapi_extra=described(200, LabStats, problems=(503,)))
-        add("/workers", self.list_workers, methods=["GET"], openapi_extra=described(200, list[LabWorker], problems=(503,)))
+        add(
+            "/workers",
+            self.list_workers,
+            methods=["GET"],
+            openapi_extra=described(200, list[LabWorker], problems=(503,)),
+        )
 
     @requires(Permission.SUBMIT)
     async def create_job(self, request: Request) -> Response:
-        """Creates a job that takes `execution_time_ms` and fails with a chance of `fail_rate`: now, after a delay, or by cron."""
+        """Creates a job that takes `execution_time_ms` and fails with a chance of `fail_rate`: now, after a delay, or
+        by cron."""
         namespace = namespace_of_caller(request)
         asked = await read_json(request, decoder, max_bytes=self._body_max_bytes)
         made = await self._jobs.create(namespace, asked.as_job(), request)
         # As it was made: by now a worker may have it.
-        return _answer(made_view(asked, made) if isinstance(made, JobCreated) else await self._find(namespace, str(made.id)), 201)
+        return _answer(
+            made_view(asked, made) if isinstance(made, JobCreated) else await self._find(namespace, str(made.id)), 201
+        )
 
     @requires(Permission.VIEW)
     async def list_jobs(self, namespace: Within, status: str = "", limit: int = 50) -> Response:
@@ -174,7 +211,9 @@ class LabRoutes:
         if status and status not in STATUS.values():
             raise Invalid(f"status: must be one of {', '.join(dict.fromkeys(STATUS.values()))}", field="status")
         limit = within(limit, PAGE_MAX, "limit")
-        found = [await recurring_view(self._store, job) for job in await self._store.jobs.list_jobs(namespace, "", limit)]
+        found = [
+            await recurring_view(self._store, job) for job in await self._store.jobs.list_jobs(namespace, "", limit)
+        ]
         found = [job for job in found if not status or job.status == status]
         for run_id in await latest_ids(self._store, namespace, status, limit - len(found)):
             if (run := await find_run(self._store, namespace, run_id)) is not None:
@@ -234,7 +273,9 @@ async def latest_ids(store: Store, namespace: Namespace, status: str, limit: int
     first = first_id_of(await store.jobs.database_now() - LOOK_BACK)
     states = [word for state, named in STATUS.items() if named == status for word in (str(state), f"{state}+")] or None
     span = Span(LAST_ID, FIRST_ID, first, not_finished_before(first))
-    page = await store.run_lists.list_runs("all", span, RunFilter(namespace, states), limit=PAGE_MAX, scan=PAGE_MAX * 10)
+    page = await store.run_lists.list_runs(
+        "all", span, RunFilter(namespace, states), limit=PAGE_MAX, scan=PAGE_MAX * 10
+    )
     return [item.id for item in page.items if item.job_id is None][:limit]
 
 
@@ -257,7 +298,11 @@ async def run_view(store: Store, run: RunView) -> LabJob:
     return LabJob(
         id=run.id,
         name=run_name(run.name, run.job_id),
-        job_type="recurring" if run.job_id else "delayed" if metadata_of(options).get("job_type") == "delayed" else "immediate",
+        job_type="recurring"
+        if run.job_id
+        else "delayed"
+        if metadata_of(options).get("job_type") == "delayed"
+        else "immediate",
         status=STATUS[run.state],
         priority=run.priority,
         payload=lab_payload(run.payload),

@@ -32,8 +32,11 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams:
 
     @router.get("/v1/runs/{reference}/logs", openapi_extra=shows)
     @requires(Permission.VIEW)
-    async def get_logs(reference: str, request: Request, namespace: Within, attempt: int | None = None, follow: bool = False) -> Response:
-        """The output of a run's last attempt, or of the given one; with `follow=1`, server-sent events until the run has ended."""
+    async def get_logs(
+        reference: str, request: Request, namespace: Within, attempt: int | None = None, follow: bool = False
+    ) -> Response:
+        """The output of a run's last attempt, or of the given one; with `follow=1`, server-sent events until the run
+        has ended."""
         run_id = run_id_of(reference)
         if await find_run(store, namespace, run_id) is None:
             raise NotFound(f"there is no run {reference!r}")
@@ -48,7 +51,9 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams:
         output = await output_of(run_id, asked[-1]) if asked else b""
         return Response(output, media_type="text/plain; charset=utf-8", headers=HEADERS)
 
-    def stream(run_id: UUID, request: Request, position: tuple[int, int] | None, only_attempt: AttemptItem | None) -> Response:
+    def stream(
+        run_id: UUID, request: Request, position: tuple[int, int] | None, only_attempt: AttemptItem | None
+    ) -> Response:
         following = LogStream(
             run_id,
             store=store,

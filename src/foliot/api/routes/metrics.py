@@ -21,7 +21,8 @@ def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
     @router.get("/metrics", operation_id="get_metrics", openapi_extra=shows)
     @requires(Permission.VIEW, everywhere=True)
     async def metrics(request: Request) -> Response:
-        """Counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics where that is asked for."""
+        """Counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics where that is asked
+        for."""
         content, content_type = await page.render(request.headers.get("accept", ""))
         return Response(content, headers={"Content-Type": content_type})
 

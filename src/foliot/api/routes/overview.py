@@ -1,4 +1,5 @@
-"""`GET /v1/queues` and `GET /v1/stats`: how much there is to do. No count goes further than it costs: `more` says that it ended early."""
+"""`GET /v1/queues` and `GET /v1/stats`: how much there is to do. No count goes further than it costs: `more` says that
+it ended early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Recurring jobs under `/v1/jobs`: listed, changed, paused, resumed, triggered, deleted, and their ticks, past and to come."""
+"""Recurring jobs under `/v1/jobs`: listed, changed, paused, resumed, triggered, deleted, and their ticks, past and to
+come."""
 
 from __future__ import annotations
 
@@ -63,11 +64,18 @@ backfill_decoder = msgspec.json.Decoder(BackfillRequest)
 # For the document only: the fields of a job that can be changed, as a job has them.
 JobChange: Any = msgspec.defstruct(
     "JobChange",
-    [(field.name, field.type, msgspec.field(default=UNSET)) for field in msgspec.structs.fields(JobRequest) if field.name in CHANGEABLE],
+    [
+        (field.name, field.type, msgspec.field(default=UNSET))
+        for field in msgspec.structs.fields(JobRequest)
+        if field.name in CHANGEABLE
+    ],
     frozen=True,
     forbid_unknown_fields=True,
 )
-PAUSES = {"for a while": {"reason": "maintenance of the warehouse", "until": "2099-01-01T00:00:00Z"}, "until resumed": {}}
+PAUSES = {
+    "for a while": {"reason": "maintenance of the warehouse", "until": "2099-01-01T00:00:00Z"},
+    "until resumed": {},
+}
 CHANGES = {
     "another hour": {"cron": "0 4 * * *", "timezone": "Europe/Zurich"},
     "other arguments": {"payload": {"customer_id": 8}, "retries": 5},
@@ -102,7 +110,9 @@ class NextTicks(msgspec.Struct, frozen=True):
 
 
 class RecurringRoutes:
-    def __init__(self, *, store: Store, known_tasks: KnownTasks, definitions: WorkflowDefinitions, body_max_bytes: int) -> None:
+    def __init__(
+        self, *, store: Store, known_tasks: KnownTasks, definitions: WorkflowDefinitions, body_max_bytes: int
+    ) -> None:
         self._store = store
         self._known_tasks = known_tasks
         self._definitions = definitions
@@ -111,10 +121,18 @@ class RecurringRoutes:
         self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
         one = "/v1/jobs/{reference}"
         resumes = described(200, RecurringShown, problems=(404, 409, 422, 503), matched=True)
-        changes = described(200, RecurringShown, body=JobChange, examples=CHANGES, problems=(404, 409, 503), matched=True)
+        changes = described(
+            200, RecurringShown, body=JobChange, examples=CHANGES, problems=(404, 409, 503), matched=True
+        )
         deletes = described(204, problems=(404, 409, 422), matched=True)
         pauses = described(
-            200, RecurringShown, body=PauseRequest, examples=PAUSES, problems=(404, 503), is_body_optional=True, matched=True
+            200,
+            RecurringShown,
+            body=PauseRequest,
+            examples=PAUSES,
+            problems=(404, 503),
+            is_body_optional=True,
+            matched=True,
         )
         backfills = described(200, Backfilled, body=BackfillRequest, examples=BACKFILLS, problems=(404, 503))
         add = self.router.add_api_route
@@ -126,8 +144,18 @@ class RecurringRoutes:
         triggers = described(201, Triggered, problems=(404,))
         add(f"{one}/trigger", self.trigger_job, methods=["POST"], status_code=201, openapi_extra=triggers)
         add(f"{one}/backfill", self.backfill, methods=["POST"], operation_id="backfill_job", openapi_extra=backfills)
-        add(f"{one}/ticks", self.list_ticks, methods=["GET"], openapi_extra=described(200, TickList, problems=(404, 422)))
-        add(f"{one}/next", self.next_ticks, methods=["GET"], openapi_extra=described(200, NextTicks, problems=(404, 422)))
+        add(
+            f"{one}/ticks",
+            self.list_ticks,
+            methods=["GET"],
+            openapi_extra=described(200, TickList, problems=(404, 422)),
+        )
+        add(
+            f"{one}/next",
+            self.next_ticks,
+            methods=["GET"],
+            openapi_extra=described(200, NextTicks, problems=(404, 422)),
+        )
 
     @requires(Permission.VIEW)
     async def list_jobs(self, namespace: Within, tag: str = "", after: str = "", limit: int = 50) -> Response:
@@ -135,8 +163,12 @@ class RecurringRoutes:
         if "\0" in after:
             raise Invalid("after: the character NUL (%00) is in no name", field="after")
         if (wanted := text_of(tag, "tag")) is not None:
-            page = await self._jobs.list_tagged_jobs(namespace, wanted, after, limit=within(limit, PAGE_MAX, "limit"), scan=SCAN_MAX)
-            return _answer(RecurringPage([recurring(job) for job in page.items], bare(page.following) if page.following else None))
+            page = await self._jobs.list_tagged_jobs(
+                namespace, wanted, after, limit=within(limit, PAGE_MAX, "limit"), scan=SCAN_MAX
+            )
+            return _answer(
+                RecurringPage([recurring(job) for job in page.items], bare(page.following) if page.following else None)
+            )
         jobs = await self._jobs.list_jobs(namespace, after, within(limit, PAGE_MAX, "limit"))
         following = bare(jobs[-1].name) if len(jobs) == limit else None
         return _answer(RecurringPage([recurring(job) for job in jobs], following))
@@ -147,14 +179,20 @@ class RecurringRoutes:
         body = await read(request, self._body_max_bytes)
         given = set((await decoded(body, change_decoder)).keys())
         if unknown := sorted(given - CHANGEABLE):
-            raise Invalid(f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0])
+            raise Invalid(
+                f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0]
+            )
         asked, if_match = await decoded(body, request_decoder), if_match_of(request)
         for _ in range(CHANGE_ATTEMPTS):
             job = await self._meant(namespace, reference, if_match)
             if bare(job.task) == WORKFLOW_TASK and "payload" in given:
-                asked = msgspec.structs.replace(asked, payload=await self._definitions.of_payload(namespace, asked.payload))
+                asked = msgspec.structs.replace(
+                    asked, payload=await self._definitions.of_payload(namespace, asked.payload)
+                )
             elif "payload" in given:
-                check_payload(bare(job.task), asked.payload, unknown=pointing(asked.payload) if job.schedule.after else ())
+                check_payload(
+                    bare(job.task), asked.payload, unknown=pointing(asked.payload) if job.schedule.after else ()
+                )
             if "tags" in given and asked.tags is None:
                 asked = msgspec.structs.replace(asked, tags=await self._known_tasks.tags_of(namespace, bare(job.task)))
             now = await self._jobs.database_now()
@@ -163,7 +201,8 @@ class RecurringRoutes:
             changed = planned_from(apply_change(job, asked, given, calendar, namespace), now)
             if asked.cron is not None and asked.times is None and cron_is_over(changed.schedule, now):
                 raise Invalid("cron: the job would never fire: its years are past", field="cron")
-            # A job that fires every second may do so between our reading and our writing; then the change is made to what it is now.
+            # A job that fires every second may do so between our reading and our writing; then the change is made to
+            # what it is now.
             if await self._jobs.change_job(job, changed, first_missed, last_missed, unchanged.next_at) is not None:
                 self._store.hints.send([JOBS_TOPIC])
                 return await self._shown(namespace, reference, request)
@@ -196,7 +235,9 @@ class RecurringRoutes:
         """Goes on with the next tick from now."""
         if_match = if_match_of(request)
         job = await self._meant(namespace, reference, if_match)
-        if job.paused_at is not None and not await self._jobs.resume_job(*resumed(job, await self._jobs.database_now())):
+        if job.paused_at is not None and not await self._jobs.resume_job(
+            *resumed(job, await self._jobs.database_now())
+        ):
             job = await self._meant(namespace, reference, if_match)
             if job.paused_at is not None:
                 raise _changed_meanwhile(reference)
@@ -223,7 +264,8 @@ class RecurringRoutes:
 
     @requires(Permission.OPERATE)
     async def backfill(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the other."""
+        """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the
+        other."""
         asked = await decoded(await read(request, self._body_max_bytes), backfill_decoder)
         job = await self._find(namespace, reference)
         await self._known_tasks.refuse_disabled(namespace, bare(job.task))
@@ -243,7 +285,9 @@ class RecurringRoutes:
     @requires(Permission.VIEW)
     async def list_ticks(self, reference: str, namespace: Within, limit: int = 50) -> Response:
         """Every due tick with its outcome, latest first."""
-        ticks = await self._jobs.list_ticks((await self._find(namespace, reference)).id, within(limit, PAGE_MAX, "limit"))
+        ticks = await self._jobs.list_ticks(
+            (await self._find(namespace, reference)).id, within(limit, PAGE_MAX, "limit")
+        )
         return _answer(TickList(ticks))
 
     @requires(Permission.VIEW)
@@ -282,8 +326,8 @@ class Backfilled(msgspec.Struct, frozen=True):
 
 
 def ticks_between(job: RecurringJob, start: datetime, end: datetime) -> list[int]:
-    """The ticks from `start` to `end` that its schedule is done with: what is still to fire would run twice. Raises `Invalid` when there
-    are too many for one request."""
+    """The ticks from `start` to `end` that its schedule is done with: what is still to fire would run twice. Raises
+    `Invalid` when there are too many for one request."""
     if start > end:
         raise Invalid("to: is before from", field="to")
     if max(start, end) >= LATEST or start.year < 1970:
@@ -325,7 +369,9 @@ def apply_change(
         schedule["catchup_window_seconds"] = asked.catchup_window_seconds
     if "calendar" in given:
         schedule["calendar"] = calendar.name if calendar else None
-        job = replace(job, calendar=calendar.days if calendar else None, calendar_version=calendar.version if calendar else None)
+        job = replace(
+            job, calendar=calendar.days if calendar else None, calendar_version=calendar.version if calendar else None
+        )
     if given.intersection(SCHEDULE_FIELDS):
         # Another schedule begins now; what the one before had put off is not its business.
         job = replace(job, next_at=None)
@@ -348,7 +394,9 @@ def apply_change(
     )
 
 
-def changed_options(job: RecurringJob, asked: JobRequest, given: set[str], namespace: Namespace) -> dict[str, object] | None:
+def changed_options(
+    job: RecurringJob, asked: JobRequest, given: set[str], namespace: Namespace
+) -> dict[str, object] | None:
     """A field given as null falls back to what the task says."""
     options = dict(job.options or {})
     wanted = msgspec.to_builtins(asked.run_options(namespace))
@@ -360,7 +408,8 @@ def changed_options(job: RecurringJob, asked: JobRequest, given: set[str], names
 
 
 def job_id_of(reference: str) -> UUID | None:
-    """None when it can only be a name. Raises `NotFound` for what can't even be that: PostgreSQL would refuse to look for it."""
+    """None when it can only be a name. Raises `NotFound` for what can't even be that: PostgreSQL would refuse to look
+    for it."""
     if "\0" in reference:
         raise _unknown(reference)
     try:

@@ -1,8 +1,10 @@
-"""`/v1/runs/cancel` and `/v1/runs/rerun`: several runs at once, by the filters of `GET /v1/runs`, after they were counted.
+"""`/v1/runs/cancel` and `/v1/runs/rerun`: several runs at once, by the filters of `GET /v1/runs`, after they were
+counted.
 
-First `dry_run`, which counts; then the same with what it said: `expected`, and `until`, so that what was made since is none of it. A
-request looks at a bounded number of runs and changes a batch of them; `next` says where the next request goes on, given as `after`. Sent
-again after a lost answer, a request finds less to do: what is cancelled has ended or is ending, and what was rerun says so.
+First `dry_run`, which counts; then the same with what it said: `expected`, and `until`, so that what was made since is
+none of it. A request looks at a bounded number of runs and changes a batch of them; `next` says where the next request
+goes on, given as `after`. Sent again after a lost answer, a request finds less to do: what is cancelled has ended or is
+ending, and what was rerun says so.
 """
 
 from __future__ import annotations
@@ -67,17 +69,24 @@ class RunGroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     dry_run: bool = False
     expected: (
         Annotated[
-            int, Meta(ge=0, le=COUNT_MAX, description="As many as were counted, less those done: when more fit, nothing is done: 409.")
+            int,
+            Meta(
+                ge=0,
+                le=COUNT_MAX,
+                description="As many as were counted, less those done: when more fit, nothing is done: 409.",
+            ),
         ]
         | None
     ) = None
     after: Annotated[
-        Text, Meta(description="The `next` of the answer before.", extra_json_schema=optional(f"{UUID_FORM}|{PLACE_FORM}"))
+        Text,
+        Meta(description="The `next` of the answer before.", extra_json_schema=optional(f"{UUID_FORM}|{PLACE_FORM}")),
     ] = ""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         any_of(
-            all_of(IS_FILTERED, field_is("all", {"const": False})), all_of(IS_NOT_FILTERED, field_is("all", {"const": True}, required=True))
+            all_of(IS_FILTERED, field_is("all", {"const": False})),
+            all_of(IS_NOT_FILTERED, field_is("all", {"const": True}, required=True)),
         ),
         IS_COUNTED,
     )
@@ -123,7 +132,8 @@ class RunGroupRoutes:
 
     @requires(Permission.OPERATE)
     async def cancel_runs(self, request: Request, namespace: Within) -> Response:
-        """Cancels the live runs that fit: at once those that wait; running ones are asked to stop. Count them first, by `dry_run`."""
+        """Cancels the live runs that fit: at once those that wait; running ones are asked to stop. Count them first, by
+        `dry_run`."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), cancel_decoder))
         states = states_for(asked, LIVE, "what has ended can't be cancelled")
         chosen, answer = await self._choose(namespace, asked, states, lambda run: True)
@@ -137,14 +147,19 @@ class RunGroupRoutes:
 
     @requires(Permission.OPERATE)
     async def rerun_runs(self, request: Request, namespace: Within) -> Response:
-        """Runs once more those that fit, have ended and were not rerun yet. Steps are left out: redrive their workflow. Count first."""
+        """Runs once more those that fit, have ended and were not rerun yet. Steps are left out: redrive their workflow.
+        Count first."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), rerun_decoder))
         states = states_for(asked, TERMINAL, "only what has ended can be rerun")
-        chosen, answer = await self._choose(namespace, asked, states, lambda run: run.rerun_as is None and run.parent_id is None)
+        chosen, answer = await self._choose(
+            namespace, asked, states, lambda run: run.rerun_as is None and run.parent_id is None
+        )
         if not chosen:
             return answered(answer)
         # The oldest first, as they were due.
-        made = await self._store.dead_letters.rerun_runs(namespace, {run.id: new_id() for run in reversed(chosen)}, is_any_state=True)
+        made = await self._store.dead_letters.rerun_runs(
+            namespace, {run.id: new_id() for run in reversed(chosen)}, is_any_state=True
+        )
         self._store.hints.send({rerun.queue for rerun in made})
         self._store.events.emit(RunsSubmitted(len(made)))
         return answered(msgspec.structs.replace(answer, count=len(made)))
@@ -155,7 +170,9 @@ class RunGroupRoutes:
         """The runs to be changed now, none in a dry run; and the answer, in which they count as done."""
         now = await self._store.jobs.database_now()
         until = instant_of(asked.until, "until", now=now) or now
-        search = Asked(states, asked.queue, asked.task, asked.job, asked.since, until.isoformat(), asked.text, tag=asked.tag)
+        search = Asked(
+            states, asked.queue, asked.task, asked.job, asked.since, until.isoformat(), asked.text, tag=asked.tag
+        )
         found: list[RunItem] = []
         following: str | None = asked.after
         for _ in range(PAGES):

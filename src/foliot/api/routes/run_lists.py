@@ -55,7 +55,8 @@ class RunListed(msgspec.Struct, frozen=True):
 class RunPage(msgspec.Struct, frozen=True):
     items: list[RunListed]
     next: str | None
-    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no further."""
+    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no
+    further."""
     since: datetime | None = None
     """How far back finished runs are looked for."""
 
@@ -103,17 +104,20 @@ class RunListRoutes:
         after: str = "",
         limit: int = 50,
     ) -> Response:
-        """Runs, the latest made first; a tick's run counts as made at its tick. `state`: inside or outside words, several with commas.
+        """Runs, the latest made first; a tick's run counts as made at its tick. `state`: inside or outside words,
+        several with commas.
 
-        Finished runs of the last seven days, unless `since` says otherwise: a time, or a duration such as `2h`. `parent`: the steps of a
-        workflow, or the items of a map, however old.
+        Finished runs of the last seven days, unless `since` says otherwise: a time, or a duration such as `2h`.
+        `parent`: the steps of a workflow, or the items of a map, however old.
         """
         asked = Asked(state, queue, task, job, since, until, text, parent, tag)
         found = await find_runs(self._store, namespace, asked, after=after, limit=within(limit, PAGE_MAX, "limit"))
         return _answer(page_of(found))
 
     @requires(Permission.VIEW)
-    async def list_job_runs(self, reference: str, namespace: Within, state: str = "", after: str = "", limit: int = 50) -> Response:
+    async def list_job_runs(
+        self, reference: str, namespace: Within, state: str = "", after: str = "", limit: int = 50
+    ) -> Response:
         """The runs of a recurring job, the latest tick first; of a one-off job, its one run."""
         limit = within(limit, PAGE_MAX, "limit")
         wanted = RunFilter(namespace, states_of(state))
@@ -122,7 +126,11 @@ class RunListRoutes:
         if job is None and job_id is not None and (run := await find_run(self._store, namespace, job_id)):
             return _answer(RunPage([listed(item_of(run))], None))
         found = job.id if job else job_id
-        page = page_of(await find_job_runs(self._store, found, wanted, EARLIEST, LATEST, after=after, limit=limit)) if found else None
+        page = (
+            page_of(await find_job_runs(self._store, found, wanted, EARLIEST, LATEST, after=after, limit=limit))
+            if found
+            else None
+        )
         if page is None or (job is None and not page.items and not after):
             raise NotFound(f"there is no job {reference!r}")
         return _answer(page)

@@ -67,15 +67,34 @@ class RunRoutes:
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
         shows = described(200, JobShown, problems=(404, 503))
-        cancels = described(200, JobShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True)
-        signals = described(200, JobShown, body=SignalRequest, examples=SIGNALS, problems=(404, 409, 503), is_body_optional=True)
-        reruns = described(201, JobShown, body=RerunRequest, examples=RERUNS, problems=(404, 409, 503), is_body_optional=True)
+        cancels = described(
+            200, JobShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True
+        )
+        signals = described(
+            200, JobShown, body=SignalRequest, examples=SIGNALS, problems=(404, 409, 503), is_body_optional=True
+        )
+        reruns = described(
+            201, JobShown, body=RerunRequest, examples=RERUNS, problems=(404, 409, 503), is_body_optional=True
+        )
         add = self.router.add_api_route
         add("/v1/runs/{reference}", self.get_run, methods=["GET"], openapi_extra=shows)
         add("/v1/runs/{reference}/cancel", self.cancel_run, methods=["POST"], openapi_extra=cancels)
-        add("/v1/jobs/{reference}/cancel", self.cancel_run, methods=["POST"], operation_id="cancel_job", openapi_extra=cancels)
+        add(
+            "/v1/jobs/{reference}/cancel",
+            self.cancel_run,
+            methods=["POST"],
+            operation_id="cancel_job",
+            openapi_extra=cancels,
+        )
         add("/v1/runs/{reference}/signal", self.signal_run, methods=["POST"], openapi_extra=signals)
-        add("/v1/runs/{reference}/rerun", self.rerun, methods=["POST"], status_code=201, operation_id="rerun_run", openapi_extra=reruns)
+        add(
+            "/v1/runs/{reference}/rerun",
+            self.rerun,
+            methods=["POST"],
+            status_code=201,
+            operation_id="rerun_run",
+            openapi_extra=reruns,
+        )
 
     @requires(Permission.VIEW)
     async def get_run(self, reference: str, namespace: Within) -> Response:
@@ -84,7 +103,8 @@ class RunRoutes:
 
     @requires(Permission.OPERATE)
     async def cancel_run(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it is."""
+        """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it
+        is."""
         asked = await self._read(request, cancel_decoder)
         run = await self._find(namespace, reference)
         await cancel(self._store, run.id, asked.reason or "cancelled by request", is_forced=asked.force)
@@ -92,7 +112,8 @@ class RunRoutes:
 
     @requires(Permission.OPERATE)
     async def signal_run(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Lets a run start that waits for a signal, or ends it by saying no. One that comes early is kept for when it is waited for."""
+        """Lets a run start that waits for a signal, or ends it by saying no. One that comes early is kept for when it
+        is waited for."""
         asked = await self._read(request, signal_decoder)
         run = await self._find(namespace, reference)
         found = await self._store.workflows.signal_run(run.id, msgspec.json.encode(asked).decode())
@@ -116,11 +137,16 @@ class RunRoutes:
 
         async def work(within: Transaction) -> JobShown:
             ids = {run.id: made_id}
-            await self._store.dead_letters.rerun_runs(namespace, ids, is_any_state=True, is_repeated=True, payload=payload, within=within)
-            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the rerun.
+            await self._store.dead_letters.rerun_runs(
+                namespace, ids, is_any_state=True, is_repeated=True, payload=payload, within=within
+            )
+            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the
+            # rerun.
             new = await find_run(self._store, namespace, made_id, within=within)
             if new is None:
-                raise Conflict(f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait")
+                raise Conflict(
+                    f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait"
+                )
             queues.add(new.queue)
             return shown(new)
 
@@ -129,7 +155,9 @@ class RunRoutes:
         note.committed()
         self._store.hints.send(queues)
         self._store.events.emit(RunsSubmitted(1))
-        return Response(msgspec.json.encode(made), 201, {"Location": f"/v1/runs/{made_id}"}, media_type="application/json")
+        return Response(
+            msgspec.json.encode(made), 201, {"Location": f"/v1/runs/{made_id}"}, media_type="application/json"
+        )
 
     async def _read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
         """No body is an empty one."""

@@ -18,7 +18,17 @@ from foliot.api.bodies import read_json
 from foliot.api.keyed import answered
 from foliot.api.openapi import described
 from foliot.errors import Conflict, Forbidden, NotFound
-from foliot.model.access import DEFAULT_LIFE, EVERYWHERE, NEVER, Caller, Permission, Role, Token, life_of, new_token_text
+from foliot.model.access import (
+    DEFAULT_LIFE,
+    EVERYWHERE,
+    NEVER,
+    Caller,
+    Permission,
+    Role,
+    Token,
+    life_of,
+    new_token_text,
+)
 from foliot.model.asked import Name
 from foliot.store.access import NewToken
 from foliot.store.postgres import Transaction
@@ -34,11 +44,13 @@ LIFE = {"pattern": f"^(?:{NEVER}|{FORM})$"}
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[Name, Meta(description="To know it by. Two in force have never the same.")]
     role: Role
-    namespace: Annotated[str, Meta(max_length=63, pattern=NAMESPACE_OR_ALL, description="`*`: all of them.")] | None = None
-    """That of the request, unless it is given."""
-    expires_in: Annotated[str, Meta(max_length=100, extra_json_schema=LIFE, description="A duration such as `90d`, or `never`.")] = (
-        DEFAULT_LIFE
+    namespace: Annotated[str, Meta(max_length=63, pattern=NAMESPACE_OR_ALL, description="`*`: all of them.")] | None = (
+        None
     )
+    """That of the request, unless it is given."""
+    expires_in: Annotated[
+        str, Meta(max_length=100, extra_json_schema=LIFE, description="A duration such as `90d`, or `never`.")
+    ] = DEFAULT_LIFE
 
 
 class TokenShown(msgspec.Struct, frozen=True):
@@ -82,7 +94,8 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     @router.get("/v1/tokens", openapi_extra=described(200, TokenList))
     @requires(Permission.ADMINISTER, reading=True)
     async def list_tokens(caller: Calling) -> Response:
-        """The tokens of this namespace, or with a token for all namespaces every one: without what makes them usable."""
+        """The tokens of this namespace, or with a token for all namespaces every one: without what makes them
+        usable."""
         found = await store.access.list_tokens(None if caller.is_everywhere else caller.scope)
         return answered(TokenList([shown(token) for token in found]))
 
@@ -94,13 +107,17 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         namespace = asked.namespace or caller.namespace.name
         check_reach(caller, namespace)
         text, token_id, digest = new_token_text()
-        new = NewToken(token_id, digest, asked.name, asked.role, namespace, caller.name, caller.token_id, life_of(asked.expires_in))
+        new = NewToken(
+            token_id, digest, asked.name, asked.role, namespace, caller.name, caller.token_id, life_of(asked.expires_in)
+        )
         note = NoteWithin(request, "create_token", store=store)
 
         async def work(within: Transaction) -> TokenCreated:
             made = await store.access.insert_token(new, within=within)
             if made is None:
-                raise Conflict(f"name: there is a token named {asked.name!r} already; revoke it first, or choose another name")
+                raise Conflict(
+                    f"name: there is a token named {asked.name!r} already; revoke it first, or choose another name"
+                )
             return TokenCreated(**msgspec.structs.asdict(shown(made)), token=text)
 
         made = await store.database.in_transaction("create_token", note.around(work))
@@ -112,7 +129,8 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     async def revoke_token(reference: str, request: Request, caller: Calling) -> Response:
         """Revokes a token, by id or name: within a few seconds it is refused everywhere.
 
-        A name that tokens of several namespaces have is refused with 409, if the caller may revoke more than one of them: give the id.
+        A name that tokens of several namespaces have is refused with 409, if the caller may revoke more than one of
+        them: give the id.
         """
         within = None if caller.is_everywhere else caller.scope
         token = the_one(reference, [] if "\0" in reference else await store.access.find_tokens_named(reference, within))

@@ -61,7 +61,9 @@ def workers_router(*, store: Store) -> APIRouter:
             worker_id = UUID(reference)
         except ValueError:
             raise _unknown(reference) from None
-        if not await store.workers.list_workers(namespace, worker_id) or not await store.workers.drain_worker(worker_id):
+        if not await store.workers.list_workers(namespace, worker_id) or not await store.workers.drain_worker(
+            worker_id
+        ):
             raise _unknown(reference)
         store.hints.send([worker_topic(worker_id)])
         found = await store.workers.list_workers(namespace, worker_id)

@@ -48,7 +48,16 @@ from foliot.model.job_request import SAYS_WHEN, JobRequest
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
-from foliot.model.workflow import STEPS_MAX, WORKFLOW_TASK, OnFailure, Step, Workflow, plan, plan_redrive, refuse_many_steps
+from foliot.model.workflow import (
+    STEPS_MAX,
+    WORKFLOW_TASK,
+    OnFailure,
+    Step,
+    Workflow,
+    plan,
+    plan_redrive,
+    refuse_many_steps,
+)
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction
@@ -99,7 +108,11 @@ EXAMPLES = {
             {"key": "tidy", "command": "echo tidied", "after": ["check"], "rule": "all_done"},
         ],
     },
-    "every night": {"name": "nightly-books", "cron": "0 2 * * *", "steps": [{"key": "export", "command": "echo exported"}]},
+    "every night": {
+        "name": "nightly-books",
+        "cron": "0 2 * * *",
+        "steps": [{"key": "export", "command": "echo exported"}],
+    },
 }
 
 
@@ -121,7 +134,8 @@ def _refuse_too_many(body: bytes) -> None:
 
 @contextmanager
 def steps_at_the_top() -> Iterator[None]:
-    """The steps are the payload of the job that a workflow becomes. The request has them at its top, and a problem names them there."""
+    """The steps are the payload of the job that a workflow becomes. The request has them at its top, and a problem
+    names them there."""
     try:
         yield
     except Invalid as error:
@@ -131,7 +145,15 @@ def steps_at_the_top() -> Iterator[None]:
 
 
 class WorkflowRoutes:
-    def __init__(self, *, store: Store, jobs: JobRoutes, known_tasks: KnownTasks, definitions: WorkflowDefinitions, config: Config) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        jobs: JobRoutes,
+        known_tasks: KnownTasks,
+        definitions: WorkflowDefinitions,
+        config: Config,
+    ) -> None:
         self._store = store
         self._known_tasks = known_tasks
         self._jobs = jobs
@@ -145,7 +167,9 @@ class WorkflowRoutes:
         )  # fmt: skip
         lists = described(200, WorkflowPage, problems=(422, 503))
         shows = described(200, WorkflowShown, problems=(404, 503))
-        cancels = described(200, WorkflowShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True)
+        cancels = described(
+            200, WorkflowShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True
+        )
         redrives = described(201, WorkflowShown, problems=(404, 409, 503))
         add = self.router.add_api_route
         add("/v1/workflows", self.create_workflow, methods=["POST"], status_code=201, openapi_extra=creates)
@@ -165,13 +189,16 @@ class WorkflowRoutes:
 
     @requires(Permission.SUBMIT)
     async def create_workflow(self, request: Request, namespace: Within) -> Response:
-        """Creates a workflow, all of it or nothing: now; later, with a delay; or again and again, with `cron` or `every`."""
+        """Creates a workflow, all of it or nothing: now; later, with a delay; or again and again, with `cron` or
+        `every`."""
         body = await read(request, self._config.batch_max_bytes)
         asked = await decoded(body, request_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, asked.idempotency_key)
         if asked.is_recurring or any(getattr(asked, name) is not None for name in DELAYED_BY):
             with steps_at_the_top():
-                return await self._jobs.answer(request, "create_workflow", namespace, asked.as_job(asked.definition()), key, body)
+                return await self._jobs.answer(
+                    request, "create_workflow", namespace, asked.as_job(asked.definition()), key, body
+                )
         note = NoteWithin(request, "create_workflow", store=self._store)
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)
@@ -185,23 +212,32 @@ class WorkflowRoutes:
     @requires(Permission.SUBMIT, reading=True)
     async def check_workflow(self, request: Request, namespace: Within) -> Response:
         """Says what a workflow would become, or what is wrong with it, as creating it would. Nothing is stored."""
-        asked = await decoded(await read(request, self._config.batch_max_bytes), request_decoder, look_first=_refuse_too_many)
+        asked = await decoded(
+            await read(request, self._config.batch_max_bytes), request_decoder, look_first=_refuse_too_many
+        )
         with steps_at_the_top():
             return answered(await self._jobs.check(namespace, asked.as_job(asked.definition())))
 
     @requires(Permission.VIEW)
-    async def list_workflows(self, namespace: Within, state: str = "", name: str = "", after: str = "", limit: int = 50) -> Response:
-        """Workflows that have begun, the latest first, and how far they are. Those to come are jobs and runs of the task `workflow`.
+    async def list_workflows(
+        self, namespace: Within, state: str = "", name: str = "", after: str = "", limit: int = 50
+    ) -> Response:
+        """Workflows that have begun, the latest first, and how far they are. Those to come are jobs and runs of the
+        task `workflow`.
 
         `state`: running, completed, failed or cancelled; several with commas.
         """
-        wanted = None if not state else sorted({found for word in state.split(",") for found in states_of(word.strip())})
+        wanted = (
+            None if not state else sorted({found for word in state.split(",") for found in states_of(word.strip())})
+        )
         before = id_of(after, "after") if after else LAST_ID
         limit = within(limit, PAGE_MAX, "limit")
         page = await self._store.workflows.list_workflows(
             namespace, before, wanted, text_of(name, "name"), limit=limit, scan=max(SCAN_MAX, limit + 1)
         )
-        return answered(WorkflowPage([listed(item) for item in page.items], str(page.following) if page.following else None))
+        return answered(
+            WorkflowPage([listed(item) for item in page.items], str(page.following) if page.following else None)
+        )
 
     @requires(Permission.VIEW)
     async def get_workflow(self, reference: str, namespace: Within) -> Response:
@@ -228,7 +264,9 @@ class WorkflowRoutes:
         if run.state not in TERMINAL:
             raise Conflict(f"the workflow {reference!r} has not ended; cancel it first, or wait")
         if not parent.next_index:
-            raise Conflict(f"the workflow {reference!r} ended before it began; POST /v1/runs/{parent.run_id}/rerun runs all of it")
+            raise Conflict(
+                f"the workflow {reference!r} ended before it began; POST /v1/runs/{parent.run_id}/rerun runs all of it"
+            )
         children = await self._store.workflows.list_children(parent, STEPS_MAX)
         steps = plan_redrive(steps_of(run), {child.step: (child.id, child.state) for child in children})
         if not steps:
@@ -246,7 +284,8 @@ class WorkflowRoutes:
         async def work(within: Transaction) -> WorkflowShown:
             if not await self._store.workflows.redrive_within(within, parent, new, steps, kept, run.job_id):
                 raise Conflict(f"the workflow {reference!r} was run again by somebody else just now")
-            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the redrive.
+            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the
+            # redrive.
             return await self._shown(*await self._find(namespace, reference, within), is_new=True, within=within)
 
         made = await self._store.database.in_transaction("redrive", note.around(work))
@@ -268,7 +307,9 @@ class WorkflowRoutes:
 
         async def work(within: Transaction) -> WorkflowCreated:
             await self._store.workflows.insert_workflow_within(within, run, steps, definition.on_failure)
-            return WorkflowCreated(run.id, run.name, "running", state, WORKFLOW_TASK, queue, run.priority, ids, created=True)
+            return WorkflowCreated(
+                run.id, run.name, "running", state, WORKFLOW_TASK, queue, run.priority, ids, created=True
+            )
 
         return work
 
@@ -278,7 +319,9 @@ class WorkflowRoutes:
             # The workflow's own run, too.
             self._store.events.emit(RunsSubmitted(len(made.steps) + 1))
 
-    async def _find(self, namespace: Namespace, reference: str, within: Transaction | None = None) -> tuple[Parent, RunView]:
+    async def _find(
+        self, namespace: Namespace, reference: str, within: Transaction | None = None
+    ) -> tuple[Parent, RunView]:
         """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""
         try:
             run_id: UUID | None = UUID(reference)
@@ -299,8 +342,12 @@ class WorkflowRoutes:
             run_id = run.rerun_as
         raise NotFound(f"there is no workflow {reference!r}")
 
-    async def _shown(self, parent: Parent, run: RunView, *, is_new: bool = False, within: Transaction | None = None) -> WorkflowShown:
-        children = {child.step: child for child in await self._store.workflows.list_children(parent, STEPS_MAX, within=within)}
+    async def _shown(
+        self, parent: Parent, run: RunView, *, is_new: bool = False, within: Transaction | None = None
+    ) -> WorkflowShown:
+        children = {
+            child.step: child for child in await self._store.workflows.list_children(parent, STEPS_MAX, within=within)
+        }
         return WorkflowShown(
             id=parent.id,
             run_id=parent.run_id,
@@ -315,6 +362,9 @@ class WorkflowRoutes:
             error=run.error,
             job_id=run.job_id,
             tick_at=run.tick_at,
-            steps=[step_shown(step, children[step.key]) if step.key in children else planned_shown(step, run) for step in steps_of(run)],
+            steps=[
+                step_shown(step, children[step.key]) if step.key in children else planned_shown(step, run)
+                for step in steps_of(run)
+            ],
             created=is_new,
         )

@@ -63,7 +63,8 @@ from jsonb_to_recordset($2::jsonb) as e (
 )
 
 -- name: insert_missing_audit
--- insert_audit for entries that may be there already, because the answer to their insert got lost: that was moments ago.
+-- insert_audit for entries that may be there already, because the answer to their insert got lost: that was moments
+-- ago.
 insert into foliot.audit (
     id, at, actor, actor_namespace, token_id, role, namespace, address, request_id, method, path, action, target, status, code
 )
@@ -79,12 +80,13 @@ where e.id not in (
 )
 
 -- name: lock_audit
--- Waits for inserts that are under way: one of them may be that whose answer got lost. Others wait for us, or two of us would for each other.
+-- Waits for inserts that are under way: one of them may be that whose answer got lost. Others wait for us, or two of us
+-- would for each other.
 lock table only foliot.audit in share row exclusive mode
 
 -- name: list_audit
--- Latest first, below a cursor. Looks at $5 entries at the most and says how far it got. Entries from before namespaces of actors were
--- written down get them from their tokens, which are never deleted.
+-- Latest first, below a cursor. Looks at $5 entries at the most and says how far it got. Entries from before namespaces
+-- of actors were written down get them from their tokens, which are never deleted.
 with scanned as materialized (
     select * from foliot.audit
     where at >= $1::timestamptz and at <= $2::timestamptz and (at, id) < ($2::timestamptz, $3::uuid)

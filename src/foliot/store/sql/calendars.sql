@@ -21,8 +21,8 @@ on conflict (name) do nothing
 returning true
 
 -- name: change_calendar
--- Only if it is what was read: the very calendar (a new one of its name has another beginning), in that version. What says the same as before
--- makes no new version.
+-- Only if it is what was read: the very calendar (a new one of its name has another beginning), in that version. What
+-- says the same as before makes no new version.
 update foliot.calendars
 set version = version + (days <> $2::jsonb)::int, days = $2::jsonb,
     updated_at = case when days = $2::jsonb then updated_at else coalesce($3::timestamptz, clock_timestamp()) end

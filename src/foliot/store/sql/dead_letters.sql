@@ -48,10 +48,11 @@ left join foliot.history h on h.id = g.sample_id and h.finished_at = g.last_at
 order by g.count desc, g.last_at desc
 
 -- name: rerun_runs
--- New runs that point back at finished ones, which are marked: a dead letter that has been replayed is not replayed again, unless it is
--- asked for ($5). Sent again after a lost answer, it finds its own marks and what it made, live or finished. What belongs to a recurring job
--- goes beside its schedule, as a run by hand does; a tick that is being fired ahead of its instant is waited for. What waited for a signal
--- waits for one again. $8: how far apart they are, from $11 on. How often the old one had been put off does not count for the new one.
+-- New runs that point back at finished ones, which are marked: a dead letter that has been replayed is not replayed
+-- again, unless it is asked for ($5). Sent again after a lost answer, it finds its own marks and what it made, live or
+-- finished. What belongs to a recurring job goes beside its schedule, as a run by hand does; a tick that is being fired
+-- ahead of its instant is waited for. What waited for a signal waits for one again. $8: how far apart they are, from
+-- $11 on. How often the old one had been put off does not count for the new one.
 with given as (
     select * from unnest($1::uuid[], $2::uuid[]) with ordinality as g (old_id, new_id, ordinal)
 ), marked as (

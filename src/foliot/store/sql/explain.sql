@@ -1,4 +1,5 @@
--- Why something does not run: what the statements that move runs look at, looked at for one of them. Bounded, however much there is.
+-- Why something does not run: what the statements that move runs look at, looked at for one of them. Bounded, however
+-- much there is.
 
 -- name: explain_run
 -- The run itself, as the engine sees it.

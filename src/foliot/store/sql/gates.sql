@@ -1,8 +1,8 @@
 -- What stands between a run and its start, beside its instant: limits, pauses, circuits. Plain runs pass none of it.
 
 -- name: gates_in_use
--- Whether a key has to be looked at, a circuit has rested for long enough, a pause is over, or a line stands apart: asked often, and mostly
--- answered with no.
+-- Whether a key has to be looked at, a circuit has rested for long enough, a pause is over, or a line stands apart:
+-- asked often, and mostly answered with no.
 -- Lock: none. Whoever acts on the answer checks again.
 with clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
@@ -15,20 +15,22 @@ from clock
 
 -- name: take_gates
 -- Lock: the gates lock, one for all scheduler nodes. One gatekeeper at a time decides, because what it counts it then uses up. It is let go
--- of with the transaction, after its commit can be seen. Statements that follow in the same transaction take their snapshots after this one,
--- so they see all that the gatekeeper before has decided.
+-- of with the transaction, after its commit can be seen. Statements that follow in the same transaction take their
+-- snapshots after this one, so they see all that the gatekeeper before has decided.
 select pg_try_advisory_xact_lock($1::bigint)
 
 -- name: admit_runs
--- held -> ready, in order of rank, as far as the limits of their keys allow. A run with two keys must pass both. One that its rate holds back
--- takes no place of its concurrency key, and the other way round: of each line it looks at the first runs for each key of the other kind (up
--- to a hundred of these), and leaves out the keys that let nobody pass. Its start counts for the rate from here on.
--- Looks at keys at which something has changed, and at no others: of runs that have just begun to wait, and of those called by
--- foliot.turns. A key that is full costs nothing until a run of it ends. Of each key it looks at as many runs ($3) as have a place. Should a
--- change ever go unnoticed, a few ($4) of all keys are looked at in turn, after $5 and $6.
+-- held -> ready, in order of rank, as far as the limits of their keys allow. A run with two keys must pass both. One
+-- that its rate holds back takes no place of its concurrency key, and the other way round: of each line it looks at the
+-- first runs for each key of the other kind (up to a hundred of these), and leaves out the keys that let nobody pass.
+-- Its start counts for the rate from here on. Looks at keys at which something has changed, and at no others: of runs
+-- that have just begun to wait, and of those called by foliot.turns. A key that is full costs nothing until a run of it
+-- ends. Of each key it looks at as many runs ($3) as have a place. Should a change ever go unnoticed, a few ($4) of all
+-- keys are looked at in turn, after $5 and $6.
 -- Lock: the gates lock, taken by the statement before. This statement therefore sees everything that the last gatekeeper has admitted, and
--- nobody else lets runs of a key pass. Runs are locked one by one, and checked again under the lock, because they may be cancelled or
--- replaced meanwhile; one that somebody else has locked is left for the next turn, so that a transaction left open holds up nobody else.
+-- nobody else lets runs of a key pass. Runs are locked one by one, and checked again under the lock, because they may
+-- be cancelled or replaced meanwhile; one that somebody else has locked is left for the next turn, so that a
+-- transaction left open holds up nobody else.
 with recursive clock as materialized (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), arrived as materialized (
@@ -61,7 +63,8 @@ with recursive clock as materialized (
     ), place + 1
     from swept_rates where swept_rates.key is not null and place < $4::bigint
 ), places as materialized (
-    -- Runs of a key may differ in what limit they give. The larger one of the two ends of the line says how many of them to look at.
+    -- Runs of a key may differ in what limit they give. The larger one of the two ends of the line says how many of
+    -- them to look at.
     select looked.key, ends.most, (
         select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = looked.key and r.state in ('ready', 'running')
     ) as number
@@ -158,7 +161,8 @@ with recursive clock as materialized (
     union all
     select key, free, id from heads
 ), keys_of_rooms as materialized (
-    -- The same from the other side: the concurrency keys of those that wait for a rate with room, and how many places each has.
+    -- The same from the other side: the concurrency keys of those that wait for a rate with room, and how many places
+    -- each has.
     select p.key, p.free, walked.concurrency_key, case when walked.concurrency_key is not null then (
         select (r.options #>> '{concurrency,limit}')::bigint from foliot.runs r
         where r.held_by = 'limit' and r.options #>> '{rate,key}' = p.key and r.options #>> '{concurrency,key}' = walked.concurrency_key
@@ -309,10 +313,12 @@ select array(select queue from admitted), array(select key from places),
     coalesce((select key from swept where place = $4::bigint), ''), coalesce((select key from swept_rates where place = $4::bigint), '')
 
 -- name: settle_full_keys
--- Where a job says what is to happen at the limit: the newest that wait are dropped, or the oldest under way are asked to make room. Looks
--- at the keys ($1) that admit_runs has looked at, and at the newest runs of each, so many ($2) at a time.
+-- Where a job says what is to happen at the limit: the newest that wait are dropped, or the oldest under way are asked
+-- to make room. Looks at the keys ($1) that admit_runs has looked at, and at the newest runs of each, so many ($2) at a
+-- time.
 -- Lock: the gates lock, in the same transaction as admit_runs. What is marked is locked and checked again: a run may have ended, or have
--- been replaced. One that somebody else has locked is left alone: it is just being changed, and its key is looked at again in its turn.
+-- been replaced. One that somebody else has locked is left alone: it is just being changed, and its key is looked at
+-- again in its turn.
 with waiting as materialized (
     select k.key, newest.* from unnest($1::text[]) as k (key) cross join lateral (
         select r.id, r.options #>> '{concurrency,at_limit}' as at_limit, (r.options #>> '{concurrency,limit}')::bigint as most,
@@ -356,8 +362,8 @@ with waiting as materialized (
 select worker_id from marked where worker_id is not null
 
 -- name: forget_rate_starts
--- Those that no period reaches back to, oldest first, some at a time. Rows of the past are never changed, so nothing can become untrue of one while it
--- is waited for; one that another node is deleting is stepped over.
+-- Those that no period reaches back to, oldest first, some at a time. Rows of the past are never changed, so nothing
+-- can become untrue of one while it is waited for; one that another node is deleting is stepped over.
 delete from foliot.rate_starts where ctid = any (array(
     select ctid from foliot.rate_starts
     where started_at < (select coalesce($2::timestamptz, clock_timestamp()) - interval '1 day')
@@ -365,12 +371,13 @@ delete from foliot.rate_starts where ctid = any (array(
 ))
 
 -- name: park_runs
--- ready -> held, out of the way of the claims, which would step over them one by one: long lines ($3) of runs that nobody may start, because
--- their task is paused, its circuit is open, or no worker of their queue knows it. Looks at the head ($2) of a queue only, because only that
--- is stepped over, and only if there is such a run among its very first. What has a place under a limit, or belongs to a recurring job, stays.
+-- ready -> held, out of the way of the claims, which would step over them one by one: long lines ($3) of runs that
+-- nobody may start, because their task is paused, its circuit is open, or no worker of their queue knows it. Looks at
+-- the head ($2) of a queue only, because only that is stepped over, and only if there is such a run among its very
+-- first. What has a place under a limit, or belongs to a recurring job, stays.
 -- Lock: the row of each run, under which everything that was true of it is checked again. Another node may have made one of them the probe
--- of its circuit, a worker may have claimed it, a client may have replaced it. A pause or circuit that ends meanwhile is no harm: unpark_runs
--- brings the line back.
+-- of its circuit, a worker may have claimed it, a client may have replaced it. A pause or circuit that ends meanwhile
+-- is no harm: unpark_runs brings the line back.
 with recursive clock as (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), lines as (
@@ -472,8 +479,8 @@ where until_at is null or until_at > coalesce($1::timestamptz, clock_timestamp()
 delete from foliot.pauses where until_at <= coalesce($1::timestamptz, clock_timestamp()) returning kind, name
 
 -- name: put_queue
--- Limits of a queue; null: none. Only over those that were read, which the instant of their last change tells ($5; null: there were none):
--- it grows with every change, whatever the clock does. Rows are never deleted.
+-- Limits of a queue; null: none. Only over those that were read, which the instant of their last change tells ($5;
+-- null: there were none): it grows with every change, whatever the clock does. Rows are never deleted.
 insert into foliot.queues as q (name, max_running, max_depth, updated_at)
 values ($1::text, $2::bigint, $3::bigint, coalesce($4::timestamptz, clock_timestamp()))
 on conflict (name) do update
@@ -516,17 +523,19 @@ set failures = c.failures + excluded.failures, probe_id = null, updated_at = exc
 returning task, open_until is not null
 
 -- name: record_successes
--- A success ends the row of failures, and closes the circuit if it was the probe's. Nothing is written for a healthy task.
+-- A success ends the row of failures, and closes the circuit if it was the probe's. Nothing is written for a healthy
+-- task.
 delete from foliot.circuits where task = any ($1::text[]) and (open_until is null or probe_id = any ($2::uuid[])) returning task
 
 -- name: send_probes
--- One run of each task whose circuit has been open for long enough. A probe is fine while it runs, and for a while ($2, seconds) as long as
--- nothing keeps it from being started. One that was lost, parked, cancelled or moved, or whose queue was paused, filled up or is no longer
--- served, makes way for another; so does one that just does not start, because all workers of its queue are busy, say. Else it would keep the
--- circuit open for all the other queues. The next one comes from the next queue by name that has one among its first so many ($3).
+-- One run of each task whose circuit has been open for long enough. A probe is fine while it runs, and for a while ($2,
+-- seconds) as long as nothing keeps it from being started. One that was lost, parked, cancelled or moved, or whose
+-- queue was paused, filled up or is no longer served, makes way for another; so does one that just does not start,
+-- because all workers of its queue are busy, say. Else it would keep the circuit open for all the other queues. The
+-- next one comes from the next queue by name that has one among its first so many ($3).
 -- Lock: the gates lock, taken by the statement before, so that two nodes never choose at the same time; the row of the circuit, which a worker
--- may be closing or opening anew; and the rows of the runs. The old probe loses its mark only if nobody has claimed it under that lock, and
--- only then is the new one marked, so there is never a second one under way.
+-- may be closing or opening anew; and the rows of the runs. The old probe loses its mark only if nobody has claimed it
+-- under that lock, and only then is the new one marked, so there is never a second one under way.
 with clock as materialized (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), due as materialized (

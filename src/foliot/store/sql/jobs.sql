@@ -1,4 +1,5 @@
--- Recurring jobs: kept, fired, paused, shown. Whatever moves a cursor is fenced: by the version of the job, and for a scheduler by its epoch.
+-- Recurring jobs: kept, fired, paused, shown. Whatever moves a cursor is fenced: by the version of the job, and for a
+-- scheduler by its epoch.
 
 -- name: insert_job
 -- Nothing when the name is taken; by this job itself when it is sent again after a lost answer.
@@ -48,8 +49,8 @@ from foliot.jobs j left join foliot.calendars c on c.name = j.calendar
 where j.id = $1::uuid or j.name = $2::text
 
 -- name: list_jobs
--- A page, by name. The names of a namespace stand together in the index. From the default namespace, whose names stand between those of the
--- others, one step leads past all jobs of another.
+-- A page, by name. The names of a namespace stand together in the index. From the default namespace, whose names stand
+-- between those of the others, one step leads past all jobs of another.
 with recursive walked (name, number) as (
     (
         select name, (foliot.namespace_of(name) = $3::text)::int::bigint from foliot.jobs where name > $1::text order by name limit 1
@@ -92,8 +93,9 @@ from (select count(*) as count, max(name) as last_name from scanned) as s left j
 order by j.name
 
 -- name: match_jobs
--- The first so many by name of those that fit, and are paused or not ($4; null: either). One whose whole name is given ($8) is looked up. Else
--- it looks at $10 jobs of the namespace after $9, walking as list_jobs does, and says how far it got.
+-- The first so many by name of those that fit, and are paused or not ($4; null: either). One whose whole name is given
+-- ($8) is looked up. Else it looks at $10 jobs of the namespace after $9, walking as list_jobs does, and says how far
+-- it got.
 with recursive walked (name, number) as (
     (
         select name, (foliot.namespace_of(name) = $7::text)::int::bigint from foliot.jobs
@@ -132,9 +134,10 @@ from (select count(*) as count, max(name) as last_name from scanned) as s left j
 order by j.name
 
 -- name: change_job
--- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and what was due in between
--- and had not fired is noted. A cursor that was moved meanwhile, or passed, by the new schedule or by the old one ($18): nothing is changed.
--- A job without runs left stays ended. With a schedule of its own, one that depends on others is no longer fired by them; without one, it is.
+-- A new version. It affects ticks after it only: the cursor is given anew, from where it was read to after now, and
+-- what was due in between and had not fired is noted. A cursor that was moved meanwhile, or passed, by the new schedule
+-- or by the old one ($18): nothing is changed. A job without runs left stays ended. With a schedule of its own, one
+-- that depends on others is no longer fired by them; without one, it is.
 with clock as (
     select coalesce($11::timestamptz, clock_timestamp()) as at
 ), changed as (
@@ -166,8 +169,8 @@ select version from changed
 delete from foliot.jobs where id = $1::uuid and ($2::bigint is null or version = $2::bigint) returning true
 
 -- name: pause_job
--- Out of the index, so that it costs nothing while it is paused. What it misses is noted when it resumes. Paused again, it gets the new
--- reason and end, and has been paused since the first time. Given a version ($5), only that.
+-- Out of the index, so that it costs nothing while it is paused. What it misses is noted when it resumes. Paused again,
+-- it gets the new reason and end, and has been paused since the first time. Given a version ($5), only that.
 update foliot.jobs
 set paused_at = coalesce(paused_at, $4::timestamptz, clock_timestamp()), paused_reason = $2::text, paused_until = $3::timestamptz,
     fire_at = null
@@ -175,7 +178,8 @@ where id = $1::uuid and ($5::bigint is null or version = $5::bigint)
 returning true
 
 -- name: resume_job
--- Goes on after now; the ticks in between are summed up in one row. Only from the very pause that was read, which may have been prolonged.
+-- Goes on after now; the ticks in between are summed up in one row. Only from the very pause that was read, which may
+-- have been prolonged.
 with resumed as (
     update foliot.jobs
     set paused_at = null, paused_until = null, paused_reason = null, next_at = $3::timestamptz, utc_offset = $8::bigint,
@@ -205,8 +209,8 @@ cross join lateral (
 left join foliot.calendars c on c.name = j.calendar
 
 -- name: stale_jobs
--- Those whose next tick was found under a calendar that has been changed since. Below and above its version, since an index can't be asked
--- for what is unlike.
+-- Those whose next tick was found under a calendar that has been changed since. Below and above its version, since an
+-- index can't be asked for what is unlike.
 select j.id from foliot.calendars c cross join lateral (
     (select id from foliot.jobs where calendar = c.name and calendar_version < c.version limit $1::bigint)
     union all
@@ -214,8 +218,9 @@ select j.id from foliot.calendars c cross join lateral (
 ) as j limit $1::bigint
 
 -- name: jobs_on_the_wall
--- Those of these shards that will fire at a time on a wall. One look through the table for all shards of a node, and not one for each; so
--- many jobs at a time, in the order of the key, whether or not there is one of those among them. The last row is where to go on from.
+-- Those of these shards that will fire at a time on a wall. One look through the table for all shards of a node, and
+-- not one for each; so many jobs at a time, in the order of the key, whether or not there is one of those among them.
+-- The last row is where to go on from.
 with page as materialized (
     select id, shard, due_bucket, next_at, utc_offset, schedule from foliot.jobs where id > $2::uuid order by id limit $3::bigint
 )
@@ -225,7 +230,8 @@ union all
 (select id, null, null, null from page order by id desc limit 1)
 
 -- name: replan_job
--- The cursor is set anew, because the rules by which it was found have changed; only from where it was read, and only if nobody edited it.
+-- The cursor is set anew, because the rules by which it was found have changed; only from where it was read, and only
+-- if nobody edited it.
 update foliot.jobs
 set next_at = $4::timestamptz, fire_at = case when paused_at is null and coalesce(runs_left, 1) > 0 then $5::timestamptz end,
     utc_offset = $6::bigint, calendar_version = $7::bigint
@@ -233,8 +239,8 @@ where id = $1::uuid and version = $2::bigint and next_at is not distinct from $3
 returning true
 
 -- name: waits_in_use
--- Whether a run was asked to end, one waits to be tied to another, one is held for the one before it, or a pause is over: asked often, and
--- mostly answered with no.
+-- Whether a run was asked to end, one waits to be tied to another, one is held for the one before it, or a pause is
+-- over: asked often, and mostly answered with no.
 select exists (select from foliot.runs where cancel is not null) or exists (select from foliot.parents where stop is not null and finished_at is null),
     exists (select from foliot.links), exists (select from foliot.runs where held_by = 'overlap'),
     coalesce((select min(paused_until) from foliot.jobs) <= coalesce($1::timestamptz, clock_timestamp()), false)
@@ -244,14 +250,15 @@ select exists (select from foliot.runs where cancel is not null) or exists (sele
 select id from foliot.jobs where paused_until <= (select coalesce($1::timestamptz, clock_timestamp())) limit 1000
 
 -- name: fire_ticks
--- Moves cursors, makes runs, and notes what did not become one, in one transaction, and only under epochs that are still in force. The
--- cursor is compared with what it was read as: a tick that another node dealt with matches nothing, nor does one that is not due yet.
--- The overlap policy is that of the version it was read with, which is compared too. What must make room for a new run is marked.
--- A run is due at its tick's instant, jitter included ($19), however late it is made: lateness is measured from there. Its place in line is
--- that of its due instant too, but what is caught up gets no more than a minute's lead over runs that are due now.
--- A tick whose way is barred by a run that itself was made late, after this tick's instant, was not overlapped: it was missed.
--- Ahead of the instant ($18), only what has nothing in its way is fired: what is open now may have ended by then. No lock on the shards is
--- needed: that on the job's row makes whoever else fires it wait, and find the cursor moved.
+-- Moves cursors, makes runs, and notes what did not become one, in one transaction, and only under epochs that are
+-- still in force. The cursor is compared with what it was read as: a tick that another node dealt with matches nothing,
+-- nor does one that is not due yet. The overlap policy is that of the version it was read with, which is compared too.
+-- What must make room for a new run is marked. A run is due at its tick's instant, jitter included ($19), however late
+-- it is made: lateness is measured from there. Its place in line is that of its due instant too, but what is caught up
+-- gets no more than a minute's lead over runs that are due now. A tick whose way is barred by a run that itself was
+-- made late, after this tick's instant, was not overlapped: it was missed. Ahead of the instant ($18), only what has
+-- nothing in its way is fired: what is open now may have ended by then. No lock on the shards is needed: that on the
+-- job's row makes whoever else fires it wait, and find the cursor moved.
 with clock as (
     select coalesce($3::timestamptz, clock_timestamp()) as at
 ), mine as (
@@ -344,8 +351,9 @@ select array(select id from moved), (select count(*) from fired), array(select i
 select pg_sleep(greatest(0, extract(epoch from to_timestamp($1::bigint) - clock_timestamp())))
 
 -- name: release_held
--- held -> ready, or on to its limits: the oldest held run of each job whose other runs have ended. Only the shard's owner does it, or two would start at once.
--- A deleted job has no shard any more; what it has left is the business of the first one's owner.
+-- held -> ready, or on to its limits: the oldest held run of each job whose other runs have ended. Only the shard's
+-- owner does it, or two would start at once. A deleted job has no shard any more; what it has left is the business of
+-- the first one's owner.
 with mine as (
     select s.id from foliot.shards s join unnest($2::bigint[], $3::bigint[]) as e (id, epoch) on s.id = e.id and s.epoch = e.epoch
     where s.owner_id = $1::uuid and s.expires_at > coalesce($4::timestamptz, clock_timestamp())
@@ -364,8 +372,9 @@ where id = any (array(select id from next)) and held_by = 'overlap' and cancel i
 returning queue
 
 -- name: insert_triggered_run
--- A run by hand, beside the schedule. Sent again after a lost answer, it finds the run that it made, live or finished ($5: since when), and
--- makes no other. A tick that is being fired ahead of its instant is waited for: it did not know of this run.
+-- A run by hand, beside the schedule. Sent again after a lost answer, it finds the run that it made, live or finished
+-- ($5: since when), and makes no other. A tick that is being fired ahead of its instant is waited for: it did not know
+-- of this run.
 with job as (
     select * from foliot.jobs where id = $2::uuid for share
 ), made as (
@@ -380,7 +389,8 @@ with job as (
 select queue from job
 
 -- name: insert_backfill
--- Runs for ticks of the past, due when they are asked for: nobody was late with them. One that became a run before, live or finished, is left alone: its id says so.
+-- Runs for ticks of the past, due when they are asked for: nobody was late with them. One that became a run before,
+-- live or finished, is left alone: its id says so.
 insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at)
 select t.run_id, at, at, (extract(epoch from at) * 1000000)::bigint - j.priority * $5::bigint + t.ordinal, j.priority,
     case when j.options ?| '{concurrency,rate}' then 'held' else $4::text end,
@@ -392,8 +402,8 @@ on conflict (id) do nothing
 returning tick_at
 
 -- name: remove_fired
--- Of what was backfilled in this transaction, that whose run had ended between the look into history and the insert, which can't have met it
--- among the live ones any more.
+-- Of what was backfilled in this transaction, that whose run had ended between the look into history and the insert,
+-- which can't have met it among the live ones any more.
 delete from foliot.runs r
 where r.job_id = $1::uuid and r.tick_at = any ($2::timestamptz[]) and r.id = any ($3::uuid[])
     and exists (select from foliot.history h where h.job_id = r.job_id and h.tick_at = r.tick_at)

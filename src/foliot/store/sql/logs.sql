@@ -1,7 +1,8 @@
 -- Output and progress of attempts while they run.
 
 -- name: write_logs
--- Appends what attempts have written, and notes how far they say they are. Sent again, it stores a part twice; readers take it once.
+-- Appends what attempts have written, and notes how far they say they are. Sent again, it stores a part twice; readers
+-- take it once.
 with written as (
     insert into foliot.logs (run_id, token, part, written_at, chunk)
     select run_id, token, part, coalesce($6::timestamptz, clock_timestamp()), chunk

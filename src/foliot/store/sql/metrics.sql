@@ -1,7 +1,8 @@
 -- What /metrics shows. Each statement looks at a bounded number of rows, however much has run.
 
 -- name: add_tallies
--- Takes along what was counted inside transactions of others. Ordered, so that processes that share a slot can't deadlock.
+-- Takes along what was counted inside transactions of others. Ordered, so that processes that share a slot can't
+-- deadlock.
 with noted as (
     delete from foliot.counted
     where ctid = any (array(select ctid from foliot.counted limit 10000 for update skip locked))
@@ -26,7 +27,8 @@ select name, sum(value)::float8 from (
 group by name
 
 -- name: count_pending
--- What waits, by what it waits for: a worker, or its time; and by whether a recurring job made it. Each state is counted along its own index.
+-- What waits, by what it waits for: a worker, or its time; and by whether a recurring job made it. Each state is
+-- counted along its own index.
 select kind, count(*) from (
     (select case when job_id is null then 'now' else 'recurring' end as kind from foliot.runs where state = 'ready' limit $1::bigint)
     union all

@@ -22,8 +22,8 @@ create table if not exists foliot.migrations (
 select to_regclass('foliot.migrations') is not null
 
 -- name: list_migrations
--- In order, with what they held when they were applied, and the newest migration that a process must know to work beside each. By way of JSON,
--- since a table from before that was written down lacks the column.
+-- In order, with what they held when they were applied, and the newest migration that a process must know to work
+-- beside each. By way of JSON, since a table from before that was written down lacks the column.
 select m.version, m.checksum, coalesce((to_jsonb(m) ->> 'works_beside')::bigint, m.version) from foliot.migrations m order by m.version
 
 -- name: declare_migrations

@@ -1,8 +1,9 @@
 -- What there is to do and who does it. Nothing is counted further than to $1.
 
 -- name: list_queues
--- Every queue that somebody works on, that a task declares, that is limited or paused, or that holds something. What waits is counted along
--- its index; of what is scheduled, the first to be due. The oldest is the oldest of those counted.
+-- Every queue that somebody works on, that a task declares, that is limited or paused, or that holds something. What
+-- waits is counted along its index; of what is scheduled, the first to be due. The oldest is the oldest of those
+-- counted.
 with recursive clock as (
     select coalesce($2::timestamptz, clock_timestamp()) as at
 ), with_ready as (
@@ -55,7 +56,8 @@ left join lateral (
 order by n.queue
 
 -- name: count_runs
--- Live runs by state, each along its own index; finished ones of late, from an id on ($2, $3), of which the latest are counted.
+-- Live runs by state, each along its own index; finished ones of late, from an id on ($2, $3), of which the latest are
+-- counted.
 select state, count(*) from (
     (select 'waiting' as state from foliot.runs where state = 'waiting' and parent_id is null and foliot.namespace_of(queue) = $4::text limit $1::bigint)
     union all

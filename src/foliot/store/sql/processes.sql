@@ -1,13 +1,13 @@
 -- Processes at work with this schema, and which migrations they know.
 
 -- name: wait_for_migrations
--- Migrations that are being applied are waited for, and those to come wait for us: a process is either seen by `foliot migrate`, or sees what
--- that has done.
+-- Migrations that are being applied are waited for, and those to come wait for us: a process is either seen by `foliot
+-- migrate`, or sees what that has done.
 select pg_advisory_xact_lock_shared(hashtextextended('foliot.migrations', 0))
 
 -- name: tell_process
--- It is at work, for so many seconds ($5). The migrations that it does not know ($6), with the newest that it must know to work beside each.
--- A process that died tells nothing more, and is forgotten.
+-- It is at work, for so many seconds ($5). The migrations that it does not know ($6), with the newest that it must know
+-- to work beside each. A process that died tells nothing more, and is forgotten.
 with clock as (
     select coalesce($7::timestamptz, clock_timestamp()) as at
 ), told as (

@@ -1,9 +1,11 @@
--- What happens to runs, for those who follow it. Asked twice a second while somebody does, and not at all while nobody does.
+-- What happens to runs, for those who follow it. Asked twice a second while somebody does, and not at all while nobody
+-- does.
 
 -- name: ending_horizon
--- Whatever ended before this instant is visible to a statement that comes after this one, so that endings can be told in order and once. Who
--- is about to end a run holds a lock on history, took it before it read the clock, and began no earlier than it says. Somebody who takes
--- longer than $2 seconds is not waited for. now() is from before the look at the locks, which is what makes it safe.
+-- Whatever ended before this instant is visible to a statement that comes after this one, so that endings can be told
+-- in order and once. Who is about to end a run holds a lock on history, took it before it read the clock, and began no
+-- earlier than it says. Somebody who takes longer than $2 seconds is not waited for. now() is from before the look at
+-- the locks, which is what makes it safe.
 select coalesce($1::timestamptz, greatest(now() - $2::float8 * interval '1 second', least(now(), (
     select min(coalesce(a.xact_start, '-infinity'))
     from pg_locks l left join pg_stat_activity a on a.pid = l.pid

@@ -1,9 +1,10 @@
--- Lists of runs. Each looks at a bounded number of rows ($5 or $4) below its cursor, in the order of an index, and says how far it got: what a
--- page costs depends neither on how much history there is nor on how rare is what is asked for.
+-- Lists of runs. Each looks at a bounded number of rows ($5 or $4) below its cursor, in the order of an index, and says
+-- how far it got: what a page costs depends neither on how much history there is nor on how rare is what is asked for.
 
 -- name: list_runs
--- Live and finished runs, latest id first. $1 picks where to look: what is running, what failed and what has tags has an index of its own. With
--- `offset 0` the few are found by it and then sorted, instead of walking through all ids; so are the children of one that has few.
+-- Live and finished runs, latest id first. $1 picks where to look: what is running, what failed and what has tags has
+-- an index of its own. With `offset 0` the few are found by it and then sorted, instead of walking through all ids; so
+-- are the children of one that has few.
 with scanned as materialized (
     select * from (
         (select * from foliot.all_runs where $1::text in ('all', 'live') and is_live and id < $2::uuid and id >= $3::uuid order by id desc limit $5::bigint)
@@ -90,7 +91,8 @@ from (
 order by w.tick_at desc, w.id desc
 
 -- name: list_attempts
--- Earlier attempts have rows of their own; the last one is on the run. A run that ended while nobody held it has none beside those.
+-- Earlier attempts have rows of their own; the last one is on the run. A run that ended while nobody held it has none
+-- beside those.
 select token, attempt, worker_id, started_at, finished_at, outcome, error, octet_length(output) as output_bytes
 from foliot.attempts where run_id = $1::uuid and finished_at >= $2::timestamptz
 union all

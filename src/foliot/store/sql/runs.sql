@@ -1,13 +1,15 @@
 -- Every statement that writes `state`. Each names its from-states and, for an attempt, its fence: (id, token, worker).
 --
--- The clock moves on while a statement runs, so PostgreSQL looks an instant up in an index only if it is read once, by a select of its own:
--- compared with clock_timestamp() itself, every future run would be read to find that it is not due.
+-- The clock moves on while a statement runs, so PostgreSQL looks an instant up in an index only if it is read once, by
+-- a select of its own: compared with clock_timestamp() itself, every future run would be read to find that it is not
+-- due.
 
 -- name: insert_runs
--- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost answer, it must not store
--- what has meanwhile finished: history has no key that would stop it, so $12 (null the first time) says from when on to look there.
--- The arrays of what few runs have are empty where none has it. A run whose unique key is taken is not stored. Most are ready at once, and
--- nothing need be said of them but how many were stored, and when: a row for each of the others, and one row where there are none.
+-- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost
+-- answer, it must not store what has meanwhile finished: history has no key that would stop it, so $12 (null the first
+-- time) says from when on to look there. The arrays of what few runs have are empty where none has it. A run whose
+-- unique key is taken is not stored. Most are ready at once, and nothing need be said of them but how many were stored,
+-- and when: a row for each of the others, and one row where there are none.
 with clock as materialized (
     select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($10::timestamptz, clock_timestamp()) as at) as now
 ), given as (
@@ -39,9 +41,9 @@ select clock.at, number, other.id, other.state, other.due_at
 from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
 
 -- name: insert_fair_runs
--- insert_runs where some of the runs have a fairness key. Those stand a step ($15) apart behind the last of their own key that waits, but not
--- behind what others have in excess: a key that comes new stands next in line. The place in line is part of the insert: a second statement
--- could fail after the runs are stored.
+-- insert_runs where some of the runs have a fairness key. Those stand a step ($15) apart behind the last of their own
+-- key that waits, but not behind what others have in excess: a key that comes new stands next in line. The place in
+-- line is part of the insert: a second statement could fail after the runs are stored.
 with clock as materialized (
     select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($10::timestamptz, clock_timestamp()) as at) as now
 ), given as (
@@ -85,8 +87,8 @@ select clock.at, number, other.id, other.state, other.due_at
 from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
 
 -- name: remove_finished
--- Of what was inserted again in this transaction, that which had ended between the look into history and the insert, which can't have met
--- it there any more. How many those are.
+-- Of what was inserted again in this transaction, that which had ended between the look into history and the insert,
+-- which can't have met it there any more. How many those are.
 with removed as (
     delete from foliot.runs r
     where r.id = any ($1::uuid[]) and exists (select from foliot.history h where h.id = r.id and h.finished_at >= $2::timestamptz)
@@ -95,8 +97,9 @@ with removed as (
 select count(*) from removed
 
 -- name: insert_alike
--- insert_runs for new runs without a unique key that differ in nothing but their ids and payloads, as those that come together mostly do:
--- what they have in common is sent once and decided once. It answers with that, and either stores all of them or fails.
+-- insert_runs for new runs without a unique key that differ in nothing but their ids and payloads, as those that come
+-- together mostly do: what they have in common is sent once and decided once. It answers with that, and either stores
+-- all of them or fails.
 with clock as materialized (
     select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($11::timestamptz, clock_timestamp()) as at) as now
 ), due as materialized (
@@ -127,12 +130,14 @@ union all
 select id, state, due_at, created_at from foliot.history where id = any($1::uuid[]) and finished_at >= $2::timestamptz
 
 -- name: claim_runs
--- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped over, and so is
--- what has expired, or came back from a worker after it was asked to end, and was not swept up yet. Not from what is paused, nor of a task
--- whose circuit is open, but for its probe, unless the task is paused as well. A worker whose lease is over gets
--- nothing, because its runs would be given back before they begin. Neither does a worker that was asked to drain. A queue with a limit is claimed from by one worker at a time ($6): its runs are counted here, and counting does not see what another is taking.
--- A run whose task is turned off in its namespace is claimed, too, and marked: its worker refuses it, so that it ends and says why.
--- By ctid, which saves looking each of them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
+-- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped
+-- over, and so is what has expired, or came back from a worker after it was asked to end, and was not swept up yet. Not
+-- from what is paused, nor of a task whose circuit is open, but for its probe, unless the task is paused as well. A
+-- worker whose lease is over gets nothing, because its runs would be given back before they begin. Neither does a
+-- worker that was asked to drain. A queue with a limit is claimed from by one worker at a time ($6): its runs are
+-- counted here, and counting does not see what another is taking. A run whose task is turned off in its namespace is
+-- claimed, too, and marked: its worker refuses it, so that it ends and says why. By ctid, which saves looking each of
+-- them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
 with clock as (
     select coalesce($5::timestamptz, clock_timestamp()) as at
 ), paused as materialized (
@@ -182,8 +187,8 @@ returning id, token, attempt, lost, queue, task, payload, options, date_part('ep
 select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: recover_claims
--- The runs that this worker owns but does not hold: those of claims whose answer got lost. NOT IN, because PostgreSQL hashes its list
--- however long that is.
+-- The runs that this worker owns but does not hold: those of claims whose answer got lost. NOT IN, because PostgreSQL
+-- hashes its list however long that is.
 select id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
     upstream is not null or signal is not null, parent_id is not null or has_dependents, foliot.is_disabled(task)
 from foliot.runs r
@@ -191,9 +196,9 @@ where state = 'running' and worker_id = $1::uuid
     and (r.id, r.token) not in (select * from unnest($2::uuid[], $3::bigint[]))
 
 -- name: finish_runs
--- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement. Of a failure, $10 is what its message has
--- in common with others of its kind. Only what runs has a worker, as the table's constraint says; to name the state as well would lead the
--- planner to read all that the worker runs.
+-- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement. Of a failure, $10 is
+-- what its message has in common with others of its kind. Only what runs has a worker, as the table's constraint says;
+-- to name the state as well would lead the planner to read all that the worker runs.
 with outcome as (
     select * from unnest($2::uuid[], $3::text::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[], $10::text[])
     as o (id, token, state, reason, result, error, output, pattern)
@@ -216,7 +221,8 @@ select
 from finished
 
 -- name: succeed_runs
--- finish_runs for what most batches are: runs that succeeded, and of which nothing is to be kept but what they returned.
+-- finish_runs for what most batches are: runs that succeeded, and of which nothing is to be kept but what they
+-- returned.
 with outcome as (
     select * from unnest($2::uuid[], $3::text::bigint[], $4::json[]) as o (id, token, result)
 ), finished as (
@@ -235,8 +241,9 @@ select
 from finished
 
 -- name: retry_runs
--- running -> scheduled: the attempt gets a row of its own, the run waits for its next one. One that was snoozed is not consumed, but counted.
--- A probe has had its say: it waits for the circuit like the others. A run with a concurrency key has made room, as foliot.turns says.
+-- running -> scheduled: the attempt gets a row of its own, the run waits for its next one. One that was snoozed is not
+-- consumed, but counted. A probe has had its say: it waits for the circuit like the others. A run with a concurrency
+-- key has made room, as foliot.turns says.
 with outcome as (
     select o.*, coalesce($8::timestamptz, clock_timestamp()) as at
     from unnest($2::uuid[], $3::bigint[], $4::text[], $5::float8[], $6::jsonb[], $7::bytea[])
@@ -264,8 +271,8 @@ set state = 'scheduled', worker_id = null, is_probe = null, due_at = held.due, a
 from held where r.id = held.id
 
 -- name: release_runs
--- running -> ready: given back by a worker that stops. The attempt is not consumed; the token is, for good. What had an attempt before has
--- started, and can't expire any more.
+-- running -> ready: given back by a worker that stops. The attempt is not consumed; the token is, for good. What had an
+-- attempt before has started, and can't expire any more.
 update foliot.runs r
 set state = 'ready', worker_id = null, attempt = r.attempt - 1,
     started_at = case when r.attempt > 1 or r.options ? 'snoozes' then r.started_at end
@@ -310,14 +317,16 @@ with recursive lines as (
 select queue from lines where queue is not null limit $1::bigint
 
 -- name: move_runs
--- Between waiting, scheduled, held and ready: no attempt begins or ends. The from-states are those of the table in model/states.py.
+-- Between waiting, scheduled, held and ready: no attempt begins or ends. The from-states are those of the table in
+-- model/states.py.
 update foliot.runs
 set state = $2::text, held_by = case when $2::text = 'held' then 'limit' end
 where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($3::text[]) order by id for update))
 returning id
 
 -- name: close_runs
--- A run that no worker holds ends unrun: cancelled or skipped. Roots first, as whoever settles what follows from it wants them.
+-- A run that no worker holds ends unrun: cancelled or skipped. Roots first, as whoever settles what follows from it
+-- wants them.
 with roots as materialized (
     select id from foliot.parents
     where id = any (array(select p.root_id from foliot.runs r join foliot.parents p on p.id = r.parent_id where r.id = any ($1::uuid[])))
@@ -342,8 +351,8 @@ from closed
 returning id
 
 -- name: expire_runs
--- ready | waiting -> skipped, scheduled | held -> cancelled: runs that have not been started by the instant after which they must not be.
--- Roots first, as whoever settles what follows from it wants them.
+-- ready | waiting -> skipped, scheduled | held -> cancelled: runs that have not been started by the instant after which
+-- they must not be. Roots first, as whoever settles what follows from it wants them.
 with expired as materialized (
     select id, parent_id from foliot.runs
     where expires_at <= (select coalesce($2::timestamptz, clock_timestamp())) and state <> 'running' and started_at is null
@@ -373,15 +382,17 @@ select
 from closed
 
 -- name: mark_cancelled
--- Asks for the end of runs: those nobody holds are closed by close_cancelled, the others by whoever holds them, unless they are forced.
+-- Asks for the end of runs: those nobody holds are closed by close_cancelled, the others by whoever holds them, unless
+-- they are forced.
 update foliot.runs
 set cancel = jsonb_build_object('reason', 'cancelled', 'message', $2::text, 'is_forced', $3::boolean)
 where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) order by id for update))
 returning id, worker_id
 
 -- name: close_cancelled
--- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it gone. One that is made
--- of others ends with the last of them. Roots first, as whoever settles what follows from it wants them.
+-- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it
+-- gone. One that is made of others ends with the last of them. Roots first, as whoever settles what follows from it
+-- wants them.
 with asked as materialized (
     select id, parent_id from foliot.runs
     where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
@@ -415,9 +426,10 @@ with asked as materialized (
 select id, worker_id from closed
 
 -- name: lose_runs
--- running -> ready | failed for runs whose worker's lease is over or gone. Works from the claims, not from the list of workers, so a
--- claim that slipped in after its worker was struck off is found too. The distinct workers come from a walk along the index. The row of a
--- worker whose lease is over is locked, which checks the lease again: one that is renewing it just now keeps its runs.
+-- running -> ready | failed for runs whose worker's lease is over or gone. Works from the claims, not from the list of
+-- workers, so a claim that slipped in after its worker was struck off is found too. The distinct workers come from a
+-- walk along the index. The row of a worker whose lease is over is locked, which checks the lease again: one that is
+-- renewing it just now keeps its runs.
 with recursive claiming as (
     (select worker_id from foliot.runs where state = 'running' order by worker_id limit 1)
     union all
@@ -470,7 +482,8 @@ select (select count(*) from requeued), (select count(*) from buried), array(sel
     array(select id from taken order by id), array(select token from taken order by id)
 
 -- name: get_run
--- One run, wherever it is. A single statement sees it in exactly one of the two places. One that is made of others says how far they are.
+-- One run, wherever it is. A single statement sees it in exactly one of the two places. One that is made of others says
+-- how far they are.
 select
     r.id, r.name, r.task, r.queue, r.state, null as reason, r.priority, r.attempt, r.lost, r.worker_id, r.payload, r.options,
     null::json as result, a.error, a.output, r.due_at, r.created_at, r.started_at, null::timestamptz as finished_at,

@@ -16,9 +16,10 @@ where s.owner_id = $1::uuid
 returning s.id, s.epoch
 
 -- name: take_shards
--- Takes free shards up to this node's fair share. Whoever had them before is fenced off by the grown epoch.
--- A node that has been silent for half its lease is late by half a turn: it keeps what it has, and what it would have a right to beyond that
--- is for the others. Else what one that died leaves behind would wait for the lease of the next one that died.
+-- Takes free shards up to this node's fair share. Whoever had them before is fenced off by the grown epoch. A node that
+-- has been silent for half its lease is late by half a turn: it keeps what it has, and what it would have a right to
+-- beyond that is for the others. Else what one that died leaves behind would wait for the lease of the next one that
+-- died.
 with clock as (
     select coalesce($3::timestamptz, clock_timestamp()) as at
 ), share as (
@@ -46,7 +47,8 @@ select id, epoch from foliot.shards where owner_id = $1::uuid and zones is disti
 update foliot.shards set zones = $4::text where id = $1::bigint and owner_id = $2::uuid and epoch = $3::bigint
 
 -- name: seconds_until_free
--- Until the first lease of another node ends, should it not be renewed; 0 when a shard is free. Null when all are this node's.
+-- Until the first lease of another node ends, should it not be renewed; 0 when a shard is free. Null when all are this
+-- node's.
 with clock as (
     select coalesce($2::timestamptz, clock_timestamp()) as at
 )
@@ -54,7 +56,8 @@ select extract(epoch from min(greatest(coalesce(s.expires_at, clock.at), clock.a
 where s.owner_id is distinct from $1::uuid
 
 -- name: give_up_surplus
--- What this node owns beyond its fair share since another one came; taken back by whoever has room. Counts the nodes as take_shards does.
+-- What this node owns beyond its fair share since another one came; taken back by whoever has room. Counts the nodes as
+-- take_shards does.
 with clock as (
     select coalesce($3::timestamptz, clock_timestamp()) as at
 ), share as (

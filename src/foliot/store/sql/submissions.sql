@@ -1,7 +1,9 @@
--- Jobs that carry a key: of the request, so that repeating it makes no second one, or of the run, of which only one may be live.
+-- Jobs that carry a key: of the request, so that repeating it makes no second one, or of the run, of which only one may
+-- be live.
 
 -- name: take_key
--- First in its transaction: whoever else comes with the same key waits here until it is known what became of it. An expired key is free.
+-- First in its transaction: whoever else comes with the same key waits here until it is known what became of it. An
+-- expired key is free.
 insert into foliot.idempotency as kept (key, fingerprint, answer, expires_at)
 select $1::text, $2::text, 'null', at + $3::float8 * interval '1 second' from (select coalesce($4::timestamptz, clock_timestamp()) as at) as clock
 on conflict (key) do update set fingerprint = excluded.fingerprint, answer = excluded.answer, expires_at = excluded.expires_at
@@ -17,7 +19,8 @@ update foliot.idempotency set answer = $2::json where key = $1::text
 select fingerprint, answer from foliot.idempotency where key = $1::text and expires_at > coalesce($2::timestamptz, clock_timestamp())
 
 -- name: forget_answers
--- Keys whose time is over, some at a time. Each is locked first, which checks its time again; one that a request is renewing is stepped over.
+-- Keys whose time is over, some at a time. Each is locked first, which checks its time again; one that a request is
+-- renewing is stepped over.
 delete from foliot.idempotency
 where key = any (array(
     select key from foliot.idempotency
@@ -29,9 +32,9 @@ where key = any (array(
 select id, name, task, queue, priority, state, attempt, due_at, created_at from foliot.runs where unique_key = $1::text
 
 -- name: replace_run
--- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. Its state is that of a new run;
--- only what waits for other runs goes on waiting for them. A signal that came was for what it was before, and so was the choice of a circuit's
--- probe. What waits for the same limits as it did moves up.
+-- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. Its state is
+-- that of a new run; only what waits for other runs goes on waiting for them. A signal that came was for what it was
+-- before, and so was the choice of a circuit's probe. What waits for the same limits as it did moves up.
 with old as materialized (
     select id, options #>> '{concurrency,key}' as concurrency_key, options #>> '{rate,key}' as rate_key from foliot.runs
     where unique_key = $1::text and state <> 'running' and started_at is null and cancel is null

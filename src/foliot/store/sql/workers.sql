@@ -20,9 +20,10 @@ set queue = excluded.queue, guarantee = excluded.guarantee, tags = excluded.tags
 select name, queue, tags from foliot.tasks
 
 -- name: beat
--- Renews the lease, and answers which attempts are to end: those of runs that were asked to, and those of runs that are no longer ours;
--- whether the worker is to drain; which of its queues have a limit; and whether it owns a run that it does not hold. The last is how a claim
--- is found that was committed long after its answer got lost. NOT IN, because PostgreSQL hashes its list however long that is.
+-- Renews the lease, and answers which attempts are to end: those of runs that were asked to, and those of runs that are
+-- no longer ours; whether the worker is to drain; which of its queues have a limit; and whether it owns a run that it
+-- does not hold. The last is how a claim is found that was committed long after its answer got lost. NOT IN, because
+-- PostgreSQL hashes its list however long that is.
 with renewed as (
     update foliot.workers
     set beat_at = clock.at, expires_at = clock.at + $2::float8 * interval '1 second', left_running = $6::bigint
@@ -48,11 +49,12 @@ from (select) as always left join (
 delete from foliot.workers where id = $1::uuid
 
 -- name: shorten_leases
--- After the database's clock was set back, leases that were renewed before that end too late, by as much as the clock was moved. A lease that
--- was renewed in the future is one of those: it begins again now, and is as long as it was. The same for what else is counted from now on:
--- starts of a rate, whose keys are looked at again, and open circuits. A second is what clocks may differ by between two sessions.
--- In seconds throughout: a difference in days would be an hour off where daylight saving time begins or ends in between.
--- How far in the future the latest of them was renewed, in seconds; null: nothing was.
+-- After the database's clock was set back, leases that were renewed before that end too late, by as much as the clock
+-- was moved. A lease that was renewed in the future is one of those: it begins again now, and is as long as it was. The
+-- same for what else is counted from now on: starts of a rate, whose keys are looked at again, and open circuits. A
+-- second is what clocks may differ by between two sessions. In seconds throughout: a difference in days would be an
+-- hour off where daylight saving time begins or ends in between. How far in the future the latest of them was renewed,
+-- in seconds; null: nothing was.
 with clock as materialized (
     select coalesce($1::timestamptz, clock_timestamp()) as at
 ), workers as materialized (

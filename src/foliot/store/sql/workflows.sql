@@ -1,5 +1,5 @@
--- Runs that are made of others, and runs that wait for others. What follows from an end is settled by the trigger on history: see the
--- migration that made these tables.
+-- Runs that are made of others, and runs that wait for others. What follows from an end is settled by the trigger on
+-- history: see the migration that made these tables.
 
 -- name: insert_parent
 -- First in its transaction: sent again after a lost answer, it finds its own row, and nothing is stored twice.
@@ -11,8 +11,9 @@ on conflict (id) do nothing
 returning true
 
 -- name: insert_parent_run
--- The workflow's own run: under way from the start, and nobody's to claim. Of a redrive, $8 is the run that it takes the place of, and $10
--- its job: it goes beside the schedule, as a rerun does; a tick that is being fired ahead of its instant is waited for.
+-- The workflow's own run: under way from the start, and nobody's to claim. Of a redrive, $8 is the run that it takes
+-- the place of, and $10 its job: it goes beside the schedule, as a rerun does; a tick that is being fired ahead of its
+-- instant is waited for.
 with locked as materialized (
     select id from foliot.jobs where id = $10::uuid for share
 )
@@ -25,7 +26,8 @@ from (select coalesce($7::timestamptz, clock_timestamp()) as at) as clock left j
 returning created_at
 
 -- name: expand_run
--- running -> waiting: from here on the run is made of others. Only by whoever holds it. Its place under a limit is free again.
+-- running -> waiting: from here on the run is made of others. Only by whoever holds it. Its place under a limit is free
+-- again.
 with expanded as (
     update foliot.runs set state = 'waiting', worker_id = null, unmet = null
     where id = $1::uuid and token = $2::bigint and worker_id = $3::uuid and state = 'running' and cancel is null
@@ -37,7 +39,8 @@ with expanded as (
 select true from expanded
 
 -- name: insert_steps
--- Those that wait for nothing, or for nothing any more, are let go at once. What a step says of a delay counts from when it is let go.
+-- Those that wait for nothing, or for nothing any more, are let go at once. What a step says of a delay counts from
+-- when it is let go.
 with given as (
     select g.*, g.upstream is null
             or foliot.rule_verdict(g.rule, g.unmet, g.met_succeeded, g.met_failed, g.met_skipped) is not distinct from 'run' as is_free
@@ -87,8 +90,9 @@ insert into foliot.dependencies (upstream_id, run_id) select * from unnest($1::t
 select foliot.refill($1::uuid, coalesce($2::timestamptz, clock_timestamp()))
 
 -- name: find_adoptable
--- The map whose items a run of it may take over: one that is made from the same, and of which some did not succeed. A list that was made
--- anew and became another is begun anew; so is a map that took so long that not all of these are in history any more.
+-- The map whose items a run of it may take over: one that is made from the same, and of which some did not succeed. A
+-- list that was made anew and became another is begun anew; so is a map that took so long that not all of these are in
+-- history any more.
 select p.id, p.failed + p.cancelled + p.skipped from foliot.runs r join foliot.parents p on p.run_id = r.rerun_of and p.kind = 'map'
 where r.id = $1::uuid and p.finished_at is not null and p.template = $2::jsonb and p.items is not distinct from $3::jsonb
     and (p.succeeded < p.next_index or p.next_index < p.total)
@@ -102,7 +106,8 @@ where r.id = $1::uuid and p.finished_at is not null and p.template = $2::jsonb a
     )
 
 -- name: adopt_items
--- A map that is run again takes over from its last run: what was counted as failed is open again, and what was never made will be.
+-- A map that is run again takes over from its last run: what was counted as failed is open again, and what was never
+-- made will be.
 update foliot.parents p
 set run_id = $2::uuid, finished_at = null, stop = null, blame = null, failed = 0, cancelled = 0, skipped = 0,
     unfinished = p.failed + p.cancelled + p.skipped, on_failure = $3::text, capacity = $4::bigint,
@@ -112,7 +117,8 @@ where r.id = $2::uuid and p.run_id = r.rerun_of and p.kind = 'map' and p.finishe
 returning p.unfinished
 
 -- name: repeat_items
--- A new run for each item that did not succeed, with what it had. They are counted here, as those are that refill makes.
+-- A new run for each item that did not succeed, with what it had. They are counted here, as those are that refill
+-- makes.
 with made as (
 insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, rerun_of, parent_id, step)
 select foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - h.priority * $2::bigint + row_number() over (), h.priority,
@@ -130,7 +136,8 @@ returning id
 insert into foliot.counted (name, value) select 'submitted', count(*) from made having count(*) > 0
 
 -- name: mark_followed
--- Those of the given runs that live: from here on their end is told to whoever waits for them. Whoever ends one just now has to wait for us.
+-- Those of the given runs that live: from here on their end is told to whoever waits for them. Whoever ends one just
+-- now has to wait for us.
 update foliot.runs set has_dependents = true
 where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) order by id for update))
 returning id
@@ -162,8 +169,9 @@ with found as (
 select array(select id from found), (select count(*) from settled)
 
 -- name: spread_cancels
--- A run that is made of others and is asked to end asks its children to, but for those that always run, unless it is to be ended by force.
--- Children that somebody has in hand are stepped over, and found the next time; so are those that were, when a failure stopped the others.
+-- A run that is made of others and is asked to end asks its children to, but for those that always run, unless it is to
+-- be ended by force. Children that somebody has in hand are stepped over, and found the next time; so are those that
+-- were, when a failure stopped the others.
 with asked as materialized (
     select p.id, p.root_id, coalesce(r.cancel, p.stop) as stop from foliot.runs r join foliot.parents p on p.run_id = r.id
     where r.cancel is not null and p.finished_at is null
@@ -201,8 +209,8 @@ from foliot.parents p where p.id = $1::uuid or p.run_id = $1::uuid
 order by p.id = $1::uuid desc limit 1
 
 -- name: list_workflows
--- Those that have begun and are no steps of others, latest first, each with its latest run. Looks at $2 parents below its cursor and says how
--- far it got.
+-- Those that have begun and are no steps of others, latest first, each with its latest run. Looks at $2 parents below
+-- its cursor and says how far it got.
 with scanned as materialized (
     select id, run_id, kind, on_failure, total, next_index, unfinished, succeeded, failed, cancelled, skipped, created_at, finished_at
     from foliot.parents where id < $1::uuid order by id desc limit $2::bigint
@@ -244,7 +252,8 @@ from latest l left join foliot.parents p on p.run_id = l.id
 order by l.id limit $3::bigint
 
 -- name: reopen_parent
--- A workflow that has ended is under way again under a new run; its steps that are not run again keep what they came to.
+-- A workflow that has ended is under way again under a new run; its steps that are not run again keep what they came
+-- to.
 update foliot.parents
 set root_id = id, run_id = $2::uuid, finished_at = null, stop = null, blame = null, unfinished = $3::bigint,
     succeeded = $4::bigint, failed = 0, cancelled = 0, skipped = $5::bigint
@@ -273,8 +282,9 @@ update foliot.history h set rerun_as = r.new_id
 from unnest($1::uuid[], $2::uuid[]) as r (old_id, new_id) where h.id = r.old_id and h.finished_at >= $3::timestamptz
 
 -- name: read_upstream
--- What runs may know of those before them: their states and results by step, or by name; and the signal that let it start. No step has ended
--- before its workflow was made, which leaves out the days before. Results that are too large together ($2) stay where they are.
+-- What runs may know of those before them: their states and results by step, or by name; and the signal that let it
+-- start. No step has ended before its workflow was made, which leaves out the days before. Results that are too large
+-- together ($2) stay where they are.
 select r.id, r.signal, h.key, h.state, case when h.bytes <= $2::bigint then h.result end, h.bytes
 from foliot.runs r left join foliot.parents p on p.id = r.parent_id
 left join lateral (
@@ -285,7 +295,8 @@ left join lateral (
 where r.id = any ($1::uuid[])
 
 -- name: signal_run
--- held -> ready, or on to its limits. One that comes early is kept for when it is waited for; one that comes twice changes nothing.
+-- held -> ready, or on to its limits. One that comes early is kept for when it is waited for; one that comes twice
+-- changes nothing.
 update foliot.runs
 set signal = $2::jsonb, due_at = case when held_by = 'signal' then at else due_at end,
     state = case
@@ -308,8 +319,8 @@ where id = any (array(
 returning queue
 
 -- name: forget_parents
--- Those that ended before retention began, some at a time, with the items that they never made. Each is locked first, which checks again that
--- it has ended; one that is just being run again is stepped over.
+-- Those that ended before retention began, some at a time, with the items that they never made. Each is locked first,
+-- which checks again that it has ended; one that is just being run again is stepped over.
 with forgotten as (
     delete from foliot.parents
     where id = any (array(
@@ -332,10 +343,10 @@ where id = $1::uuid and state = 'waiting' and unmet is not null and upstream is 
 returning upstream
 
 -- name: find_stuck
--- What should not be there at any instant: dependents that count other upstreams than they have, or whose rule has been decided; runs that
--- wait for nothing; parents that count other children than they have, or none and have not ended, or whose run is gone; children of a
--- parent that has ended. Looked for now and then; anything found is a fault of ours. Looks at so many runs ($3) after $1, and so many parents
--- ($4) after $2, and says where it stopped: null at the end.
+-- What should not be there at any instant: dependents that count other upstreams than they have, or whose rule has been
+-- decided; runs that wait for nothing; parents that count other children than they have, or none and have not ended, or
+-- whose run is gone; children of a parent that has ended. Looked for now and then; anything found is a fault of ours.
+-- Looks at so many runs ($3) after $1, and so many parents ($4) after $2, and says where it stopped: null at the end.
 with some_runs as materialized (
     select id, state, parent_id, rule, unmet, met_succeeded, met_failed, met_skipped, upstream
     from foliot.runs where id > $1::uuid order by id limit $3::bigint

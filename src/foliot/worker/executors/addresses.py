@@ -1,7 +1,8 @@
-"""Where the task `http` may connect to: a host is resolved once, each of its addresses is checked, and one of those is connected to.
+"""Where the task `http` may connect to: a host is resolved once, each of its addresses is checked, and one of those is
+connected to.
 
-So a name that answers differently the second time (DNS rebinding) changes nothing, and neither does another way to write an address: what
-counts is what the resolver made of it.
+So a name that answers differently the second time (DNS rebinding) changes nothing, and neither does another way to
+write an address: what counts is what the resolver made of it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from foliot.config import Config
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
-# Reachable by the numbers, but of the provider: Azure's and Oracle's metadata. 64:ff9b::/96 and 2002::/16 carry an IPv4 address.
+# Reachable by the numbers, but of the provider: Azure's and Oracle's metadata. 64:ff9b::/96 and 2002::/16 carry an IPv4
+# address.
 PROVIDERS = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
@@ -46,7 +48,8 @@ class AddressGuard:
         self._resolver = resolver
 
     async def addresses_of(self, host: str, port: int) -> list[str]:
-        """What may be connected to, in the resolver's order. One bad address among good ones is an attempt to get through."""
+        """What may be connected to, in the resolver's order. One bad address among good ones is an attempt to get
+        through."""
         found = await self._resolver(host, port)
         if not found:
             raise HostNotFound(f"{host!r} has no address")
@@ -61,7 +64,11 @@ class AddressGuard:
 
 def is_public(address: Address) -> bool:
     if isinstance(address, IPv6Address):
-        within = address.ipv4_mapped or address.sixtofour or (IPv4Address(int(address) & 0xFFFFFFFF) if address in TRANSLATED else None)
+        within = (
+            address.ipv4_mapped
+            or address.sixtofour
+            or (IPv4Address(int(address) & 0xFFFFFFFF) if address in TRANSLATED else None)
+        )
         if within is not None:
             return is_public(within)
         if address.teredo or address.is_site_local:

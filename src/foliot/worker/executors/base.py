@@ -1,7 +1,8 @@
 """What every kind of task looks like to a worker.
 
-An executor gets the payload and the attempt's context, and returns how the attempt ended. Output goes to the context as it comes. It must
-stop when it is cancelled, taking along whatever it started, and let the CancelledError through: the worker knows why it cancelled.
+An executor gets the payload and the attempt's context, and returns how the attempt ended. Output goes to the context as
+it comes. It must stop when it is cancelled, taking along whatever it started, and let the CancelledError through: the
+worker knows why it cancelled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The Python process that runs tasks declared with `process=True`: `python -m foliot.worker.executors.child COMMANDS ANSWERS`.
+"""The Python process that runs tasks declared with `process=True`: `python -m foliot.worker.executors.child COMMANDS
+ANSWERS`.
 
-One call at a time, on the main thread, so that functions may handle signals; a second thread hears the request to stop. It ends with the
-pipe from its worker. Whatever the function prints goes down the pipe that the launcher made of its standard output.
+One call at a time, on the main thread, so that functions may handle signals; a second thread hears the request to stop.
+It ends with the pipe from its worker. Whatever the function prints goes down the pipe that the launcher made of its
+standard output.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class ChildContext(Context):
     __slots__ = ("_answers",)
 
     def __init__(self, call: Call, answers: int) -> None:
-        super().__init__(run_id=call.run_id, token=call.token, attempt=call.attempt, task=call.task, on_output=write_output)
+        super().__init__(
+            run_id=call.run_id, token=call.token, attempt=call.attempt, task=call.task, on_output=write_output
+        )
         self.upstream, self.signal = call.upstream, call.signal
         self._answers = answers
 
@@ -126,7 +130,8 @@ def flush() -> None:
 
 def main() -> None:
     conceal()
-    # Should the worker and the launcher both be killed: a function may keep the interpreter so busy that it never sees the end of the pipe.
+    # Should the worker and the launcher both be killed: a function may keep the interpreter so busy that it never sees
+    # the end of the pipe.
     with suppress(OSError):
         die_with_parent(signal.SIGKILL)
     commands, answers = (int(word) for word in sys.argv[1:3])

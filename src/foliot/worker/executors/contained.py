@@ -1,7 +1,7 @@
 """A tree of processes under way: started by a launcher, read, asked to end, and dead as a whole when it is left.
 
-The worker holds the pipe of what the tree prints, and a launcher (`launchers.py`) that it talks to; the end of that talk, also by the
-worker's death, is the end of the tree.
+The worker holds the pipe of what the tree prints, and a launcher (`launchers.py`) that it talks to; the end of that
+talk, also by the worker's death, is the end of the tree.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Contained:
         self._containment = launchers.containment
         self._on_output = on_output
         self._is_wrapped = bool(command.wrapper) or self._containment.means is Means.BUBBLEWRAP
-        # In a namespace nothing outlives the launcher; elsewhere this tells what came from the command, should that be killed.
+        # In a namespace nothing outlives the launcher; elsewhere this tells what came from the command, should that be
+        # killed.
         self._mark = {} if self._is_wrapped else launchers.new_mark()
         self._place: Place | None = None
         self._output = -1
@@ -114,7 +115,11 @@ class Contained:
         # Should what stands between the launcher and us have ended, whatever the launcher still said comes first.
         place.launcher.read()
         verdict = _verdict(told.result()) if told.done() and told.result() else await self._without_a_word(place)
-        return Verdict(exceeded=EXCEEDED_MEMORY) if verdict.signal == signal.SIGKILL and self._ran_out_of_memory() else verdict
+        return (
+            Verdict(exceeded=EXCEEDED_MEMORY)
+            if verdict.signal == signal.SIGKILL and self._ran_out_of_memory()
+            else verdict
+        )
 
     @property
     def _started(self) -> Place:
@@ -165,7 +170,8 @@ class Contained:
     async def ask_and_wait(self, seconds: float | None = None) -> None:
         """Asks the command to end, and waits for that. What does not go in time dies with `end`."""
         self._started.launcher.ask()
-        # Not asyncio.timeout: in a task that is being cancelled, early releases of Python 3.11 let it raise CancelledError instead.
+        # Not asyncio.timeout: in a task that is being cancelled, early releases of Python 3.11 let it raise
+        # CancelledError instead.
         ending = own_task(self.verdict())
         try:
             await asyncio.wait([ending], timeout=END_SECONDS if seconds is None else seconds)
@@ -227,7 +233,9 @@ class Contained:
             held += stdin
             plan = self._plan(has_entrance=bool(entrance))
             is_in_namespace = self._is_wrapped and not command.wrapper
-            self._place = self._launchers.take(self._containment.namespace(self._own_shm_bytes) if is_in_namespace else ())
+            self._place = self._launchers.take(
+                self._containment.namespace(self._own_shm_bytes) if is_in_namespace else ()
+            )
             self._place.launcher.run(plan, [output, *command.descriptors, *entrance, *stdin])
         finally:
             for descriptor in held:
@@ -254,7 +262,8 @@ class Contained:
 
     @property
     def _own_shm_bytes(self) -> int:
-        """The size of a /dev/shm that bubblewrap makes for commands with this limit. Root's launchers make one for each command."""
+        """The size of a /dev/shm that bubblewrap makes for commands with this limit. Root's launchers make one for each
+        command."""
         is_needed = self._is_wrapped and not self._command.wrapper and os.geteuid() != 0
         return self._command.tree.get("memory", 0) if is_needed else 0
 
@@ -288,7 +297,11 @@ class Contained:
         if command.result_max_bytes:
             entries.append(f"result_max={command.result_max_bytes}")
         entries += self._memory_entries()
-        argv = (*command.argv, *(f"{name}={value}" for name, value in self._mark.items())) if command.is_concealed else command.argv
+        argv = (
+            (*command.argv, *(f"{name}={value}" for name, value in self._mark.items()))
+            if command.is_concealed
+            else command.argv
+        )
         return written(argv, {**command.environment, **self._mark}, command.descriptors, entries)
 
     # --- reading

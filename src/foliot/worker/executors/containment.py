@@ -1,17 +1,20 @@
 """By what means the tree of a command's processes is held together, so that all of it ends with the attempt.
 
-In order of strength: a process namespace made by bubblewrap, which the kernel empties when the attempt or the worker ends, however they do;
-a cgroup (version 2), killed as one; a launcher that adopts orphans and kills what it finds. Nothing leaves a namespace; a cgroup is left by
-who may write to others; the launcher by a process that gets out of the command's session, sheds its environment and kills the launcher.
+In order of strength: a process namespace made by bubblewrap, which the kernel empties when the attempt or the worker
+ends, however they do; a cgroup (version 2), killed as one; a launcher that adopts orphans and kills what it finds.
+Nothing leaves a namespace; a cgroup is left by who may write to others; the launcher by a process that gets out of the
+command's session, sheds its environment and kills the launcher.
 
-Limits of memory and of the number of processes hold for the whole tree where a cgroup with these controllers can be made. Elsewhere the
-launcher adds up the memory of the tree, ten times a second (`launcher/memory.py` says what counts), and the number of processes is one of
-the user's, as setrlimit has it.
+Limits of memory and of the number of processes hold for the whole tree where a cgroup with these controllers can be
+made. Elsewhere the launcher adds up the memory of the tree, ten times a second (`launcher/memory.py` says what counts),
+and the number of processes is one of the user's, as setrlimit has it.
 
-A launcher, and the namespace that it is in, serve one command after the other: the next one begins when nothing is left of the one before.
-What a command of root mounted in its namespace is there for the next one, as it would be without a namespace. Sandboxes are never shared.
+A launcher, and the namespace that it is in, serve one command after the other: the next one begins when nothing is left
+of the one before. What a command of root mounted in its namespace is there for the next one, as it would be without a
+namespace. Sandboxes are never shared.
 
-bubblewrap forbids gaining rights (`sudo` does nothing in there); a worker whose commands need that is told `containment = "cgroup"`.
+bubblewrap forbids gaining rights (`sudo` does nothing in there); a worker whose commands need that is told `containment
+= "cgroup"`.
 """
 
 from __future__ import annotations
@@ -69,8 +72,8 @@ class Containment:
         return f"{memory}, processes by {'a cgroup' if 'pids' in self.controllers else 'those of their user'}"
 
     def namespace(self, own_shm_bytes: int = 0) -> tuple[str, ...]:
-        """What makes a process namespace with everything else as it is, but for a /dev/shm of this size if one is wanted. A worker that is
-        root lets its commands be."""
+        """What makes a process namespace with everything else as it is, but for a /dev/shm of this size if one is
+        wanted. A worker that is root lets its commands be."""
         shm = ("--perms", "1777", "--size", str(own_shm_bytes), "--tmpfs", "/dev/shm") if own_shm_bytes else ()  # noqa: S108
         return (self.bubblewrap or "bwrap", *NAMESPACE, *shm, *(("--cap-add", "ALL") if os.geteuid() == 0 else ()))
 
@@ -87,7 +90,9 @@ def choose(config: Config) -> Containment:
     if wanted in ("auto", "launcher"):
         why = f"{no_bubblewrap}; {no_cgroup}" if wanted == "auto" else "configured so"
         return Containment(Means.LAUNCHER, bubblewrap, cgroup, controllers, why_weak=why)
-    raise ConfigurationError(f"containment = {wanted!r} can't be had: {no_bubblewrap if wanted == 'bubblewrap' else no_cgroup}")
+    raise ConfigurationError(
+        f"containment = {wanted!r} can't be had: {no_bubblewrap if wanted == 'bubblewrap' else no_cgroup}"
+    )
 
 
 def find_bubblewrap() -> tuple[str | None, str]:
@@ -97,7 +102,9 @@ def find_bubblewrap() -> tuple[str | None, str]:
         return None, "there is no bubblewrap (the Debian package `bubblewrap`)"
     command = [found, *NAMESPACE, "true"]
     try:
-        tried = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False)
+        tried = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"bubblewrap does not work here: {error}"
     if tried.returncode != 0:
@@ -107,7 +114,8 @@ def find_bubblewrap() -> tuple[str | None, str]:
 
 
 def find_cgroup() -> tuple[Path | None, frozenset[str], str]:
-    """Where we may make cgroups, what those limit; and why not. Our own, or the one around it where systemd has given us that."""
+    """Where we may make cgroups, what those limit; and why not. Our own, or the one around it where systemd has given
+    us that."""
     try:
         mounted = re.search(r"^(?:\S+ ){4}(\S+) .* - cgroup2 ", Path("/proc/self/mountinfo").read_text(), re.MULTILINE)
         ours = re.search(r"^0::(/.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
@@ -141,7 +149,9 @@ def tried_cgroup(directory: Path) -> tuple[Path | None, frozenset[str], str]:
     can_kill = (probe / "cgroup.kill").exists()
     limits = frozenset(name for name, file in LIMIT_FILES.items() if (probe / file).exists())
     probe.rmdir()
-    return (directory, limits, "") if can_kill else (None, frozenset(), "cgroups can't be killed as one before Linux 5.14")
+    return (
+        (directory, limits, "") if can_kill else (None, frozenset(), "cgroups can't be killed as one before Linux 5.14")
+    )
 
 
 def remove_left_behind(directory: Path) -> None:

@@ -1,8 +1,9 @@
 """Puts an error that a task raised into words without trusting the error.
 
-An exception is user code: its `__str__`, its properties, its metaclass and its notes may raise, return something enormous or never return.
-Everything that Python itself keeps about an exception is therefore read past the exception's own class. Only `str(error)` runs user code,
-and `is_plain` says beforehand whether it will. Every length and every number is bounded before anything is joined.
+An exception is user code: its `__str__`, its properties, its metaclass and its notes may raise, return something
+enormous or never return. Everything that Python itself keeps about an exception is therefore read past the exception's
+own class. Only `str(error)` runs user code, and `is_plain` says beforehand whether it will. Every length and every
+number is bounded before anything is joined.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def _words(error: BaseException, margin: str, budget: list[int], *, may_call: bo
 
 
 def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
-    """From the error back to its root, one more than are told about at the most; each with how it led to the one before."""
+    """From the error back to its root, one more than are told about at the most; each with how it led to the one
+    before."""
     seen: set[int] = set()
     joint, one = "", cast("BaseException | None", error)
     while one is not None and id(one) not in seen and len(seen) <= ERRORS_MAX:
@@ -163,7 +165,9 @@ def _is_plain(error: BaseException) -> bool:
 
 def _is_plain_value(value: object) -> bool:
     kind = type(value)
-    return any(kind is plain for plain in PLAIN_VALUES) and not (kind is int and int.bit_length(value) > INTEGER_MAX_BITS)  # type: ignore[arg-type]
+    return any(kind is plain for plain in PLAIN_VALUES) and not (
+        kind is int and int.bit_length(value) > INTEGER_MAX_BITS
+    )  # type: ignore[arg-type]
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[str]:

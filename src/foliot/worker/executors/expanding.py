@@ -1,8 +1,9 @@
 """The built-in tasks `workflow` and `map`: an attempt that turns its own run into others, and is over.
 
-What it becomes is stored in one transaction with the end of the attempt, fenced by its token. From there on the run waits for its children;
-what follows from their ends is settled by the store. Most workflows come in through the API, which stores their steps at once: the tasks
-are for those that a schedule fires, for workflows that are steps of others, and for maps, whose items may be the result of another step.
+What it becomes is stored in one transaction with the end of the attempt, fenced by its token. From there on the run
+waits for its children; what follows from their ends is settled by the store. Most workflows come in through the API,
+which stores their steps at once: the tasks are for those that a schedule fires, for workflows that are steps of others,
+and for maps, whose items may be the result of another step.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ from foliot.store.workflows import Family
 from foliot.worker.executors.base import Executor, refused
 
 A = TypeVar("A", bound=AskedRun)
-# It was asked to end meanwhile; or is not ours any more, and then this is refused like everything else that we say of it.
-NOT_EXPANDED = Attempted(Ending.CANCELLED, reason="cancelled", error=error_of("Cancelled", "asked to end before it was made of others"))
+# It was asked to end meanwhile; or is not ours any more, and then this is refused like everything else that we say of
+# it.
+NOT_EXPANDED = Attempted(
+    Ending.CANCELLED, reason="cancelled", error=error_of("Cancelled", "asked to end before it was made of others")
+)
 NO_ITEMS = '{"succeeded":0,"failed":0,"cancelled":0,"skipped":0,"results":[]}'
 
 
@@ -42,7 +46,9 @@ def workflow(store: Store, namespace: Namespace, worker_id: Callable[[], UUID]) 
             steps = [with_declared(step, known) for step in check(asked)]
         except Invalid as error:
             return refused(error)
-        queues = await store.workflows.expand_workflow(context.run_id, context.token, worker_id(), plan(steps), asked.on_failure, namespace)
+        queues = await store.workflows.expand_workflow(
+            context.run_id, context.token, worker_id(), plan(steps), asked.on_failure, namespace
+        )
         if queues is None:
             return NOT_EXPANDED
         store.events.emit(RunsSubmitted(len(steps)))
@@ -126,13 +132,18 @@ def with_declared(asked: A, known: Mapping[str, DeclaredTask]) -> A:
     if task not in known:
         raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, known)}", field="task")
     declared = known[task]
-    return msgspec.structs.replace(asked, queue=asked.queue or declared.queue, tags=declared.tags if asked.tags is None else asked.tags)
+    return msgspec.structs.replace(
+        asked, queue=asked.queue or declared.queue, tags=declared.tags if asked.tags is None else asked.tags
+    )
 
 
 async def wait(payload: dict[str, Any], context: Context) -> Attempted:
-    """The built-in task `wait`: when it runs, what was waited for has come, an instant or a signal. Its result is what the signal said."""
+    """The built-in task `wait`: when it runs, what was waited for has come, an instant or a signal. Its result is what
+    the signal said."""
     try:
         payload_of(payload, WaitPayload)
     except Invalid as error:
         return refused(error)
-    return Attempted(Ending.SUCCEEDED, result=None if context.signal is None else msgspec.json.encode(context.signal).decode())
+    return Attempted(
+        Ending.SUCCEEDED, result=None if context.signal is None else msgspec.json.encode(context.signal).decode()
+    )

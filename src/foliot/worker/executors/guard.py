@@ -1,10 +1,11 @@
 """Clears up after a worker that was killed together with its launchers.
 
-A launcher that outlives its worker ends what it started. One that is killed too, in whichever moment, can leave something: a command and
-what came from it; of bubblewrap, which binds its two processes to their parents some time after each came to be, an inner one that waits
-for ever for a word from the outer. So whatever a worker starts carries its mark in the environment (but for commands in a namespace, which
-end with that), and a process that sleeps on a pipe until the worker is gone then kills what bears it. It is a shell while it sleeps, which
-takes a megabyte, and becomes `sweeper.py` when it is needed.
+A launcher that outlives its worker ends what it started. One that is killed too, in whichever moment, can leave
+something: a command and what came from it; of bubblewrap, which binds its two processes to their parents some time
+after each came to be, an inner one that waits for ever for a word from the outer. So whatever a worker starts carries
+its mark in the environment (but for commands in a namespace, which end with that), and a process that sleeps on a pipe
+until the worker is gone then kills what bears it. It is a shell while it sleeps, which takes a megabyte, and becomes
+`sweeper.py` when it is needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a command is handed, and what it hands on: JSON in files that are nowhere but in memory, named by variables of its environment.
+"""What a command is handed, and what it hands on: JSON in files that are nowhere but in memory, named by variables of
+its environment.
 
     FOLIOT_RUN_ID, FOLIOT_ATTEMPT    as texts
     FOLIOT_UPSTREAM                  the results of the steps before it, by their keys; there only if there are any
@@ -7,8 +8,9 @@
 
 A command that writes more to FOLIOT_RESULT than a result may have is ended. The other two can't be written to.
 
-The three files are descriptors that the command inherits: `/dev/fd/N` works in every sandbox and for whatever user a command becomes, and
-leaves nothing behind. A program that closes what it inherited before it starts another has to pass the content on itself.
+The three files are descriptors that the command inherits: `/dev/fd/N` works in every sandbox and for whatever user a
+command becomes, and leaves nothing behind. A program that closes what it inherited before it starts another has to pass
+the content on itself.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Handed:
             os.close(descriptor)
 
     def judge(self, result_max_bytes: int) -> Attempted:
-        """Of a command that ended well, and is gone: what it handed on. What can't be kept is an error, said plainly; it is never cut."""
+        """Of a command that ended well, and is gone: what it handed on. What can't be kept is an error, said plainly;
+        it is never cut."""
         size = os.fstat(self._result).st_size
         if size > result_max_bytes:
             return result_too_large(result_max_bytes, size)

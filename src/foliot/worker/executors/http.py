@@ -2,8 +2,9 @@
 
     {"url": "https://example.org/hook", "method": "POST", "body": {"order": 7}, "expected_status": [200, 202]}
 
-An error of the connection or a status that was not expected fails the attempt, which may be retried; `Retry-After` then says when. Where
-it may connect to is `addresses.py`'s to say. Bodies are capped as they are read and never unpacked: a small one can't become a large one.
+An error of the connection or a status that was not expected fails the attempt, which may be retried; `Retry-After` then
+says when. Where it may connect to is `addresses.py`'s to say. Bodies are capped as they are read and never unpacked: a
+small one can't become a large one.
 """
 
 from __future__ import annotations
@@ -80,7 +81,11 @@ def http(config: Config, clock: Clock, guard: AddressGuard | None = None) -> Exe
             return Attempted(Ending.SUCCEEDED, result=msgspec.json.encode(result_of(response)).decode())
         context.write(response.body)
         expected = msgspec.json.encode(asked.expected_status).decode().strip('"')
-        return failed("UnexpectedStatus", f"{response.status} {response.phrase}, expected {expected}", retry_after(response.headers, clock))
+        return failed(
+            "UnexpectedStatus",
+            f"{response.status} {response.phrase}, expected {expected}",
+            retry_after(response.headers, clock),
+        )
 
     return execute
 
@@ -162,7 +167,8 @@ def url_of(text: str) -> httpx.URL:
 
 
 def redirected(request: Request, status: int, url: httpx.URL) -> Request:
-    """As browsers do: 303, and 301 and 302 of a POST, become a GET. Headers may hold secrets, and stay with their host."""
+    """As browsers do: 303, and 301 and 302 of a POST, become a GET. Headers may hold secrets, and stay with their
+    host."""
     method, content, headers = request.method, request.content, dict(request.headers)
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
         method, content = "GET", None
@@ -177,7 +183,8 @@ async def send(request: Request, guard: AddressGuard, limit: int, ca_file: str) 
     host = request.url.host
     addresses = await guard.addresses_of(host, request.url.port or (443 if request.url.scheme == "https" else 80))
     headers = {**request.headers, "host": request.url.netloc.decode("ascii"), "connection": "close"}
-    # A client each: connections to the same address under two names must not be mixed up. No proxies from the environment.
+    # A client each: connections to the same address under two names must not be mixed up. No proxies from the
+    # environment.
     async with httpx.AsyncClient(verify=tls(ca_file), trust_env=False, timeout=None, follow_redirects=False) as client:  # noqa: S113
         for address in addresses:
             url = request.url.copy_with(host=address)

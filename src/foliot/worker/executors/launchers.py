@@ -1,11 +1,14 @@
-"""The launchers of a worker, kept warm: a command takes one, or one in a namespace, and gives it back when nothing is left of it.
+"""The launchers of a worker, kept warm: a command takes one, or one in a namespace, and gives it back when nothing is
+left of it.
 
-None is started before it is needed, and those that had nothing to do for a while end. One that died is not used again: whoever had it is
-told. All of them end with the worker, whose end of their sockets is the only one. `launcher/` is the other side.
+None is started before it is needed, and those that had nothing to do for a while end. One that died is not used again:
+whoever had it is told. All of them end with the worker, whose end of their sockets is the only one. `launcher/` is the
+other side.
 
-A namespace of bubblewrap that only keeps processes together has a launcher inside, which a launcher outside has started: bubblewrap's
-processes are its children, or become so, in whatever moment they are left alone. Such a namespace is used again. A sandbox, which a command
-may have left something in, is not: a launcher outside makes one for each command.
+A namespace of bubblewrap that only keeps processes together has a launcher inside, which a launcher outside has
+started: bubblewrap's processes are its children, or become so, in whatever moment they are left alone. Such a namespace
+is used again. A sandbox, which a command may have left something in, is not: a launcher outside makes one for each
+command.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from foliot.service import own_task
 from foliot.worker.executors.containment import Containment
 from foliot.worker.executors.launcher.plan import LEADER_BYTES
 
-PROGRAM = "import sys; sys.path.append(sys.argv[1]); from launcher.serving import main; main(int(sys.argv[2]), sys.argv[3])"
+PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); from launcher.serving import main; main(int(sys.argv[2]), sys.argv[3])"
+)
 """Imported, because Python compiles what it is given as a program anew each time."""
 IDLE_SECONDS = 30.0
 LAUNCHER_SECONDS = 2.0
@@ -137,7 +142,8 @@ class Outside(Launcher):
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # Without asyncio: its own way of starting a process copies the worker's page tables, and costs milliseconds.
+            # Without asyncio: its own way of starting a process copies the worker's page tables, and costs
+            # milliseconds.
             self._process = subprocess.Popen(
                 program(theirs.fileno(), "outside"),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={}, start_new_session=True,
@@ -153,7 +159,8 @@ class Outside(Launcher):
         self._process.kill()
 
     async def ended(self, clock: SystemClock) -> int:
-        """Its exit code; to be called when the connection is closed or lost. One that does not end of that is killed."""
+        """Its exit code; to be called when the connection is closed or lost. One that does not end of that is
+        killed."""
         give_up_at = clock.monotonic() + LAUNCHER_SECONDS
         while (code := self._process.poll()) is None:
             if clock.monotonic() > give_up_at:
@@ -163,7 +170,8 @@ class Outside(Launcher):
 
 
 class Place:
-    """Where a command can be started: by a launcher outside, or by one in a namespace, which another one outside has started."""
+    """Where a command can be started: by a launcher outside, or by one in a namespace, which another one outside has
+    started."""
 
     def __init__(self, outside: Outside, wrapper: tuple[str, ...] = (), mark: Mapping[str, str] | None = None) -> None:
         self.outside = outside
@@ -296,7 +304,9 @@ def program(descriptor: int, role: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", PROGRAM, str(Path(__file__).parent), str(descriptor), role)
 
 
-def written(argv: Sequence[str], environment: Mapping[str, str], passed: Sequence[int], more: Sequence[str] = ()) -> bytes:
+def written(
+    argv: Sequence[str], environment: Mapping[str, str], passed: Sequence[int], more: Sequence[str] = ()
+) -> bytes:
     """A plan, as `launcher/` has it. `passed` are the numbers of descriptors that the command gets."""
     entries = [f"argv={word}" for word in argv]
     entries += [f"environment={name}={value}" for name, value in environment.items()]
@@ -305,7 +315,8 @@ def written(argv: Sequence[str], environment: Mapping[str, str], passed: Sequenc
 
 
 def memory_file(content: bytes, flags: int = os.MFD_CLOEXEC) -> int:
-    """A file that is nowhere: neither arguments nor environments of commands are to be seen on a disk or in a list of processes."""
+    """A file that is nowhere: neither arguments nor environments of commands are to be seen on a disk or in a list of
+    processes."""
     descriptor = os.memfd_create("foliot", flags)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)
@@ -314,7 +325,10 @@ def memory_file(content: bytes, flags: int = os.MFD_CLOEXEC) -> int:
 
 
 def sealed_file(content: bytes) -> int:
-    """One for a command to read. It can't be written to, or a command could put there what it may not have in memory."""
+    """One for a command to read. It can't be written to, or a command could put there what it may not have in
+    memory."""
     descriptor = memory_file(content, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+    fcntl.fcntl(
+        descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+    )
     return descriptor

@@ -1,4 +1,5 @@
-"""What a worker and a Python process of its own say to each other: one JSON object a line, over pipes. Nothing is pickled."""
+"""What a worker and a Python process of its own say to each other: one JSON object a line, over pipes. Nothing is
+pickled."""
 
 from __future__ import annotations
 
@@ -54,7 +55,14 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
     @classmethod
     def of(cls, attempted: Attempted) -> Ended:
-        return cls(attempted.ending, attempted.result, attempted.error, attempted.delay_seconds, attempted.causes, attempted.is_retryable)
+        return cls(
+            attempted.ending,
+            attempted.result,
+            attempted.error,
+            attempted.delay_seconds,
+            attempted.causes,
+            attempted.is_retryable,
+        )
 
     def attempted(self) -> Attempted:
         return Attempted(

@@ -1,7 +1,8 @@
 """Python tasks in processes of their own (`process=True`): for code that must be killable, or that keeps a core busy.
 
-The processes are started by exec, kept warm and used again, one attempt at a time each. A timeout or a cancel asks (`ctx.should_stop()`),
-then ends the process with all it started, and so does the worker's death. A process that dies by itself is a failed attempt, and replaced.
+The processes are started by exec, kept warm and used again, one attempt at a time each. A timeout or a cancel asks
+(`ctx.should_stop()`), then ends the process with all it started, and so does the worker's death. A process that dies by
+itself is a failed attempt, and replaced.
 """
 
 from __future__ import annotations
@@ -58,9 +59,11 @@ def in_a_process(function: Function, processes: ProcessPool, *, result_max_bytes
 
 
 class ProcessPool:
-    """Grows with the attempts that wait, but a core at a time: of those that run, one may be through before another process has started.
+    """Grows with the attempts that wait, but a core at a time: of those that run, one may be through before another
+    process has started.
 
-    Of the processes that are idle, it keeps as many as there are cores, and the others until they have had nothing to do for a while.
+    Of the processes that are idle, it keeps as many as there are cores, and the others until they have had nothing to
+    do for a while.
     """
 
     def __init__(self, launchers: Launchers) -> None:
@@ -292,7 +295,9 @@ class PythonProcess:
         """The task wrote into our pipe. Whatever else is in there would be taken for the answer of the next one."""
         self._lives = 0
         if self._ended is not None and not self._ended.done():
-            self._ended.set_result(Ended(Ending.FAILED, error=error_of("AnswerNotUnderstood", f"what its process answered: {why}")))
+            self._ended.set_result(
+                Ended(Ending.FAILED, error=error_of("AnswerNotUnderstood", f"what its process answered: {why}"))
+            )
 
     async def _send(self, what: Begin | Call | Stop) -> None:
         """A payload may be larger than a pipe holds."""
@@ -313,5 +318,7 @@ def died(verdict: Verdict) -> Attempted:
     if verdict.refused is not None:
         return Attempted(Ending.FAILED, error=error_of("NotStarted", verdict.refused))
     if verdict.signal is not None:
-        return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"its process was killed by {signal_name(verdict.signal)}"))
+        return Attempted(
+            Ending.FAILED, error=error_of("KilledBySignal", f"its process was killed by {signal_name(verdict.signal)}")
+        )
     return Attempted(Ending.FAILED, error=error_of("ProcessExited", f"its process ended with exit code {verdict.code}"))

@@ -1,4 +1,5 @@
-"""Python functions: async ones on the event loop, plain ones in threads. The payload's keys are the keyword arguments."""
+"""Python functions: async ones on the event loop, plain ones in threads. The payload's keys are the keyword
+arguments."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_b
                 if asks_for_context(function):
                     await _ended(running)
                 if not running.done():
-                    # A thread can't be ended. It keeps the slot for as long as it goes on, or there would be more at work than slots.
+                    # A thread can't be ended. It keeps the slot for as long as it goes on, or there would be more at
+                    # work than slots.
                     context.left_running = running
             raise
 
@@ -76,8 +78,8 @@ def asks_for_context(function: Function) -> bool:
 
 
 def call(function: Function, arguments: dict[str, Any], result_max_bytes: int) -> Attempted:
-    """In a thread or a process of its own: what the function returned or raised is put into words here, where nobody else is held up, and
-    nothing of it goes any further."""
+    """In a thread or a process of its own: what the function returned or raised is put into words here, where nobody
+    else is held up, and nothing of it goes any further."""
     try:
         result = function(**arguments)
     except BaseException as error:
@@ -95,9 +97,7 @@ def succeeded(result: object, result_max_bytes: int) -> Attempted:
         return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", message), is_retryable=False)
     size = len(encoded.encode())
     if size > result_max_bytes:
-        advice = (
-            f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: store it elsewhere and return where"
-        )
+        advice = f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: store it elsewhere and return where"
         return Attempted(Ending.FAILED, error=error_of("ResultTooLarge", advice))
     return Attempted(Ending.SUCCEEDED, result=encoded)
 

@@ -27,11 +27,16 @@ def raised(error: BaseException) -> Attempted:
 def raised_at_once(error: BaseException, message: str = "") -> Attempted:
     """A failure in as many words as there are without calling code of the error's own."""
     message = message or message_of(error, may_call=False)
-    return Attempted(Ending.FAILED, error=error_of(kind_of(error), message, traceback_of(error, may_call=False)), causes=causes_of(error))
+    return Attempted(
+        Ending.FAILED,
+        error=error_of(kind_of(error), message, traceback_of(error, may_call=False)),
+        causes=causes_of(error),
+    )
 
 
 async def raised_on_the_loop(error: BaseException) -> Attempted:
-    """The same, where code of the error's own must not hold up everything else: it runs in a thread, and not for long."""
+    """The same, where code of the error's own must not hold up everything else: it runs in a thread, and not for
+    long."""
     if is_plain(error):
         return raised(error)
     loop = asyncio.get_running_loop()
@@ -55,7 +60,9 @@ async def raised_on_the_loop(error: BaseException) -> Attempted:
     if told.done():
         return told.result()
     told.cancel()
-    return raised_at_once(error, f"the error can't be described: its __str__ did not return within {DESCRIBE_SECONDS:g} s")
+    return raised_at_once(
+        error, f"the error can't be described: its __str__ did not return within {DESCRIBE_SECONDS:g} s"
+    )
 
 
 def _meant(error: BaseException) -> Attempted:
@@ -63,7 +70,9 @@ def _meant(error: BaseException) -> Attempted:
         return CANCELLED_ITSELF
     kind, message = kind_of(error), message_of(error)
     if is_a(error, Snooze):
-        return Attempted(Ending.SNOOZED, delay_seconds=_seconds(error), error=error_of(kind, message) if message else None)
+        return Attempted(
+            Ending.SNOOZED, delay_seconds=_seconds(error), error=error_of(kind, message) if message else None
+        )
     failed = Attempted(Ending.FAILED, error=error_of(kind, message, traceback_of(error)), causes=causes_of(error))
     if is_a(error, RetryIn):
         return replace(failed, is_retryable=True, delay_seconds=_seconds(error))
@@ -75,6 +84,7 @@ def _seconds(error: BaseException) -> float:
 
 
 def causes_of(error: BaseException) -> frozenset[str | int]:
-    """Every name by which `retry_on` and `never_on` may know it: of its class and of those it is derived from, short or with the module."""
+    """Every name by which `retry_on` and `never_on` may know it: of its class and of those it is derived from, short or
+    with the module."""
     code = exit_code_of(error)
     return frozenset(names_of(error)) | (frozenset() if code is None else {code})

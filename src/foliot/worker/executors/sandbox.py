@@ -1,11 +1,13 @@
-"""What a command may use: `none` (as the worker's user), `process` (limits of a process), `bubblewrap` (namespaces, and the limits).
+"""What a command may use: `none` (as the worker's user), `process` (limits of a process), `bubblewrap` (namespaces, and
+the limits).
 
-The configuration says the least sandbox and the highest limits; a command may ask for less freedom, never for more. A sandbox that can't be
-had is an error: nothing ever runs without the one it was to get.
+The configuration says the least sandbox and the highest limits; a command may ask for less freedom, never for more. A
+sandbox that can't be had is an error: nothing ever runs without the one it was to get.
 
-`bubblewrap` gives a read-only file system, an empty /tmp and /run, no devices but the harmless ones, no view of other processes, and no
-network unless it was asked for and is allowed. Where the worker is root the command becomes `nobody`. It is no virtual machine: the kernel
-is shared, and what the worker's user can read on disk a command can mostly read too.
+`bubblewrap` gives a read-only file system, an empty /tmp and /run, no devices but the harmless ones, no view of other
+processes, and no network unless it was asked for and is allowed. Where the worker is root the command becomes `nobody`.
+It is no virtual machine: the kernel is shared, and what the worker's user can read on disk a command can mostly read
+too.
 """
 
 from __future__ import annotations
@@ -67,10 +69,15 @@ def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, 
         raise SandboxUnavailable(f"the kernel does not limit the `processes` of root: {advice}")
     if kind != "bubblewrap":
         if asked.network is False:
-            raise Invalid(f"`network` can be taken from a command by the sandbox bubblewrap only, not by {kind!r}", field="network")
+            raise Invalid(
+                f"`network` can be taken from a command by the sandbox bubblewrap only, not by {kind!r}",
+                field="network",
+            )
         return Sandbox(kind, limits, tree)
     if containment.bubblewrap is None:
-        raise SandboxUnavailable("the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker")
+        raise SandboxUnavailable(
+            "the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker"
+        )
     if asked.network and not config.sandbox_network:
         raise Invalid("`network`: sandbox_network does not allow it here", field="network")
     scratch_bytes = min(SCRATCH_BYTES, tree.get("memory", SCRATCH_BYTES))

@@ -1,9 +1,9 @@
 """The built-in task `shell`: a command line for /bin/sh, or a program with its arguments.
 
-All that a command starts ends with its attempt: on its end, a timeout, a cancel and the worker's own death; see `containment.py` for how.
-Output is capped while it is read, and a process that holds the pipe open after the command has ended is waited for a second. Nothing of the
-worker's settings is in the environment; see `environment.py` for what is, and `handed.py` for what a command gets of the steps before it
-and how it hands on a result.
+All that a command starts ends with its attempt: on its end, a timeout, a cancel and the worker's own death; see
+`containment.py` for how. Output is capped while it is read, and a process that holds the pipe open after the command
+has ended is waited for a second. Nothing of the worker's settings is in the environment; see `environment.py` for what
+is, and `handed.py` for what a command gets of the steps before it and how it hands on a result.
 """
 
 from __future__ import annotations
@@ -79,11 +79,16 @@ def failed(verdict: Verdict) -> Attempted | None:
     if verdict.refused is not None:
         return Attempted(Ending.FAILED, error=error_of("NotStarted", verdict.refused))
     if verdict.exceeded is not None:
-        return Attempted(Ending.FAILED, error=error_of("LimitExceeded", f"killed: all its processes together used {verdict.exceeded}"))
+        return Attempted(
+            Ending.FAILED,
+            error=error_of("LimitExceeded", f"killed: all its processes together used {verdict.exceeded}"),
+        )
     if verdict.signal is not None:
         return Attempted(Ending.FAILED, error=error_of("KilledBySignal", f"killed by {signal_name(verdict.signal)}"))
     if verdict.code:
-        return Attempted(Ending.FAILED, error=error_of("ExitCode", f"exit code {verdict.code}"), causes=frozenset({verdict.code}))
+        return Attempted(
+            Ending.FAILED, error=error_of("ExitCode", f"exit code {verdict.code}"), causes=frozenset({verdict.code})
+        )
     return None
 
 

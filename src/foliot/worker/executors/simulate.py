@@ -1,4 +1,5 @@
-"""The built-in task `simulate`: takes `execution_time_ms`, then fails with a chance of `fail_rate`. For trying Foliot out."""
+"""The built-in task `simulate`: takes `execution_time_ms`, then fails with a chance of `fail_rate`. For trying Foliot
+out."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def simulate(clock: Clock) -> Executor:
             return refused(error)
         await clock.sleep(asked.execution_time_ms / 1000)
         if random.random() < asked.fail_rate:  # noqa: S311
-            return Attempted(Ending.FAILED, error=error_of("SimulatedFailure", f"failed by a chance of {asked.fail_rate:g}"))
+            return Attempted(
+                Ending.FAILED, error=error_of("SimulatedFailure", f"failed by a chance of {asked.fail_rate:g}")
+            )
         return Attempted(Ending.SUCCEEDED)
 
     return execute

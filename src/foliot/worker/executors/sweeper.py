@@ -1,6 +1,8 @@
-"""Kills what bears a mark in its environment or as an argument: run as `python -I -S sweeper.py MARK` by `guard.py`, once a worker is gone.
+"""Kills what bears a mark in its environment or as an argument: run as `python -I -S sweeper.py MARK` by `guard.py`,
+once a worker is gone.
 
-A mark may go on after a dot: the worker's own is followed by the number of a command, so that one command can be looked for.
+A mark may go on after a dot: the worker's own is followed by the number of a command, so that one command can be looked
+for.
 
 It imports next to nothing.
 """

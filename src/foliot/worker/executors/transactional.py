@@ -1,8 +1,8 @@
 """Tasks whose effect and completion commit together: the effect happens exactly once, whatever dies when.
 
-The function writes through `ctx.connection`, an asyncpg connection to Foliot's own database, inside a transaction. When it returns, the
-same transaction finishes the run, fenced by its token: if the run is no longer ours, all of it is rolled back. When it fails, so is its
-effect.
+The function writes through `ctx.connection`, an asyncpg connection to Foliot's own database, inside a transaction. When
+it returns, the same transaction finishes the run, fenced by its token: if the run is no longer ours, all of it is
+rolled back. When it fails, so is its effect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def in_a_transaction(
             if attempted.ending is not Ending.SUCCEEDED:
                 raise ResultRefused(attempted)
             done = Outcome(context.run_id, context.token, RunState.SUCCEEDED, result=attempted.result)
-            # Its end locks the run: a worker that is frozen right here must not keep it from the others for as long as the task may take.
+            # Its end locks the run: a worker that is frozen right here must not keep it from the others for as long as
+            # the task may take.
             if not await store.database.in_its_end(session, partial(store.runs.finish_in, session, worker_id(), done)):
                 raise NoLongerOurs(f"run {context.run_id} is no longer this worker's: its effect is undone")
         return Attempted(Ending.COMMITTED)

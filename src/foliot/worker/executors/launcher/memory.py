@@ -1,10 +1,12 @@
-"""How much memory a command uses, where no cgroup counts it: that of its processes, and that which belongs to none of them.
+"""How much memory a command uses, where no cgroup counts it: that of its processes, and that which belongs to none of
+them.
 
-What is written to a file that lies in memory (a memfd, /dev/shm, any other tmpfs) or to a segment of System V is in no process's resident
-memory unless it is mapped there. So those files and segments are counted by themselves, and their mappings are not. A file is found while
-a process of the command has it open, and counted from then on until it is gone.
+What is written to a file that lies in memory (a memfd, /dev/shm, any other tmpfs) or to a segment of System V is in no
+process's resident memory unless it is mapped there. So those files and segments are counted by themselves, and their
+mappings are not. A file is found while a process of the command has it open, and counted from then on until it is gone.
 
-Not counted: files that were opened and closed between two looks, files that are on their way through a socket, and buffers of the kernel.
+Not counted: files that were opened and closed between two looks, files that are on their way through a socket, and
+buffers of the kernel.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Memory:
         if not DEVICES:
             DEVICES.update(memory_devices())
         self._devices = DEVICES | {os.fstat(plan.file).st_dev}
-        """Those whose files lie in memory. The plan is such a file, and so the device of all that have no name is known."""
+        """Those whose files lie in memory. The plan is such a file, and so the device of all that have no name is
+        known."""
         self._paths: dict[File, str] = {}
         self._seen: set[int] = set()
 
@@ -176,7 +179,8 @@ def share_of_memory(pid: int, counted: set[File], scratch: set[int], devices: se
 
 
 def kind_of(words: list[bytes], counted: set[File], scratch: set[int], devices: set[int]) -> str:
-    """What of a mapping counts. `words`: where it is, its rights, offset, device and inode, and a name if it has one."""
+    """What of a mapping counts. `words`: where it is, its rights, offset, device and inode, and a name if it has
+    one."""
     inode = int(words[4])
     if not inode and not (len(words) > 5 and words[5].startswith(SHARED_NAMES)):
         return "all"

@@ -28,7 +28,8 @@ class Plan:
         self.scratch: list[bytes] = []
         """Directories in memory that only the command has, as it sees them."""
         self.own_scratch: list[bytes] = []
-        """The same for those that we see, too, because we are where the command is. They are emptied when it has ended."""
+        """The same for those that we see, too, because we are where the command is. They are emptied when it has
+        ended."""
         self.result = -1
         """The file that the command writes its result to: the first one that it gets."""
         self.result_max = 0

@@ -35,7 +35,10 @@ class Sandbox:
     def __init__(self, plan: Plan) -> None:
         self._ours, theirs = _socket.socketpair()
         said = os.memfd_create("foliot")
-        places = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said))]
+        places = [
+            (os.POSIX_SPAWN_DUP2, descriptor, number)
+            for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said))
+        ]
         self._process = self._flags = 0
         self._door = -1
         try:

@@ -34,7 +34,8 @@ WATCH_MILLISECONDS = 20
 MEMORY_LOOKS = 5
 """At each so many looks at the result, the memory of all processes is added up, where no cgroup does it."""
 RESULT_MILLISECONDS = 20
-"""How often the result is looked at while a command may use only so much memory: it can grow by gigabytes in a second."""
+"""How often the result is looked at while a command may use only so much memory: it can grow by gigabytes in a
+second."""
 KILL_SECONDS = 0.002
 """How long to wait for what was killed before looking for more."""
 DESCRIPTORS_MAX = 64
@@ -114,7 +115,8 @@ class Launcher:
         return child
 
     def _start_within(self, sandbox: Sandbox, plan: Plan) -> int:
-        """By one in between: who enters a process namespace is not in it, but its children are, and become ours. 0 if it fails."""
+        """By one in between: who enters a process namespace is not in it, but its children are, and become ours. 0 if
+        it fails."""
         if sandbox.refusal:
             tell(self._worker, f"refused {sandbox.refusal}\n".encode(errors="replace"))
             return 0
@@ -123,7 +125,8 @@ class Launcher:
             self._die_with(launcher)
             try:
                 sandbox.enter(self._libc)
-                # It has all rights in its namespaces, and root has even more. They end with the exec, and for root with becoming nobody.
+                # It has all rights in its namespaces, and root has even more. They end with the exec, and for root with
+                # becoming nobody.
                 self._libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
                 child = os.fork() if plan.takes_a_fork else self._spawn_within(plan)
             except OSError as error:
@@ -145,7 +148,8 @@ class Launcher:
             os._exit(127)
 
     def _spawn_within(self, plan: Plan) -> int:
-        """By who has nothing else to do, and so may go to the directory of the command and become its user. 0 if it fails."""
+        """By who has nothing else to do, and so may go to the directory of the command and become its user. 0 if it
+        fails."""
         try:
             if plan.directory:
                 os.chdir(plan.directory)
@@ -231,7 +235,8 @@ class Launcher:
         return b"exceeded memory\n" if is_due and self._memory and self._memory.is_exceeded(self._processes()) else b""
 
     def _is_anything_left(self, sandbox: Sandbox | None) -> bool:
-        """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first process."""
+        """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first
+        process."""
         if sandbox:
             return not sandbox.is_empty
         if not self._is_outside:
@@ -248,7 +253,8 @@ class Launcher:
             kill_cgroup(plan.cgroup)
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])
         while found := self._processes():
-            # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so none gets away.
+            # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so
+            # none gets away.
             for pid in found:
                 signal_process(pid, _signal.SIGKILL)
             _signal.sigtimedwait([_signal.SIGCHLD], KILL_SECONDS)
@@ -256,7 +262,8 @@ class Launcher:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
 
     def _processes(self) -> list[int]:
-        """All that came from the command. In a namespace of our own that is all there is, but for the first and ourselves."""
+        """All that came from the command. In a namespace of our own that is all there is, but for the first and
+        ourselves."""
         if self._is_outside:
             return descendants_of(os.getpid())
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
@@ -283,7 +290,9 @@ def close_all_but(ours: int) -> None:
 
 def receive(worker: _socket.socket) -> tuple[bytes, list[int]]:
     message, attached, _, _ = worker.recvmsg(64, _socket.CMSG_SPACE(4 * DESCRIPTORS_MAX), _socket.MSG_CMSG_CLOEXEC)
-    content = b"".join(data for level, kind, data in attached if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS))
+    content = b"".join(
+        data for level, kind, data in attached if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
+    )
     return message, [int.from_bytes(content[at : at + 4], sys.byteorder) for at in range(0, len(content), 4)]
 
 

@@ -24,7 +24,11 @@ IGNORED = (_signal.SIGPIPE, _signal.SIGXFSZ)
 
 def spawn(plan: Plan) -> int:
     """Without a fork. A program without a slash is looked for as `execvpe` does."""
-    given = [(descriptor, number) for descriptor, number in ((plan.stdin, 0), (plan.output, 1), (plan.output, 2)) if descriptor >= 0]
+    given = [
+        (descriptor, number)
+        for descriptor, number in ((plan.stdin, 0), (plan.output, 1), (plan.output, 2))
+        if descriptor >= 0
+    ]
     given += zip(plan.received, plan.passed, strict=True)
     # By way of numbers that nobody has, or one would be in the way of another.
     free = 1 + max(max(pair) for pair in given)
@@ -34,7 +38,9 @@ def spawn(plan: Plan) -> int:
     refusals: list[OSError] = []
     for path in paths_of(plan.argv[0], plan.environment):
         try:
-            return os.posix_spawn(path, plan.argv, plan.environment, file_actions=[*actions, *closing], setsid=True, setsigdef=IGNORED)
+            return os.posix_spawn(
+                path, plan.argv, plan.environment, file_actions=[*actions, *closing], setsid=True, setsigdef=IGNORED
+            )
         except OSError as error:
             refusals.append(error)
     # That it can't be executed here says more than that it is not there.
@@ -44,7 +50,8 @@ def spawn(plan: Plan) -> int:
 def paths_of(program: bytes, environment: dict[bytes, bytes]) -> list[bytes]:
     if b"/" in program:
         return [program]
-    return [os.path.join(directory, program) for directory in environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")]  # noqa: PTH118
+    path = environment.get(b"PATH", os.fsencode(os.defpath))
+    return [os.path.join(directory, program) for directory in path.split(b":")]  # noqa: PTH118
 
 
 def pass_on(plan: Plan, worker: int) -> int:
@@ -64,7 +71,8 @@ def cant_enter(directory: bytes) -> str:
 
 
 def private_shm(size: int, libc: ctypes.CDLL) -> None:
-    """A /dev/shm of its own for this process and those that come from it, in place of everybody's. Takes root; without, nothing changes."""
+    """A /dev/shm of its own for this process and those that come from it, in place of everybody's. Takes root; without,
+    nothing changes."""
     if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(None, SHM, None, MS_PRIVATE, None) == 0:
         libc.mount(b"tmpfs", SHM, b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=1777,size=%d" % size)
 
