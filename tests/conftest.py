@@ -19,7 +19,7 @@ from foliot.config import Config
 from foliot.events import Event, EventBus
 from foliot.service import own_tasks
 from foliot.store.store import Store, open_store
-from foliot.worker.executors.launcher.tree import descendants_of
+from foliot.worker.executors.processes.launcher.tree import descendants_of
 from tests.support.fake_clock import FakeClock
 from tests.support.memory import directory_in_memory
 from tests.support.schemas import work_out_schemas_once

@@ -135,7 +135,7 @@ def test_every_named_query_is_used_once() -> None:
 def test_routes_find_runs_and_jobs_only_for_those_whose_they_are() -> None:
     lookups = re.compile(r"\b(?:runs\.get_run|(?:jobs|_jobs)\.get_job)\(")
     found = {path.name for path in (SOURCE / "api").rglob("*.py") if lookups.search(path.read_text())}
-    assert found == {"owned.py"}
+    assert found == {"lookup.py"}
 
 
 def test_import_foliot_loads_no_server_library_and_no_http_client() -> None:

@@ -14,8 +14,8 @@ from unittest.mock import Mock
 
 import foliot
 from foliot.api.app import build_app
-from foliot.api.document import EVERYWHERE_HEADERS
-from foliot.api.openapi import EVERYWHERE
+from foliot.api.openapi.document import EVERYWHERE_HEADERS
+from foliot.api.openapi.operations import EVERYWHERE
 from foliot.api.problems import STATUS
 from foliot.clock import SystemClock
 from foliot.config import Config

@@ -13,7 +13,7 @@ from time import perf_counter
 from benchmarks.bench import Bench
 from benchmarks.draining import drain
 from benchmarks.report import Result, Row, at_least
-from foliot.worker.executors.containment import find_bubblewrap
+from foliot.worker.executors.processes.containment import find_bubblewrap
 
 NAME = "commands"
 TITLE = "the shell command `true`, queued first, then run by one worker process"

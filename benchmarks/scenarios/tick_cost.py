@@ -12,7 +12,10 @@ from benchmarks.schedules import EVERY_HOUR, EVERY_SECOND, TOMORROW, insert_jobs
 
 NAME = "tick_cost"
 TITLE = "what one tick of a job costs, with few and with many jobs stored"
-ROWS_READ = "select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::float8 from pg_stat_user_tables where schemaname = 'foliot'"
+ROWS_READ = """
+select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::float8
+from pg_stat_user_tables where schemaname = 'foliot'
+"""
 TRANSACTIONS = "select xact_commit::float8 from pg_stat_database where datname = current_database()"
 
 

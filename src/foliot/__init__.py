@@ -6,7 +6,7 @@ from foliot.model.retry import Backoff
 from foliot.sdk.app import App, Task
 from foliot.sdk.connection import Connection, connect
 from foliot.sdk.context import Context
-from foliot.sdk.control import Fail, RetryIn, Snooze
+from foliot.sdk.flow_control import Fail, RetryIn, Snooze
 from foliot.sdk.handle import Handle
 from foliot.sdk.job_scheduler import JobDefinition, JobScheduler, add_job
 from foliot.sdk.workflow import Workflow

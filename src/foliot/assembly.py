@@ -18,8 +18,8 @@ from foliot.config import Config
 from foliot.embedded import find_url
 from foliot.errors import ConfigurationError, Conflict
 from foliot.events import EventBus, ProcessIsExposed, ProcessStarted, ProcessStopped
-from foliot.model.access import Role, new_token_text
 from foliot.model.ids import new_id
+from foliot.model.permissions import Role, new_token_text
 from foliot.observability.logs import EventLog
 from foliot.observability.tallies import counting
 from foliot.sdk.app import App
@@ -114,8 +114,8 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
     import uvicorn  # here, because only this part needs it and it is slow to load
 
     from foliot.api.app import build_app
-    from foliot.api.audit_log import AuditLog
-    from foliot.api.connections import Connection, Connections
+    from foliot.api.security.audit_log import AuditLog
+    from foliot.api.security.connections import Connection, Connections
     from foliot.api.server import Server, limits_of
     from foliot.api.submitter import Submitter
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from foliot.model.spread import NO_SPREAD, Spread
+from foliot.model.histogram import NO_SPREAD, Spread
 
 logger = logging.getLogger(__name__)
 

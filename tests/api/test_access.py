@@ -13,16 +13,16 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute
 from foliot.api.app import build_app
-from foliot.api.audit_log import AuditLog
+from foliot.api.security.audit_log import AuditLog
+from foliot.api.security.permissions import GuardedRoute
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.access import ALLOWED, Permission, Role
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
+from foliot.model.permissions import ALLOWED, Permission, Role
 from foliot.store.store import Store
 from tests.support.runs import claim_runs
 from tests.support.tokens import bearer, make_token

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from foliot.api.app import Application
-from foliot.model.access import Role, token_id_of
+from foliot.model.permissions import Role, token_id_of
 from foliot.store.store import Store
 from tests.support.doors import client_at, door, serving
 from tests.support.processes import FoliotProcess

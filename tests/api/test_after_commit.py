@@ -16,14 +16,14 @@ import pytest
 from fastapi import FastAPI
 
 from foliot.api.app import build_app
-from foliot.api.audit_log import AuditLog
+from foliot.api.security.audit_log import AuditLog
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.ids import new_id
 from foliot.model.states import RunState
-from foliot.sdk.database import DatabaseClient
+from foliot.sdk.direct_client import DatabaseClient
 from foliot.sdk.jobs import Alike
 from foliot.store.access import AuditEntry
 from foliot.store.store import Store, open_store

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from foliot.api.body_shape import DEPTH_MAX
+from foliot.api.requests.body_shape import DEPTH_MAX
 from foliot.model.workflow import STEPS_MAX
 from foliot.store.store import Store
 from tests.api.test_bad_input import JSON, TASK, facts, nothing_is_stored

@@ -11,7 +11,7 @@ import pytest
 
 from foliot.model.namespace import Namespace
 from foliot.sdk.app import App
-from foliot.sdk.asking import Asking, asked
+from foliot.sdk.direct_submission import Asking, asked
 from foliot.sdk.jobs import Alike
 from foliot.store.store import Store
 from foliot.store.workers import DeclaredTask

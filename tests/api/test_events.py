@@ -16,10 +16,10 @@ import asyncpg
 import httpx
 import pytest
 
-from foliot.api import event_feed, event_stream
-from foliot.api.event_feed import EventFeed, Filter, Place
-from foliot.api.event_stream import Following, all_events, counted, run_events
-from foliot.api.parameters import cursor_of
+from foliot.api.requests.parameters import cursor_of
+from foliot.api.streams import event_feed, event_stream
+from foliot.api.streams.event_feed import EventFeed, Filter, Place
+from foliot.api.streams.event_stream import Following, all_events, counted, run_events
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome

@@ -13,15 +13,15 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from foliot.api.app import build_app
-from foliot.api.audit_log import AuditLog
-from foliot.api.fast_lane import FastLane
+from foliot.api.fast_path import FastLane
+from foliot.api.security.audit_log import AuditLog
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus
-from foliot.model.access import new_token_text
 from foliot.model.ids import new_id
+from foliot.model.permissions import new_token_text
 from foliot.model.run import NewRun
 from foliot.store.store import Store
 from tests.support.audit import entry_for

@@ -27,7 +27,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.core.result import Ok
 
 from foliot.api.app import Application
-from foliot.api.document import TAGS
+from foliot.api.openapi.document import TAGS
 from foliot.store.store import Store
 from tests.support.doors import serving
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.datastructures import Headers
 
-from foliot.api.guard import refuse_foreign, refuse_other_bodies
+from foliot.api.security.local_mode import refuse_foreign, refuse_other_bodies
 from foliot.errors import ForeignOrigin
 
 JOB = {"task": "send_invoice"}

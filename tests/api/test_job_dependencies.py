@@ -17,7 +17,7 @@ from foliot.model.states import RunState
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.sdk.context import Context
 from foliot.store.store import Store
-from foliot.worker.executors.expanding import workflow
+from foliot.worker.executors.workflow import workflow
 from tests.support.dependencies import WORKER, create, end
 from tests.support.fake_clock import FakeClock
 from tests.support.runs import claim_runs

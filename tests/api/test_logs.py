@@ -13,8 +13,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from foliot.api import log_stream
-from foliot.api.log_stream import LogStream
+from foliot.api.streams import log_stream
+from foliot.api.streams.log_stream import LogStream
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState

@@ -29,9 +29,9 @@ from foliot.events import (
     StaleWritesRefused,
     TicksFired,
 )
+from foliot.model.histogram import BOUNDS, spread_of
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
-from foliot.model.spread import BOUNDS, spread_of
 from foliot.observability import metrics, tallies
 from foliot.observability.metrics import METRICS
 from foliot.observability.tallies import Tallies

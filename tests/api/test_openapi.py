@@ -67,7 +67,9 @@ def lacks(operation: dict[str, Any]) -> Iterator[str]:
     )
     given = [parameter for parameter in operation.get("parameters", []) if "$ref" not in parameter]
     yield from (
-        f"{one['name']!r} is not in PARAMETERS of api/document.py" for one in given if not one.get("description")
+        f"{one['name']!r} is not in PARAMETERS of api/openapi/document.py"
+        for one in given
+        if not one.get("description")
     )
     if "requestBody" in operation and not body_examples(operation):
         yield "its body has no examples"
@@ -79,13 +81,13 @@ def has_schema(answer: dict[str, Any]) -> bool:
 
 def test_every_route_is_described(document: dict[str, Any]) -> None:
     missing = [
-        f"{method.upper()} {path}: {lack}; see described() in api/openapi.py"
+        f"{method.upper()} {path}: {lack}; see described() in api/openapi/operations.py"
         for method, path, operation in operations(document)
         for lack in lacks(operation)
     ]
     used = {tag for _, _, operation in operations(document) for tag in operation["tags"]}
     missing += [
-        f"the tag {tag!r} is not in TAGS of api/document.py"
+        f"the tag {tag!r} is not in TAGS of api/openapi/document.py"
         for tag in sorted(used - {tag["name"] for tag in document["tags"]})
     ]
     assert missing == []

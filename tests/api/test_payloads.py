@@ -10,7 +10,7 @@ import pytest
 
 from foliot.errors import Invalid
 from foliot.model.states import RunState
-from foliot.sdk.asking import Asking, asked
+from foliot.sdk.direct_submission import Asking, asked
 from foliot.sdk.jobs import Alike
 from foliot.store.store import Store
 from tests.api.conftest import TASKS

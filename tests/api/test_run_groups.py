@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from foliot.api.routes import run_groups
+from foliot.api.routes import bulk_runs
 from foliot.model.states import RunState
 from foliot.store.store import Store
 from tests.api.test_run_lists import listed
@@ -71,8 +71,8 @@ async def test_what_has_ended_is_rerun_once(client: httpx.AsyncClient, store: St
 async def test_batches_end_where_the_next_begins(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_groups, "BATCH", 4)
-    monkeypatch.setattr(run_groups, "PAGES", 2)
+    monkeypatch.setattr(bulk_runs, "BATCH", 4)
+    monkeypatch.setattr(bulk_runs, "PAGES", 2)
     for _ in range(11):
         await insert(store)
     group: dict[str, Any] = {"queue": "mail", "dry_run": True}
@@ -106,7 +106,7 @@ async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient,
 async def test_the_runs_of_a_job_batch_by_batch(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_groups, "BATCH", 1)
+    monkeypatch.setattr(bulk_runs, "BATCH", 1)
     await make_job(store, name="nightly", task="send_invoice", every="1h")
     for _ in range(3):
         assert (await client.post("/v1/jobs/nightly/trigger")).status_code == 201

@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from foliot.api import run_search
+from foliot.api import run_filters
 from foliot.model.ids import first_id_of, new_id, tick_run_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
@@ -127,7 +127,7 @@ async def test_since_and_until_bound_the_list_and_finished_runs_of_long_ago_have
 async def test_a_rare_run_is_found_by_going_on_from_pages_that_are_empty(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_search, "SCAN_MAX", 5)
+    monkeypatch.setattr(run_filters, "SCAN_MAX", 5)
     rare = await insert(store, task="simulate", queue="default")
     for _ in range(12):
         await insert(store)

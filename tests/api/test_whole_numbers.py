@@ -9,8 +9,8 @@ import httpx
 import msgspec
 import pytest
 
-from foliot.api.bodies import decode
-from foliot.api.whole_numbers import with_whole_numbers
+from foliot.api.requests.bodies import decode
+from foliot.api.requests.whole_numbers import with_whole_numbers
 from foliot.errors import Invalid
 from foliot.model.job_request import JobRequest
 from foliot.model.workflow import Workflow

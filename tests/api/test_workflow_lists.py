@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import foliot
-from foliot.api import run_search
+from foliot.api import run_filters
 from foliot.api.routes import workflows
 from foliot.store.store import Store
 from tests.support.waiting import until
@@ -147,7 +147,7 @@ async def test_a_workflow_is_found_by_any_of_its_runs(client: httpx.AsyncClient,
 async def test_the_items_of_a_map_are_listed_by_their_parent(
     client: httpx.AsyncClient, worker: None, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(run_search, "FEW", few)
+    monkeypatch.setattr(run_filters, "FEW", few)
     made = await create(client, {"key": "numbers", "task": "double", "map": {"range": {"stop": 7}}}, name="maps")
     await create(client, {"key": "another", "task": "double", "map": {"range": {"stop": 3}}})
     shown = await ended(client, made["id"])

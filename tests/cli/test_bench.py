@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from foliot.cli.measuring import Spread, _spread
+from foliot.cli.bench_measurements import Spread, _spread
 from tests.support.cluster import Cluster
 from tests.support.terminal import Screen, Shell
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 import foliot
+from foliot.cli.commands.worker import parse_queues, queues_of
 from foliot.cli.main import COMMANDS
-from foliot.cli.worker import parse_queues, queues_of
 from foliot.errors import Invalid
 from foliot.sdk.app import App
 from foliot.store.migrate import known_migrations
@@ -41,7 +41,7 @@ def test_help_is_quick_because_it_loads_no_command() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     ).stdout.split()
     assert "foliot.cli.main" in loaded
-    assert not {"foliot.cli.up", "foliot.assembly", "asyncpg", "fastapi", "httpx", "uvicorn"} & set(loaded)
+    assert not {"foliot.cli.commands.up", "foliot.assembly", "asyncpg", "fastapi", "httpx", "uvicorn"} & set(loaded)
 
 
 def test_the_version_is_told(terminal: Terminal) -> None:

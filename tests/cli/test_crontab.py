@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from foliot.cli import import_crontab
-from foliot.cli.crontab import Crontab, parse_crontab
-from foliot.cli.import_crontab import local_zone
+from foliot.cli.commands import import_crontab
+from foliot.cli.commands.import_crontab import local_zone
+from foliot.cli.crontab_file import Crontab, parse_crontab
 from tests.support.terminal import Shell
 
 REAL = r"""

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from foliot.cli import run_groups
+from foliot.cli import bulk_runs
 from foliot.errors import Unreachable
 from foliot.model.ids import new_id
+from foliot.sdk.http_protocol import Answer
 from foliot.sdk.operations import Operations
-from foliot.sdk.wire import Answer
 from tests.cli.test_operations import on_a_terminal
 from tests.support.cluster import Cluster
 from tests.support.terminal import Shell
@@ -68,7 +68,7 @@ def test_an_answer_that_got_lost_is_asked_for_again(shell: Shell, tag: str, monk
             raise Unreachable("gone", is_doubtful=True)
         return answer
 
-    monkeypatch.setattr(run_groups, "PAUSES_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(bulk_runs, "PAUSES_SECONDS", (0.0, 0.0, 0.0))
     monkeypatch.setattr(Operations, "cancel_runs", losing)
     assert shell.foliot("cancel", "--tag", tag, "--yes").code == 0
     assert len(listed(shell, "--tag", tag, "--state", "cancelled")) == 2

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from foliot.cli.completing import PATIENCE_SECONDS
 from foliot.cli.examples import EXAMPLES
 from foliot.cli.main import COMMANDS, HEADINGS, cli
+from foliot.cli.name_completion import PATIENCE_SECONDS
 from tests.support.cluster import Cluster
 from tests.support.terminal import Shell, Terminal
 

@@ -18,7 +18,7 @@ from uuid import UUID
 import click
 import pytest
 
-from foliot.cli.ticks import strip, tick_table
+from foliot.cli.commands.ticks import strip, tick_table
 from foliot.model.schedule import Reason
 from foliot.model.states import RunState
 from foliot.sdk import client as sdk_client

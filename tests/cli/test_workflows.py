@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foliot.cli.workflows import levels_of
+from foliot.cli.commands.workflows import levels_of
 from foliot.sdk.client import Client
 from tests.support.terminal import Shell
 

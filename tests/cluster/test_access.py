@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from foliot.model.access import Role, token_id_of
+from foliot.model.permissions import Role, token_id_of
 from foliot.store.store import Store
 from tests.support.api import Api, api_of
 from tests.support.certificates import Authority

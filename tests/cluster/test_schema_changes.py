@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from foliot.errors import SchemaError
-from foliot.sdk import asking
-from foliot.sdk.database import DatabaseClient
+from foliot.sdk import direct_submission
+from foliot.sdk.direct_client import DatabaseClient
 from foliot.sdk.jobs import Alike
 from foliot.store import migrate
 from foliot.store.store import Store
@@ -167,7 +167,7 @@ async def test_foliot_up_ends_with_its_parts(database_url: str, sql: Any) -> Non
 async def test_a_program_that_submits_straight_to_the_database_is_told(
     database_url: str, store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(direct_submission, "LOOK_SECONDS", 0.0)
     await store.workers.announce_tasks({"noop": "default"})
     client = DatabaseClient(database_url)
     try:

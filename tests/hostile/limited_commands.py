@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from foliot.config import Config
-from foliot.worker.executors.containment import choose
+from foliot.worker.executors.processes.containment import choose
 from foliot.worker.executors.shell import shell
 from tests.hostile.test_command_memory import script
 from tests.support.containment import launchers_in

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
-from foliot.api.body_shape import DIGITS_MAX, SLICE_BYTES, VALUES_MAX, has_long_number, refuse_shape
+from foliot.api.requests.body_shape import DIGITS_MAX, SLICE_BYTES, VALUES_MAX, has_long_number, refuse_shape
 from foliot.errors import Malformed, TooLarge
 from foliot.store.store import Store
 from tests.support.attacked import Attacked, attacked

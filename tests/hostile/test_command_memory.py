@@ -15,7 +15,7 @@ import pytest
 
 from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
-from foliot.worker.executors.containment import Containment, Means, choose
+from foliot.worker.executors.processes.containment import Containment, Means, choose
 from foliot.worker.executors.shell import shell
 from tests.support.containment import launchers_in, require_means
 from tests.support.contexts import KeptContext
@@ -274,7 +274,10 @@ async def test_a_sandbox_hides_directories_that_can_not_be_written_to(tmp_path: 
     hidden = Path("/opt") if Path("/opt").is_dir() else Path("/srv")
     context = KeptContext()
     async with launchers_in(choose(Config(containment="bubblewrap"))) as launchers:
-        command = f"echo x > {hidden}/x; echo x > /dev/x; df --output=size -B1 /tmp /run /dev/shm | tail -n 3; echo x > /dev/null && echo fine"
+        command = (
+            f"echo x > {hidden}/x; echo x > /dev/x; df --output=size -B1 /tmp /run /dev/shm | tail -n 3; "
+            "echo x > /dev/null && echo fine"
+        )
         await shell(Config(), launchers, [hidden])(
             {"command": command, "sandbox": "bubblewrap", "memory_mb": LIMIT_MB}, context
         )

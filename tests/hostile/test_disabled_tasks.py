@@ -15,14 +15,14 @@ from fastapi import FastAPI
 
 import foliot
 from foliot.api.app import build_app
-from foliot.api.audit_log import AuditLog
+from foliot.api.security.audit_log import AuditLog
 from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import BUILT_IN_TASKS, Config, load
 from foliot.errors import ConfigurationError, TaskDisabled
 from foliot.events import EventBus
-from foliot.model.access import Role
 from foliot.model.ids import new_id
+from foliot.model.permissions import Role
 from foliot.model.run import NewRun
 from foliot.model.states import TERMINAL
 from foliot.sdk.app import App

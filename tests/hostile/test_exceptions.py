@@ -24,7 +24,7 @@ from foliot.model.states import RunState
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
-from foliot.worker.executors.raised import raised
+from foliot.worker.executors.task_errors import raised
 from foliot.worker.holdings import Holdings
 from tests.support.waiting import PATIENCE_SECONDS
 

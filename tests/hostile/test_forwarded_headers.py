@@ -9,11 +9,11 @@ import httpx
 import msgspec
 import pytest
 
-from foliot.api.addresses import TrustedProxies, counted_as
-from foliot.api.doorkeeper import WRONG_BURST
+from foliot.api.security.authentication import WRONG_BURST
+from foliot.api.security.client_address import TrustedProxies, counted_as
 from foliot.config import Config, load
 from foliot.errors import ConfigurationError
-from foliot.model.access import new_token_text
+from foliot.model.permissions import new_token_text
 from foliot.store.store import Store
 from tests.support.doors import client_at, door
 from tests.support.processes import FoliotProcess

@@ -43,7 +43,7 @@ GROWTH_MAX = 9.0
 """Four is linear, sixteen quadratic."""
 MADE_WHILE_RUNNING = {
     # What is put into them is escaped; it stands for the path of a route, and for a directory.
-    ("api/document.py", "fullmatch"): r"/v1/jobs/[^/]+/runs/[^/]+",
+    ("api/openapi/document.py", "fullmatch"): r"/v1/jobs/[^/]+/runs/[^/]+",
     ("embedded/postmaster.py", "match"): rb"\S*postgres .*-D /data",
 }
 

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from foliot.worker.executors.sweeper import VARIABLE, bearers_of
+from foliot.worker.executors.processes.sweeper import VARIABLE, bearers_of
 from tests.support.api import api_of
 from tests.support.containment import gone, sleepers
 from tests.support.processes import ROOT, FoliotProcess, foliot_up

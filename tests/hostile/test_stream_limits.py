@@ -9,11 +9,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 
-from foliot.api.streams import EVENTS, LOGS, Streams
+from foliot.api.streams.limits import EVENTS, LOGS, Streams
 from foliot.config import Config
 from foliot.errors import TooManyFollowers
-from foliot.model.access import LOCAL, Caller, Role
 from foliot.model.namespace import Namespace
+from foliot.model.permissions import LOCAL, Caller, Role
 from foliot.store.store import Store
 from tests.support.doors import door, serving
 from tests.support.runs import insert

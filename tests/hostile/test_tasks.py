@@ -177,12 +177,12 @@ async def test_a_blocked_loop_is_told_of_with_the_place_and_costs_neither_the_le
 BROKEN = """
 import asyncio, itertools
 from foliot.events import EventBus
-from foliot.worker import loop_watch
+from foliot.worker import loop_watchdog
 
 async def main():
-    loop_watch.LOOK_SECONDS = 0.01
+    loop_watchdog.LOOK_SECONDS = 0.01
     numbers = {numbers}
-    loop_watch.LoopWatch(events=EventBus(), unwritten=lambda: next(numbers)).start()
+    loop_watchdog.LoopWatch(events=EventBus(), unwritten=lambda: next(numbers)).start()
     await asyncio.sleep({seconds})
 
 asyncio.run(main())

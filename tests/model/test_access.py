@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.errors import Forbidden, Invalid
-from foliot.model.access import (
+from foliot.model.namespace import Namespace, bare, bare_key, namespace_of
+from foliot.model.permissions import (
     ALLOWED,
     EVERYWHERE,
     LOCAL,
@@ -22,7 +23,6 @@ from foliot.model.access import (
     token_id_of,
     within,
 )
-from foliot.model.namespace import Namespace, bare, bare_key, namespace_of
 
 NAMES = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,20}", fullmatch=True)
 NAMESPACES = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,20}", fullmatch=True)

@@ -28,7 +28,7 @@ from foliot.errors import (
     Unreachable,
 )
 from foliot.sdk import client as sdk_client
-from foliot.sdk import wire
+from foliot.sdk import http_protocol
 from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.client import Client
 from foliot.triggers.cron_fields import CronError
@@ -320,7 +320,7 @@ CREATED = (201, b'{"id": "7", "created": true}')
 async def test_a_request_with_a_key_is_repeated_when_its_answer_got_lost(
     monkeypatch: pytest.MonkeyPatch, lost: tuple[int, bytes] | None
 ) -> None:
-    monkeypatch.setattr(wire, "REPEAT_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(http_protocol, "REPEAT_PAUSES", (0.0, 0.0))
     job = {"task": "t", "idempotency_key": "k"}
     with serving(lost, lost, CREATED) as server, Client(server.url) as client:
         assert client.create_job(job).document["id"] == "7"

@@ -1,4 +1,4 @@
-"""`foliot.connect`: the same code over HTTP and straight at the database, from plain code and from async code, run by a
+"""`foliot.connect`: the same code over HTTP and straight at the direct_client, from plain code and from async code, run by a
 real worker."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from foliot.config import Config
 from foliot.errors import ConfigurationError, Conflict, Invalid, NotFound, SchemaError, StoreUnavailable, UnknownTask
 from foliot.model.ids import new_id
 from foliot.scheduler.promoter import Promoter
-from foliot.sdk import database
+from foliot.sdk import direct_client
 from foliot.store.store import Store
 from tests.support.server import PostgresServer
 from tests.support.workers import worker_node
@@ -165,7 +165,7 @@ async def test_a_job_in_the_callers_own_transaction(connection: foliot.Connectio
 async def test_what_only_a_server_can_do_is_said(
     straight: foliot.Connection, server_url: str, database_url: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=r"is a database, and this needs a server: connect to http://"):
+    with pytest.raises(ConfigurationError, match=r"is a direct_client, and this needs a server: connect to http://"):
         _ = straight.operations
     workflow = foliot.Workflow("w")
     workflow.step("one", "add")
@@ -182,7 +182,7 @@ async def test_what_only_a_server_can_do_is_said(
 async def test_a_database_that_can_not_be_used_is_said_to_be(
     postgres: PostgresServer, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "Config", lambda **_: Config(database_retry_seconds=0.1))
+    monkeypatch.setattr(direct_client, "Config", lambda **_: Config(database_retry_seconds=0.1))
     for url in ("postgresql://foliot:hunter2@127.0.0.1:1/x", database_url.replace("/test_", "/no_such_")):
         with foliot.connect(url) as nowhere:
             with pytest.raises(StoreUnavailable) as raised:

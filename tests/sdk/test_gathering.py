@@ -15,7 +15,7 @@ import pytest
 import foliot
 from foliot.errors import StoreUnavailable, UnknownTask
 from foliot.model.job_request import JobRequest
-from foliot.sdk.database import DatabaseClient
+from foliot.sdk.direct_client import DatabaseClient
 from foliot.store.store import Store
 from tests.support.waiting import until
 

@@ -16,7 +16,7 @@ from foliot.model.states import TERMINAL
 from foliot.observability import tallies
 from foliot.observability.tallies import Tallies
 from foliot.sdk.app import App
-from foliot.sdk.asking import Asking, asked
+from foliot.sdk.direct_submission import Asking, asked
 from foliot.store.store import Store
 from tests.support.waiting import until
 from tests.support.workers import worker_node

@@ -11,8 +11,8 @@ import pytest
 
 from foliot.config import Config
 from foliot.errors import ConfigurationError
-from foliot.worker.executors.containment import Containment, choose
-from foliot.worker.executors.launchers import Launchers
+from foliot.worker.executors.processes.containment import Containment, choose
+from foliot.worker.executors.processes.launchers import Launchers
 from tests.support.debian import require
 from tests.support.waiting import PATIENCE_SECONDS
 

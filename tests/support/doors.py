@@ -14,7 +14,7 @@ import msgspec
 import uvicorn
 
 from foliot.api.app import Application, build_app
-from foliot.api.audit_log import AuditLog
+from foliot.api.security.audit_log import AuditLog
 from foliot.api.submitter import Submitter
 from foliot.config import Config
 from foliot.events import EventBus

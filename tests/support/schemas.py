@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from foliot.api import openapi
+from foliot.api.openapi import operations
 
 
 def work_out_schemas_once() -> None:
     """They are the greater part of what building an application costs; a server builds one, a run of tests a
     thousand."""
-    work_out = openapi._schema
+    work_out = operations._schema
 
     @functools.cache
     def of(kinds: tuple[Any, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -23,4 +23,4 @@ def work_out_schemas_once() -> None:
         components.update(named)
         return found
 
-    openapi._schema = schema
+    operations._schema = schema

@@ -12,10 +12,10 @@ import msgspec
 import uvloop
 
 from foliot.config import Config
-from foliot.worker.executors.contained import Command, Contained
-from foliot.worker.executors.containment import choose
-from foliot.worker.executors.guard import Guard
-from foliot.worker.executors.launchers import Launchers
+from foliot.worker.executors.processes.containment import choose
+from foliot.worker.executors.processes.launchers import Launchers
+from foliot.worker.executors.processes.orphan_cleanup import Guard
+from foliot.worker.executors.processes.process_tree import Command, Contained
 
 
 async def start_commands(means: str, mark: str) -> None:

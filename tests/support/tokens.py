@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foliot.model.access import EVERYWHERE, Role, new_token_text
 from foliot.model.ids import new_id
+from foliot.model.permissions import EVERYWHERE, Role, new_token_text
 from foliot.store.access import NewToken
 from foliot.store.store import Store
 

@@ -21,8 +21,8 @@ from foliot.model.workflow import Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.store.workflows import Before
-from foliot.worker.executors.expanding import map_items, workflow
-from foliot.worker.upstream import UPSTREAM_MAX_BYTES, provided
+from foliot.worker.executors.workflow import map_items, workflow
+from foliot.worker.upstream_results import UPSTREAM_MAX_BYTES, provided
 from tests.support.runs import claim_runs, find_stuck
 from tests.support.workflow_oracle import Given, Seen
 

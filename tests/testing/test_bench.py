@@ -9,7 +9,7 @@ import pytest
 
 import foliot
 from foliot.errors import Conflict, Invalid, NotFound, UnknownTask
-from foliot.sdk.server import Server
+from foliot.sdk.default_connection import Server
 from foliot.testing import Bench, inline
 
 app = foliot.App()

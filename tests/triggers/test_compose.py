@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from foliot.triggers.base import LATEST, Trigger, fire_times
 from foliot.triggers.calendar import Calendar, CalendarTrigger
-from foliot.triggers.compose import BoundedTrigger, OnceTrigger, UnionTrigger
+from foliot.triggers.composite import BoundedTrigger, OnceTrigger, UnionTrigger
 from foliot.triggers.cron import parse_cron
+from foliot.triggers.dst import WallPolicy
 from foliot.triggers.interval import IntervalTrigger
-from foliot.triggers.wall import WallPolicy
 from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
 

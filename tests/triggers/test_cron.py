@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from foliot.triggers.base import LATEST, fire_times, to_datetime
 from foliot.triggers.cron import CronTrigger, parse_cron
 from foliot.triggers.cron_fields import CronError
-from foliot.triggers.wall import DstFold, DstGap
+from foliot.triggers.dst import DstFold, DstGap
 from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.triggers.cron_fields import parse_fields
-from foliot.triggers.explain import explain, explain_period, notes_on
+from foliot.triggers.description import explain, explain_period, notes_on
 from tests.triggers import oracle
 
 

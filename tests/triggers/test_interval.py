@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foliot.triggers.base import LATEST, fire_times, to_datetime
+from foliot.triggers.dst import DstFold, DstGap, WallPolicy
 from foliot.triggers.interval import IntervalTrigger
-from foliot.triggers.wall import DstFold, DstGap, WallPolicy
 from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foliot.triggers.base import LATEST
-from foliot.triggers.wall import DstFold, DstGap, WallPolicy, next_instant
+from foliot.triggers.dst import DstFold, DstGap, WallPolicy, next_instant
 from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
 

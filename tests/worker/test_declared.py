@@ -13,7 +13,7 @@ from foliot.events import Event, JobDeclared, JobNotDeclared
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace
 from foliot.store.store import Store
-from foliot.worker.declared import declare_jobs
+from foliot.worker.declared_jobs import declare_jobs
 from tests.support.jobs import make_job
 from tests.support.workers import worker_node
 

@@ -11,8 +11,8 @@ from asyncio.subprocess import PIPE
 import pytest
 
 from foliot.model.ids import new_id
-from foliot.worker.executors.guard import Guard
-from foliot.worker.executors.sweeper import VARIABLE, bearers_of
+from foliot.worker.executors.processes.orphan_cleanup import Guard
+from foliot.worker.executors.processes.sweeper import VARIABLE, bearers_of
 from tests.support.containment import gone, require_means
 from tests.support.waiting import until
 

@@ -12,7 +12,7 @@ import pytest
 
 from foliot.config import Config, load
 from foliot.model.outcome import Attempted, Ending
-from foliot.worker.executors.containment import choose
+from foliot.worker.executors.processes.containment import choose
 from foliot.worker.executors.shell import shell
 from tests.support.containment import launchers_in, require_means
 from tests.support.contexts import KeptContext
@@ -121,7 +121,10 @@ async def test_what_can_not_be_kept_fails_with_advice(command: str, kind: str, p
 async def test_a_program_of_another_kind_reads_and_writes_them_as_files() -> None:
     context = KeptContext()
     context.upstream = {"a": 20}
-    script = "import json, os; a = json.load(open(os.environ['FOLIOT_UPSTREAM']))['a']; json.dump(a + 1, open(os.environ['FOLIOT_RESULT'], 'w'))"
+    script = (
+        "import json, os; a = json.load(open(os.environ['FOLIOT_UPSTREAM']))['a']; "
+        "json.dump(a + 1, open(os.environ['FOLIOT_RESULT'], 'w'))"
+    )
     async with launchers_in(choose(Config())) as launchers:
         attempted = await shell(Config(), launchers)({"argv": [sys.executable, "-I", "-S", "-c", script]}, context)
     assert attempted == Attempted(Ending.SUCCEEDED, result="21")

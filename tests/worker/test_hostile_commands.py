@@ -20,7 +20,7 @@ import pytest
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.store.store import Store
-from foliot.worker.executors.contained import END_SECONDS
+from foliot.worker.executors.processes.process_tree import END_SECONDS
 from tests.support.containment import gone, require_means, sleepers
 from tests.support.processes import FoliotProcess
 from tests.support.waiting import until

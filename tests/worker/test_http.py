@@ -18,8 +18,8 @@ from foliot.errors import ConfigurationError
 from foliot.model.outcome import Attempted, Ending, decide
 from foliot.model.run import RunOptions
 from foliot.model.states import RunState
-from foliot.worker.executors.addresses import AddressGuard, is_public
 from foliot.worker.executors.http import http
+from foliot.worker.executors.http_addresses import AddressGuard, is_public
 from tests.support.certificates import Authority
 from tests.support.contexts import KeptContext
 from tests.support.fake_clock import FakeClock

@@ -19,7 +19,7 @@ from foliot.model.states import RunState
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.python import on_the_loop
 from foliot.worker.holdings import Holdings
-from foliot.worker.lane import TURN_SECONDS
+from foliot.worker.inline_calls import TURN_SECONDS
 
 NUMBER = 5
 marked: ContextVar[str] = ContextVar("marked", default="")

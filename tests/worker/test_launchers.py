@@ -13,9 +13,9 @@ import pytest
 
 from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
-from foliot.worker.executors import launchers as module
-from foliot.worker.executors.containment import choose
-from foliot.worker.executors.launchers import Launchers
+from foliot.worker.executors.processes import launchers as module
+from foliot.worker.executors.processes.containment import choose
+from foliot.worker.executors.processes.launchers import Launchers
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, launchers_in, require_means, sleepers
 from tests.support.contexts import KeptContext

@@ -19,7 +19,7 @@ from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.notice import notification_ids
+from foliot.model.notification import notification_ids
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.sdk.app import App

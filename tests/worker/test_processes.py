@@ -20,10 +20,10 @@ from foliot.model.outcome import Attempted, Ending
 from foliot.model.states import RunState
 from foliot.sdk.context import Progress
 from foliot.store.store import Store
-from foliot.worker.executors import processes as module
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.containment import choose
-from foliot.worker.executors.processes import ProcessPool, in_a_process
+from foliot.worker.executors.processes import process_pool as module
+from foliot.worker.executors.processes.containment import choose
+from foliot.worker.executors.processes.process_pool import ProcessPool, in_a_process
 from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
 from tests.support.waiting import until

@@ -19,9 +19,9 @@ from foliot.config import Config
 from foliot.model.ids import new_id
 from foliot.model.outcome import Attempted, Ending
 from foliot.model.payloads import SandboxFields
-from foliot.worker.executors.contained import Command, Contained
-from foliot.worker.executors.containment import LIMIT_FILES, Containment, Means, choose
-from foliot.worker.executors.sandbox import NOBODY, sandbox_for
+from foliot.worker.executors.processes.containment import LIMIT_FILES, Containment, Means, choose
+from foliot.worker.executors.processes.process_tree import Command, Contained
+from foliot.worker.executors.processes.sandbox import NOBODY, sandbox_for
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext

@@ -21,10 +21,10 @@ import uvloop
 
 from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
-from foliot.worker.executors import contained as module
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.containment import choose
-from foliot.worker.executors.launchers import Launchers
+from foliot.worker.executors.processes import process_tree as module
+from foliot.worker.executors.processes.containment import choose
+from foliot.worker.executors.processes.launchers import Launchers
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, require_means, sleepers
 from tests.support.contexts import LIMIT, KeptContext

@@ -8,12 +8,14 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foliot import __version__
-from foliot.api import document, problems, reference_page
-from foliot.api.audit_log import AuditLog
+from foliot.api import problems
 from foliot.api.back_pressure import BackPressure
-from foliot.api.doorkeeper import Doorkeeper
-from foliot.api.fast_lane import FastLane
+from foliot.api.fast_path import FastLane
+from foliot.api.openapi import document, reference_page
 from foliot.api.routes.audit import audit_router
+from foliot.api.routes.bulk_job_actions import JobGroupActionRoutes
+from foliot.api.routes.bulk_jobs import JobGroupRoutes
+from foliot.api.routes.bulk_runs import RunGroupRoutes
 from foliot.api.routes.calendars import calendars_router
 from foliot.api.routes.dead_letters import DeadLetterRoutes
 from foliot.api.routes.disabled_tasks import disabled_tasks_router
@@ -21,21 +23,20 @@ from foliot.api.routes.events import EventRoutes
 from foliot.api.routes.explain import ExplainRoutes
 from foliot.api.routes.gates import GateRoutes
 from foliot.api.routes.health import health_router
-from foliot.api.routes.job_group_actions import JobGroupActionRoutes
-from foliot.api.routes.job_groups import JobGroupRoutes
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.lab import LabRoutes
 from foliot.api.routes.logs import logs_router
 from foliot.api.routes.metrics import metrics_router
 from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
-from foliot.api.routes.run_groups import RunGroupRoutes
 from foliot.api.routes.run_lists import RunListRoutes
 from foliot.api.routes.runs import RunRoutes
 from foliot.api.routes.tokens import tokens_router
 from foliot.api.routes.workers import workers_router
 from foliot.api.routes.workflows import WorkflowRoutes
-from foliot.api.streams import Streams
+from foliot.api.security.audit_log import AuditLog
+from foliot.api.security.authentication import Doorkeeper
+from foliot.api.streams.limits import Streams
 from foliot.api.submitter import Submitter
 from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.clock import Clock

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Send
 
-from foliot.api.document import methods_of
+from foliot.api.openapi.document import methods_of
 from foliot.errors import (
     Busy,
     Conflict,

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import uvicorn
 
-from foliot.api.connections import NO_PLACE, Connection, Connections, Limits
+from foliot.api.security.connections import NO_PLACE, Connection, Connections, Limits
 from foliot.config import Config
 
 # So many are taken in at a time, before those that are there get a turn.
@@ -42,8 +42,9 @@ class Server(uvicorn.Server):
         await self.lifespan.startup()
         self._watching = asyncio.create_task(self._connections.watch(), name="watch connections")
         self.servers = [
-            Entrance(listening, self._connection, self._connections, tls=self.config.ssl) for listening in sockets or ()
-        ]  # type: ignore[misc]
+            Entrance(listening, self._connection, self._connections, tls=self.config.ssl)  # type: ignore[misc]
+            for listening in sockets or ()
+        ]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.api.schemas import run_name
+from foliot.api.openapi.schemas import run_name
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, NotFound
 from foliot.model.namespace import bare

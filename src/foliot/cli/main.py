@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"foliot.cli.{cmd_name.replace('-', '_')}").command
+        command = importlib.import_module(f"foliot.cli.commands.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES.get(cmd_name, ()))
         return command

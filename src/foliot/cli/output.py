@@ -24,7 +24,7 @@ from foliot.cli.options import json_option, seconds
 from foliot.cli.tables import width
 from foliot.clock import SystemClock, block
 from foliot.sdk.client import PASSING
-from foliot.sdk.wire import Answer, Document
+from foliot.sdk.http_protocol import Answer, Document
 
 INTERVAL_SECONDS = 2.0
 SHORTEST_SECONDS = 0.1

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from foliot.errors import Invalid
 from foliot.model.field_rules import Rule, any_of, field_is
-from foliot.model.text_forms import ZONE
+from foliot.model.text_patterns import ZONE
 from foliot.triggers.calendar import Calendar
 from foliot.triggers.zones import zone_named
 

@@ -14,7 +14,7 @@ from foliot.errors import Invalid
 from foliot.model.calendar import CalendarDays, calendar_of
 from foliot.model.schedule import Schedule, Timetable, jitter_of, last_ticks, timetable_of
 from foliot.triggers.base import to_datetime, to_instant
-from foliot.triggers.wall import fold_of
+from foliot.triggers.dst import fold_of
 
 DstFlag = Literal["after_gap", "first_of_two", "second_of_two"]
 # Control characters, invisible ones, line and paragraph separators.

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
-from foliot.model.asked import SAYS_TASK, AskedRun, Name
 from foliot.model.calendar import NamedCalendar
 from foliot.model.dedup import IdempotencyKey, Unique
 from foliot.model.field_rules import Rule, all_of, any_of, field_is, given, not_given
@@ -21,6 +20,7 @@ from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES, pointing
 from foliot.model.run import NewRun
+from foliot.model.run_request import SAYS_TASK, AskedRun, Name
 from foliot.model.schedule import (
     MAX_CATCHUP_WINDOW_SECONDS,
     Catchup,
@@ -31,13 +31,13 @@ from foliot.model.schedule import (
     from_cron,
     timetable_of,
 )
-from foliot.model.text_forms import CRON, DURATION, RECURRING_NAME, TIME, ZONE
+from foliot.model.text_patterns import CRON, DURATION, RECURRING_NAME, TIME, ZONE
 from foliot.model.workflow import MAP_TASK, check_payload
 from foliot.triggers.base import to_instant
 from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.cron_fields import CronError
+from foliot.triggers.dst import DstFold, DstGap
 from foliot.triggers.durations import parse_duration
-from foliot.triggers.wall import DstFold, DstGap
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)

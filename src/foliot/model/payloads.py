@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.http_headers import check_headers
-from foliot.model.refused import refused
+from foliot.model.validation_errors import refused
 
 REFERENCE = "$result"
 NAME_PATTERN = r"^[^=\x00]+$"

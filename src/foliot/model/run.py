@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from foliot.model.dedup import OnConflict
 from foliot.model.gates import Concurrency, Guarantee, Key, Rate
-from foliot.model.notice import Notice
+from foliot.model.notification import Notice
 from foliot.model.retry import Backoff, Causes
 from foliot.model.states import RunState
 

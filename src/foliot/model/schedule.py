@@ -17,13 +17,13 @@ from msgspec import Meta
 from foliot.errors import Invalid
 from foliot.triggers.base import Trigger, to_instant
 from foliot.triggers.calendar import Calendar, CalendarTrigger, OnExcluded
-from foliot.triggers.compose import BoundedTrigger, OnceTrigger, UnionTrigger
+from foliot.triggers.composite import BoundedTrigger, OnceTrigger, UnionTrigger
 from foliot.triggers.cron import parse_cron
 from foliot.triggers.cron_fields import CronError
+from foliot.triggers.dst import DstFold, DstGap, WallPolicy
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.interval import IntervalTrigger
 from foliot.triggers.notation import read_notation
-from foliot.triggers.wall import DstFold, DstGap, WallPolicy
 from foliot.triggers.zones import offset_at, same_wall, zone_named
 
 Overlap = Literal["skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"]

@@ -29,12 +29,12 @@ import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
-from foliot.model.asked import AskedRun, Name
 from foliot.model.field_rules import Rule as FieldRule
 from foliot.model.field_rules import any_of, exactly_one, field_is
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES, check_leaf, payload_of, pointing, within_payload
+from foliot.model.run_request import AskedRun, Name
 
 Rule = Literal[
     "all_success", "all_done", "all_failed", "one_success", "one_failed", "none_failed", "none_failed_min_one_success", "always"

@@ -20,7 +20,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from foliot.clock import Clock
-from foliot.model.spread import BOUNDS
+from foliot.model.histogram import BOUNDS
 from foliot.observability import tallies
 from foliot.store.metrics import Recent
 from foliot.store.overview import Nodes, QueueView

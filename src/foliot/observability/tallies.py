@@ -16,7 +16,7 @@ from foliot import events
 from foliot.clock import Clock
 from foliot.errors import StoreUnavailable
 from foliot.events import Event, EventBus
-from foliot.model.spread import Spread
+from foliot.model.histogram import Spread
 from foliot.service import Service
 from foliot.store.metrics import SLOTS
 from foliot.store.store import Store

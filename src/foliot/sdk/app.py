@@ -33,9 +33,9 @@ from foliot.model.gates import Circuit, Guarantee
 from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
 from foliot.model.schedule import Catchup, Overlap, Schedule, from_cron, timetable_of
-from foliot.sdk.server import Server
-from foliot.sdk.submitting import Prepared, Submitting
-from foliot.triggers.wall import DstFold, DstGap
+from foliot.sdk.default_connection import Server
+from foliot.sdk.task_submission import Prepared, Submitting
+from foliot.triggers.dst import DstFold, DstGap
 
 Function = Callable[..., Any]
 Cause = type[BaseException] | str | int
@@ -46,7 +46,7 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class Task(Submitting):
-    """A function that jobs can name, and what it says of itself. See `foliot.sdk.submitting` for what submits it."""
+    """A function that jobs can name, and what it says of itself. See `foliot.sdk.task_submission` for what submits it."""
 
     name: str
     function: Function

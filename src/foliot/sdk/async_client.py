@@ -10,9 +10,19 @@ import httpx
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
 from foliot.sdk.client import ENDED, PASSING, Patience
+from foliot.sdk.default_connection import Server
+from foliot.sdk.http_protocol import (
+    ANSWER_SECONDS,
+    DEFAULT_URL,
+    Answer,
+    Wire,
+    batch_of,
+    given,
+    made_of,
+    path_of,
+    pauses_for,
+)
 from foliot.sdk.jobs import Alike, Made
-from foliot.sdk.server import Server
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire, batch_of, given, made_of, path_of, pauses_for
 
 
 class AsyncClient:

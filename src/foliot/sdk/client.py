@@ -20,9 +20,8 @@ import msgspec
 from foliot.clock import SystemClock, block
 from foliot.config import from_environment
 from foliot.errors import Busy, FoliotError, StoreUnavailable, Unreachable
-from foliot.sdk.jobs import Alike, Made
-from foliot.sdk.server import Server
-from foliot.sdk.wire import (
+from foliot.sdk.default_connection import Server
+from foliot.sdk.http_protocol import (
     ANSWER_SECONDS,
     DEFAULT_URL,
     Answer,
@@ -34,6 +33,7 @@ from foliot.sdk.wire import (
     path_of,
     pauses_for,
 )
+from foliot.sdk.jobs import Alike, Made
 
 PAGE = 200
 # Worth another look in a moment, when nothing but looking is asked for.

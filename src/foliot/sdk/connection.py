@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from foliot.config import without_password
 from foliot.errors import ConfigurationError
+from foliot.sdk.default_connection import DATABASE_SCHEMES, Server
 from foliot.sdk.handle import Handle
-from foliot.sdk.server import DATABASE_SCHEMES, Server
-from foliot.sdk.submitting import Prepared
+from foliot.sdk.task_submission import Prepared
 
 if TYPE_CHECKING:
     from foliot.sdk.operations import Operations

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from foliot.errors import JobFailed
-from foliot.sdk.server import Server
+from foliot.sdk.default_connection import Server
 
 
 class Handle(msgspec.Struct, eq=False, gc=False):

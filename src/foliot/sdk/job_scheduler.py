@@ -21,9 +21,9 @@ from typing import Any
 from foliot.clock import SystemClock
 from foliot.errors import Invalid, InvalidScheduleError
 from foliot.sdk.app import Task
+from foliot.sdk.default_connection import Server
 from foliot.sdk.handle import Handle
-from foliot.sdk.server import Server
-from foliot.sdk.submitting import due
+from foliot.sdk.task_submission import due
 from foliot.triggers.base import to_instant
 from foliot.triggers.cron import parse_cron
 from foliot.triggers.notation import read_notation

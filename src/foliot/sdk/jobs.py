@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 if TYPE_CHECKING:
-    from foliot.sdk.wire import Answer
+    from foliot.sdk.http_protocol import Answer
 
 
 class Alike(Sequence[dict[str, Any]]):

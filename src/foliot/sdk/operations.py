@@ -14,7 +14,7 @@ from foliot.clock import SystemClock, block
 from foliot.errors import FoliotError, StoreUnavailable, Unreachable
 from foliot.sdk.client import ENDED, PATIENCE_SECONDS, Client
 from foliot.sdk.client import Page as ItemPage
-from foliot.sdk.wire import Answer, path_of
+from foliot.sdk.http_protocol import Answer, path_of
 
 PAGE = 200
 # The server says at least every ten seconds that it is there.

@@ -33,8 +33,8 @@ from foliot.errors import Invalid
 from foliot.model import workflow as model
 from foliot.model.workflow import OnFailure, Rule
 from foliot.sdk.app import ScheduleFields
-from foliot.sdk.server import Server
-from foliot.sdk.submitting import Submitting, due
+from foliot.sdk.default_connection import Server
+from foliot.sdk.task_submission import Submitting, due
 from foliot.sdk.workflow_handle import WorkflowHandle
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from foliot.errors import Conflict, NotFound
+from foliot.sdk.default_connection import Server
 from foliot.sdk.handle import plain, result_of
-from foliot.sdk.server import Server
 
 Shown = dict[str, Any]
 ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})

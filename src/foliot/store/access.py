@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.errors import StoreUnavailable
-from foliot.model.access import Role, Token
+from foliot.model.permissions import Role, Token
 from foliot.store import queries
 from foliot.store.postgres import Beside, Database, Transaction
 from foliot.store.run_lists import Page, page_of

@@ -15,8 +15,8 @@ import msgspec
 from foliot.clock import Clock
 from foliot.config import did_you_mean
 from foliot.errors import TaskDisabled, UnknownTask
-from foliot.model.asked import AskedRun
 from foliot.model.namespace import Namespace
+from foliot.model.run_request import AskedRun
 from foliot.model.workflow import MAP_TASK
 from foliot.store.store import Store
 from foliot.store.workers import DeclaredTask

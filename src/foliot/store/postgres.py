@@ -27,7 +27,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, StoreInterrupted
-from foliot.store.faults import Fault, is_read_only, judge, lacks_partition, leaves_session_unusable
+from foliot.store.database_errors import Fault, is_read_only, judge, lacks_partition, leaves_session_unusable
 from foliot.store.queries import Query, together
 
 T = TypeVar("T")

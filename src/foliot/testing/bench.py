@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from foliot.api.bodies import decode
+from foliot.api.requests.bodies import decode
 from foliot.config import Config, did_you_mean
 from foliot.errors import Conflict, FoliotError, Invalid, NotFound, UnknownTask
 from foliot.model.ids import new_id
@@ -24,11 +24,11 @@ from foliot.model.schedule import timetable_of
 from foliot.model.states import TERMINAL, RunState
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
-from foliot.sdk.wire import encode
+from foliot.sdk.http_protocol import encode
 from foliot.testing.clients import InlineServer
 from foliot.triggers.base import to_datetime, to_instant
 from foliot.worker.executors.python import succeeded, wanted
-from foliot.worker.executors.raised import raised
+from foliot.worker.executors.task_errors import raised
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from foliot.api.schemas import BatchCreated, JobCreated, shown, submitted
+from foliot.api.openapi.schemas import BatchCreated, JobCreated, shown, submitted
 from foliot.errors import FoliotError
 from foliot.model.run import SubmittedRun
 from foliot.sdk.async_client import AsyncClient
 from foliot.sdk.client import Client
-from foliot.sdk.server import Server
-from foliot.sdk.wire import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire
+from foliot.sdk.default_connection import Server
+from foliot.sdk.http_protocol import ANSWER_SECONDS, DEFAULT_URL, Answer, Wire
 
 if TYPE_CHECKING:
     from foliot.testing.bench import Bench, Job

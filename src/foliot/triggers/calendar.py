@@ -14,7 +14,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from foliot.triggers.base import DAY_SECONDS, EARLIEST, EPOCH_ORDINAL, LATEST, Trigger
-from foliot.triggers.wall import WallPolicy, next_instant
+from foliot.triggers.dst import WallPolicy, next_instant
 from foliot.triggers.zones import next_transition, offset_at
 
 OnExcluded = Literal["skip", "move"]

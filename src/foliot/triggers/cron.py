@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 
 from foliot.triggers.base import DAY_SECONDS, EPOCH_ORDINAL
 from foliot.triggers.cron_fields import CronError, CronFields, Days, parse_fields
+from foliot.triggers.dst import DstFold, DstGap, WallPolicy, next_instant
 from foliot.triggers.notation import read_notation
-from foliot.triggers.wall import DstFold, DstGap, WallPolicy, next_instant
 from foliot.triggers.zones import zone_named
 
 # A year of the same length that begins on the same weekday comes within 40 years (28, but for 2100, which is no leap

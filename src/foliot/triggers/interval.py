@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from foliot.triggers.base import DAY_SECONDS, LATEST
-from foliot.triggers.wall import WallPolicy, next_instant
+from foliot.triggers.dst import WallPolicy, next_instant
 from foliot.triggers.zones import offset_at
 
 

@@ -30,11 +30,11 @@ from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
-from foliot.worker.executors.raised import CANCELLED_ITSELF, raised_at_once, raised_on_the_loop
+from foliot.worker.executors.task_errors import CANCELLED_ITSELF, raised_at_once, raised_on_the_loop
 from foliot.worker.holdings import Holdings
-from foliot.worker.lane import Lane, Pending, decode_payload
+from foliot.worker.inline_calls import Lane, Pending, decode_payload
 from foliot.worker.live_output import LiveOutput
-from foliot.worker.upstream import Refused
+from foliot.worker.upstream_results import Refused
 
 decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.

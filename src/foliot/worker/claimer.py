@@ -24,9 +24,9 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, RunsClaimed
+from foliot.model.histogram import spread_of
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim
-from foliot.model.spread import spread_of
 from foliot.model.states import RunState
 from foliot.service import Service
 from foliot.store.store import Store

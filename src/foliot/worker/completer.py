@@ -28,9 +28,9 @@ from foliot.events import (
     StaleWritesRefused,
 )
 from foliot.model.gates import Circuit
+from foliot.model.histogram import spread_of
 from foliot.model.outcome import Outcome, error_of
 from foliot.model.run import Claim
-from foliot.model.spread import spread_of
 from foliot.model.states import RunState
 from foliot.service import Service
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC

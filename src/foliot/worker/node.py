@@ -38,22 +38,22 @@ from foliot.store.workers import Beat
 from foliot.worker.attempts import CLEARING_SECONDS, REFUSAL_SECONDS, Attempts, KnownTask
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
-from foliot.worker.declared import declare_jobs
-from foliot.worker.executors.containment import choose
-from foliot.worker.executors.expanding import map_items, wait, workflow
-from foliot.worker.executors.guard import Guard
+from foliot.worker.declared_jobs import declare_jobs
 from foliot.worker.executors.http import http
-from foliot.worker.executors.launchers import Launchers
-from foliot.worker.executors.processes import ProcessPool, in_a_process
+from foliot.worker.executors.processes.containment import choose
+from foliot.worker.executors.processes.launchers import Launchers
+from foliot.worker.executors.processes.orphan_cleanup import Guard
+from foliot.worker.executors.processes.process_pool import ProcessPool, in_a_process
 from foliot.worker.executors.python import asks_for_context, in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
+from foliot.worker.executors.workflow import map_items, wait, workflow
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.holdings import Holdings
 from foliot.worker.log_writer import LogWriter
-from foliot.worker.loop_watch import LoopWatch
-from foliot.worker.upstream import UpstreamReader
+from foliot.worker.loop_watchdog import LoopWatch
+from foliot.worker.upstream_results import UpstreamReader
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
 LAST_WORDS_SECONDS = 10.0

@@ -9,13 +9,13 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.access import Calling, GuardedRoute, requires
-from foliot.api.keyed import answered
-from foliot.api.openapi import described
-from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
+from foliot.api.openapi.operations import described
+from foliot.api.requests.idempotency import answered
+from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, within
+from foliot.api.security.permissions import Calling, GuardedRoute, requires
 from foliot.errors import Invalid
-from foliot.model.access import Permission
+from foliot.model.permissions import Permission
 from foliot.store.access import AuditFilter, AuditRecord
 from foliot.store.store import Store
 

@@ -9,15 +9,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.bodies import read_json
-from foliot.api.etags import IfMatch, Version, if_match_of, is_create_only, tagged
-from foliot.api.openapi import CREATE_ONLY, IF_NONE_MATCH, described
+from foliot.api.openapi.operations import CREATE_ONLY, IF_NONE_MATCH, described
+from foliot.api.requests.bodies import read_json
+from foliot.api.requests.etags import IfMatch, Version, if_match_of, is_create_only, tagged
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
-from foliot.model.access import Permission
-from foliot.model.asked import Name
 from foliot.model.calendar import CalendarDays, NamedCalendar, Weekday, calendar_of
 from foliot.model.namespace import Namespace, bare
+from foliot.model.permissions import Permission
+from foliot.model.run_request import Name
 from foliot.store.store import Store
 
 days_decoder = msgspec.json.Decoder(CalendarDays)

@@ -14,18 +14,18 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.bodies import decoded, read
-from foliot.api.forms import INSTANT
-from foliot.api.openapi import described
-from foliot.api.parameters import cursor_of, cursor_text, instant_of, text_of
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.patterns import INSTANT
+from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.routes.recurring import PAGE_MAX, within
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
-from foliot.model.access import Permission
 from foliot.model.field_rules import Rule, exactly_one
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
+from foliot.model.permissions import Permission
 from foliot.model.workflow import check_payload
 from foliot.store.dead_letters import DeadFilter, DeadGroup, DeadLetter
 from foliot.store.store import Store

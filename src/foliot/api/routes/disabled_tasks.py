@@ -11,14 +11,14 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import Calling, GuardedRoute, Within, requires
-from foliot.api.bodies import decoded, read
-from foliot.api.keyed import answered
-from foliot.api.openapi import described
+from foliot.api.openapi.operations import described
+from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.idempotency import answered
+from foliot.api.security.permissions import Calling, GuardedRoute, Within, requires
 from foliot.config import BUILT_IN_TASKS, did_you_mean
 from foliot.errors import Forbidden, NotFound
-from foliot.model.access import EVERYWHERE, Caller, Permission
 from foliot.model.namespace import Namespace
+from foliot.model.permissions import EVERYWHERE, Caller, Permission
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.store import Store
 

@@ -11,17 +11,17 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.event_feed import EventFeed, Filter, Place, RunEvent
-from foliot.api.event_stream import Following, all_events, counted, run_events
-from foliot.api.openapi import EVENT_PLACE, described
-from foliot.api.owned import find_run
-from foliot.api.parameters import cursor_of, instant_of, run_id_of, states_of, text_of
-from foliot.api.run_search import job_named, name_of
-from foliot.api.streams import EVENTS, Stream, Streams
+from foliot.api.lookup import find_run
+from foliot.api.openapi.operations import EVENT_PLACE, described
+from foliot.api.requests.parameters import cursor_of, instant_of, run_id_of, states_of, text_of
+from foliot.api.run_filters import job_named, name_of
+from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.streams.event_feed import EventFeed, Filter, Place, RunEvent
+from foliot.api.streams.event_stream import Following, all_events, counted, run_events
+from foliot.api.streams.limits import EVENTS, Stream, Streams
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
-from foliot.model.access import Permission
+from foliot.model.permissions import Permission
 from foliot.store.store import Store
 
 LAST_ID = "Last-Event-ID"

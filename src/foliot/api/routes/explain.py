@@ -9,17 +9,17 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.keyed import answered
-from foliot.api.openapi import described
-from foliot.api.owned import find_job, find_run
+from foliot.api.lookup import find_job, find_run
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import recurring, run_name
+from foliot.api.requests.idempotency import answered
 from foliot.api.routes.recurring import job_id_of
-from foliot.api.schemas import recurring, run_name
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import NotFound
-from foliot.model.access import Permission
 from foliot.model.explanation import Explanation, Gate
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
+from foliot.model.permissions import Permission
 from foliot.store.jobs import Tick
 from foliot.store.store import Store
 

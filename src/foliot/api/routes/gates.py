@@ -12,16 +12,16 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import Calling, GuardedRoute, Within, requires
-from foliot.api.bodies import decoded, read, read_json
-from foliot.api.etags import Version, if_match_of, tagged
-from foliot.api.openapi import described
-from foliot.api.schemas import PauseRequest
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import PauseRequest
+from foliot.api.requests.bodies import decoded, read, read_json
+from foliot.api.requests.etags import Version, if_match_of, tagged
+from foliot.api.security.permissions import Calling, GuardedRoute, Within, requires
 from foliot.errors import Conflict, Invalid, PreconditionFailed
-from foliot.model.access import Caller, Permission
-from foliot.model.asked import Name
 from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import Namespace, bare
+from foliot.model.permissions import Caller, Permission
+from foliot.model.run_request import Name
 from foliot.store.gates import CircuitState, Pause, PauseKind, QueueLimits
 from foliot.store.hints import ALL_QUEUES_TOPIC
 from foliot.store.store import Store

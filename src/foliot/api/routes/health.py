@@ -8,10 +8,10 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
-from foliot.api.access import GuardedRoute, requires
-from foliot.api.openapi import described
+from foliot.api.openapi.operations import described
 from foliot.api.problems import problem
-from foliot.model.access import Permission
+from foliot.api.security.permissions import GuardedRoute, requires
+from foliot.model.permissions import Permission
 from foliot.store.store import Store
 
 READY_SECONDS = 2.0

@@ -10,17 +10,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, namespace_of_caller, requires
-from foliot.api.audit_log import IS_NOTED, NoteWithin, entry_of
 from foliot.api.back_pressure import BackPressure
-from foliot.api.bodies import BODY, decoded, read
-from foliot.api.dependencies import find_dependencies
-from foliot.api.etags import tagged
-from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
-from foliot.api.openapi import described
-from foliot.api.owned import find_job, find_run
-from foliot.api.routes.recurring import calendar_named, job_id_of, version_of
-from foliot.api.schemas import (
+from foliot.api.job_dependencies import find_dependencies
+from foliot.api.lookup import find_job, find_run
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import (
     BATCH_MAX,
     BatchCreated,
     BatchJobs,
@@ -34,17 +28,23 @@ from foliot.api.schemas import (
     shown,
     submitted,
 )
+from foliot.api.requests.bodies import BODY, decoded, read
+from foliot.api.requests.etags import tagged
+from foliot.api.requests.idempotency import KeyedRequests, Work, answered, idempotency_key_of
+from foliot.api.routes.recurring import calendar_named, job_id_of, version_of
+from foliot.api.security.audit_log import IS_NOTED, NoteWithin, entry_of
+from foliot.api.security.permissions import GuardedRoute, Within, namespace_of_caller, requires
 from foliot.api.submitter import Submitter
 from foliot.api.workflow_definitions import TURN, WorkflowDefinitions
 from foliot.clock import give_way
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, Malformed, NotFound
 from foliot.events import RunsSubmitted
-from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace, bare
+from foliot.model.permissions import Permission
 from foliot.model.run import NewRun, StoredRun
 from foliot.model.states import RunState
 from foliot.model.workflow import WORKFLOW_TASK

@@ -17,29 +17,29 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, namespace_of_caller, requires
-from foliot.api.bodies import read_json
-from foliot.api.openapi import described
-from foliot.api.owned import find_job, find_run
-from foliot.api.parameters import run_id_of
+from foliot.api.lookup import find_job, find_run
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import JobCreated, metadata_of, run_name
+from foliot.api.requests.bodies import read_json
+from foliot.api.requests.parameters import run_id_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.overview import FINISHED_WITHIN
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import cancel
-from foliot.api.run_search import FIRST_ID, LAST_ID, LOOK_BACK
-from foliot.api.schemas import JobCreated, metadata_of, run_name
+from foliot.api.run_filters import FIRST_ID, LAST_ID, LOOK_BACK
+from foliot.api.security.permissions import GuardedRoute, Within, namespace_of_caller, requires
 from foliot.errors import Conflict, Invalid, NotFound
-from foliot.model.access import Permission
-from foliot.model.asked import Retries
 from foliot.model.field_rules import Rule, all_of, any_given, any_of, field_is, given, not_given
 from foliot.model.ids import first_id_of, not_finished_before
 from foliot.model.job import RecurringJob
 from foliot.model.job_request import EARLIEST, LATEST, JobRequest
 from foliot.model.namespace import Namespace, bare, namespace_of
+from foliot.model.permissions import Permission
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.run import RunView
+from foliot.model.run_request import Retries
 from foliot.model.states import TERMINAL, RunState
-from foliot.model.text_forms import CRON, RECURRING_NAME
+from foliot.model.text_patterns import CRON, RECURRING_NAME
 from foliot.store.run_lists import RunFilter, Span
 from foliot.store.store import Store
 

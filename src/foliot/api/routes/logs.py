@@ -10,15 +10,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.log_stream import EVENTS, LogStream
-from foliot.api.openapi import LOG_PLACE, described
-from foliot.api.owned import find_run
-from foliot.api.parameters import run_id_of
-from foliot.api.streams import HEADERS, LOGS, Stream, Streams
+from foliot.api.lookup import find_run
+from foliot.api.openapi.operations import LOG_PLACE, described
+from foliot.api.requests.parameters import run_id_of
+from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.streams.limits import HEADERS, LOGS, Stream, Streams
+from foliot.api.streams.log_stream import EVENTS, LogStream
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
-from foliot.model.access import Permission
+from foliot.model.permissions import Permission
 from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store
 

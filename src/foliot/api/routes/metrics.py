@@ -6,10 +6,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, requires
-from foliot.api.openapi import described
+from foliot.api.openapi.operations import described
+from foliot.api.security.permissions import GuardedRoute, requires
 from foliot.clock import Clock
-from foliot.model.access import Permission
+from foliot.model.permissions import Permission
 from foliot.observability.metrics import MetricsPage
 from foliot.store.store import Store
 

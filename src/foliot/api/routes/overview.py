@@ -9,10 +9,10 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.openapi import described
-from foliot.model.access import Permission
+from foliot.api.openapi.operations import described
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.model.namespace import bare
+from foliot.model.permissions import Permission
 from foliot.model.states import LIVE, TERMINAL
 from foliot.store.overview import COUNT_MAX, QueueView
 from foliot.store.store import Store

@@ -14,25 +14,25 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import decoded, read
-from foliot.api.etags import IfMatch, Version, if_match_of, tagged
-from foliot.api.openapi import described
-from foliot.api.owned import find_job
-from foliot.api.parameters import text_of
-from foliot.api.schemas import BackfillRequest, PauseRequest, RecurringShown, recurring
+from foliot.api.lookup import find_job
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import BackfillRequest, PauseRequest, RecurringShown, recurring
+from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.etags import IfMatch, Version, if_match_of, tagged
+from foliot.api.requests.parameters import text_of
+from foliot.api.security.audit_log import NoteWithin
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.config import did_you_mean
 from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.events import RunsSubmitted
-from foliot.model.access import Permission
 from foliot.model.calendar import NamedCalendar
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob, dst_flag, resumed
 from foliot.model.job_request import LATEST, SCHEDULE_FIELDS, JobRequest, check_times, cron_is_over, planned_from
 from foliot.model.namespace import Namespace, bare
 from foliot.model.payloads import pointing
+from foliot.model.permissions import Permission
 from foliot.model.schedule import from_cron
 from foliot.model.states import RunState
 from foliot.model.workflow import WORKFLOW_TASK, check_payload

@@ -10,17 +10,17 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.openapi import described
-from foliot.api.owned import find_job, find_run
-from foliot.api.parameters import run_id_of, states_of
+from foliot.api.lookup import find_job, find_run
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import run_name, tags_of
+from foliot.api.requests.parameters import run_id_of, states_of
 from foliot.api.routes.recurring import PAGE_MAX, job_id_of, within
-from foliot.api.run_search import Asked, Found, find_job_runs, find_runs
-from foliot.api.schemas import run_name, tags_of
+from foliot.api.run_filters import Asked, Found, find_job_runs, find_runs
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import NotFound
-from foliot.model.access import Permission
 from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import bare
+from foliot.model.permissions import Permission
 from foliot.model.run import RunView
 from foliot.model.states import status_of
 from foliot.store.run_lists import AttemptItem, RunFilter, RunItem

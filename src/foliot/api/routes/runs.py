@@ -11,17 +11,17 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import decoded, read
-from foliot.api.openapi import described
-from foliot.api.owned import find_run
-from foliot.api.schemas import JobShown, shown
+from foliot.api.lookup import find_run
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import JobShown, shown
+from foliot.api.requests.bodies import decoded, read
+from foliot.api.security.audit_log import NoteWithin
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Conflict, NotFound
 from foliot.events import RunsCancelled, RunsSubmitted
-from foliot.model.access import Permission
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
+from foliot.model.permissions import Permission
 from foliot.model.run import RunView
 from foliot.model.states import RunState
 from foliot.model.workflow import check_payload

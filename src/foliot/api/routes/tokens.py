@@ -12,13 +12,13 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import Calling, GuardedRoute, requires
-from foliot.api.audit_log import TARGET, NoteWithin
-from foliot.api.bodies import read_json
-from foliot.api.keyed import answered
-from foliot.api.openapi import described
+from foliot.api.openapi.operations import described
+from foliot.api.requests.bodies import read_json
+from foliot.api.requests.idempotency import answered
+from foliot.api.security.audit_log import TARGET, NoteWithin
+from foliot.api.security.permissions import Calling, GuardedRoute, requires
 from foliot.errors import Conflict, Forbidden, NotFound
-from foliot.model.access import (
+from foliot.model.permissions import (
     DEFAULT_LIFE,
     EVERYWHERE,
     NEVER,
@@ -29,7 +29,7 @@ from foliot.model.access import (
     life_of,
     new_token_text,
 )
-from foliot.model.asked import Name
+from foliot.model.run_request import Name
 from foliot.store.access import NewToken
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store

@@ -10,10 +10,10 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.openapi import described
+from foliot.api.openapi.operations import described
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import NotFound
-from foliot.model.access import Permission
+from foliot.model.permissions import Permission
 from foliot.store.hints import worker_topic
 from foliot.store.store import Store
 from foliot.store.workers import WorkerView

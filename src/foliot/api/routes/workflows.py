@@ -14,17 +14,17 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.access import GuardedRoute, Within, requires
-from foliot.api.audit_log import NoteWithin
-from foliot.api.bodies import decoded, read
-from foliot.api.keyed import KeyedRequests, Work, answered, idempotency_key_of
-from foliot.api.openapi import described
-from foliot.api.owned import find_run
-from foliot.api.parameters import id_of, text_of
+from foliot.api.lookup import find_run
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import JobChecked, JobCreated, RecurringShown, run_name
+from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.idempotency import KeyedRequests, Work, answered, idempotency_key_of
+from foliot.api.requests.parameters import id_of, text_of
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.routes.runs import CANCELS, CancelRequest, cancel_decoder
-from foliot.api.schemas import JobChecked, JobCreated, RecurringShown, run_name
+from foliot.api.security.audit_log import NoteWithin
+from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.api.workflow_views import (
     WorkflowCreated,
@@ -41,11 +41,11 @@ from foliot.api.workflow_views import (
 from foliot.config import Config
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.events import RunsSubmitted
-from foliot.model.access import Permission
 from foliot.model.field_rules import Rule, not_given
 from foliot.model.ids import new_id
 from foliot.model.job_request import SAYS_WHEN, JobRequest
 from foliot.model.namespace import Namespace, bare
+from foliot.model.permissions import Permission
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
 from foliot.model.workflow import (

@@ -20,7 +20,7 @@ select id, false, name, task, queue, state, reason, priority, attempt, worker_id
     started_at, finished_at, parent_id, step, options -> 'tags', options ? 'tags'
 from foliot.history;
 
--- The id of the run that tells of another's end: always the same, so that it can be found from there. model/notice.py makes the same.
+-- The id of the run that tells of another's end: always the same, so that it can be found from there. model/notification.py makes the same.
 create function foliot.notification_id(run_id uuid, place bigint, at timestamptz) returns uuid language plpgsql immutable parallel safe as $$
 declare
     made bytea := substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) || substring(decode(md5(run_id || '/' || place), 'hex') from 7);

@@ -30,8 +30,8 @@ from foliot.errors import ConfigurationError, Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import HttpPayload, payload_of
 from foliot.sdk.context import Context
-from foliot.worker.executors.addresses import AddressGuard, AddressRefused, HostNotFound
 from foliot.worker.executors.base import Executor, refused
+from foliot.worker.executors.http_addresses import AddressGuard, AddressRefused, HostNotFound
 
 ABOUT_THE_BODY = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
 KEPT_HEADERS = ("content-type", "content-length", "date", "etag", "last-modified", "location", "retry-after")

@@ -17,8 +17,8 @@ from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.app import Function
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.described import message_of
-from foliot.worker.executors.raised import raised, raised_on_the_loop
+from foliot.worker.executors.error_text import message_of
+from foliot.worker.executors.task_errors import raised, raised_on_the_loop
 
 ASK_SECONDS = 1.0
 """What a plain function that can ask whether it should stop gets for it, before it counts as one that does not."""
@@ -97,7 +97,10 @@ def succeeded(result: object, result_max_bytes: int) -> Attempted:
         return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", message), is_retryable=False)
     size = len(encoded.encode())
     if size > result_max_bytes:
-        advice = f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: store it elsewhere and return where"
+        advice = (
+            f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: "
+            "store it elsewhere and return where"
+        )
         return Attempted(Ending.FAILED, error=error_of("ResultTooLarge", advice))
     return Attempted(Ending.SUCCEEDED, result=encoded)
 

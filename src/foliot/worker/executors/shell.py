@@ -21,11 +21,11 @@ from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import ShellPayload, payload_of
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor, refused
-from foliot.worker.executors.contained import Command, Contained, Verdict
-from foliot.worker.executors.environment import clean_environment
-from foliot.worker.executors.handed import Handed, result_too_large
-from foliot.worker.executors.launchers import Launchers
-from foliot.worker.executors.sandbox import Sandbox, SandboxUnavailable, sandbox_for
+from foliot.worker.executors.processes.command_files import Handed, result_too_large
+from foliot.worker.executors.processes.environment import clean_environment
+from foliot.worker.executors.processes.launchers import Launchers
+from foliot.worker.executors.processes.process_tree import Command, Contained, Verdict
+from foliot.worker.executors.processes.sandbox import Sandbox, SandboxUnavailable, sandbox_for
 
 
 def shell(config: Config, launchers: Launchers, hidden: Sequence[Path] = ()) -> Executor:

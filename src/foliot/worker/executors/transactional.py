@@ -17,11 +17,11 @@ from foliot.model.outcome import Attempted, Ending, Outcome
 from foliot.model.states import RunState
 from foliot.sdk.app import Function
 from foliot.sdk.context import Context
-from foliot.store.faults import leaves_session_unusable
+from foliot.store.database_errors import leaves_session_unusable
 from foliot.store.store import Store
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
-from foliot.worker.executors.raised import raised_on_the_loop
+from foliot.worker.executors.task_errors import raised_on_the_loop
 
 
 class NoLongerOurs(Exception):

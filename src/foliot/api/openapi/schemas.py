@@ -1,0 +1,309 @@
+"""What the API takes and gives, as types. The OpenAPI document is made from them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from foliot.model.dedup import IdempotencyKey
+from foliot.model.field_rules import all_of, field_is, not_given
+from foliot.model.job import RecurringJob
+from foliot.model.job_request import ONLY_RECURRING, JobRequest
+from foliot.model.namespace import bare, bare_key
+from foliot.model.notification import notification_ids
+from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
+from foliot.model.schedule import Schedule
+from foliot.model.states import RunState, status_of
+from foliot.model.text_patterns import TIME
+
+# Stored among the options, which go along with a run; shown beside them.
+SHOWN_APART = frozenset({"metadata", "tags", "notifies"})
+
+
+class JobCreated(msgspec.Struct, frozen=True):
+    id: UUID
+    name: str | None
+    status: str
+    state: str
+    task: str
+    queue: str
+    priority: int
+    scheduled_at: datetime
+    created_at: datetime
+    created: bool
+
+
+class JobChecked(msgspec.Struct, frozen=True):
+    """What a job would become, without what it has only once it is stored."""
+
+    name: str | None
+    task: str
+    queue: str
+    priority: int
+    payload: Any
+    tags: list[str]
+    is_recurring: bool
+
+
+BATCH_MAX = 10_000
+# Jobs in a batch are one-off ones, and the key is the batch's.
+BatchJob = Annotated[
+    JobRequest,
+    Meta(
+        extra_json_schema={
+            "allOf": [
+                all_of(
+                    not_given("cron", "every", "times", *ONLY_RECURRING, "dependencies", "idempotency_key"),
+                    field_is("schedule", TIME),
+                )
+            ]
+        }
+    ),
+]
+BatchJobs = Annotated[list[BatchJob], Meta(extra_json_schema={"minItems": 1, "maxItems": BATCH_MAX})]
+
+
+class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One-off jobs, all of which are stored, or none."""
+
+    jobs: BatchJobs
+    idempotency_key: IdempotencyKey | None = None
+
+
+class BatchCreated(msgspec.Struct, frozen=True):
+    items: list[JobCreated]
+    """In the order of the request."""
+    created: bool
+
+
+class JobShown(msgspec.Struct, frozen=True):
+    id: UUID
+    name: str | None
+    status: str
+    state: str
+    reason: str | None
+    task: str
+    queue: str
+    priority: int
+    attempt: int
+    worker_id: UUID | None
+    created_at: datetime
+    scheduled_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    payload: Any
+    options: Any
+    metadata: Any
+    tags: list[str]
+    result: Any
+    error: Any
+    output: str | None
+    job_id: UUID | None
+    tick_at: datetime | None
+    rerun_of: UUID | None
+    rerun_as: UUID | None
+    parent_id: UUID | None
+    step: str | None
+    upstream: list[UUID]
+    progress: Any
+    cancel_requested: Any
+    unique_key: str | None
+    """The key that no other run can have while this one is live; null once it has ended."""
+    expires_at: datetime | None
+    """Of a live run: the instant from which on it will not be started."""
+    notifications: list[UUID]
+    """The runs that tell of its end to those who asked for it by `notify`."""
+    notifies: UUID | None
+    """The run of whose end this one tells."""
+    held_by: HeldBy | None
+    """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its
+    circuit, a worker."""
+
+
+class RecurringShown(msgspec.Struct, frozen=True):
+    id: UUID
+    name: str
+    status: str
+    task: str
+    queue: str
+    priority: int
+    schedule: Any
+    payload: Any
+    options: Any
+    metadata: Any
+    tags: list[str]
+    version: int
+    runs_left: int | None
+    next_at: datetime | None
+    paused_reason: str | None
+    paused_until: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    created: bool = False
+
+
+def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
+    return RecurringShown(
+        id=job.id,
+        name=bare(job.name),
+        status="paused" if job.paused_at else "active" if job.fire_at or _awaits_others(job) else "ended",
+        task=bare(job.task),
+        queue=bare(job.queue),
+        priority=job.priority,
+        schedule=schedule_shown(job.schedule),
+        payload=job.payload or {},
+        options=options_shown(job.options),
+        metadata=metadata_of(job.options),
+        tags=tags_of(job.options),
+        version=job.version,
+        runs_left=job.runs_left,
+        next_at=job.next_at if job.fire_at else None,
+        paused_reason=job.paused_reason,
+        paused_until=job.paused_until,
+        created_at=job.created_at,
+        updated_at=job.updated_at,
+        created=created,
+    )
+
+
+def _awaits_others(job: RecurringJob) -> bool:
+    return not job.schedule.has_ticks and job.runs_left != 0
+
+
+class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reason: Annotated[str, Meta(max_length=1000)] | None = None
+    until: Annotated[datetime, Meta(tz=True, description="In the future.")] | None = None
+
+
+class BackfillRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"start": "from", "end": "to"}):
+    """Runs the ticks from one instant to another, both included. `dry_run` only says which."""
+
+    start: Annotated[datetime, Meta(tz=True)]
+    end: Annotated[datetime, Meta(tz=True)]
+    dry_run: bool = False
+    overlap: Literal["buffer_all", "allow_all"] = "buffer_all"
+
+
+def created(run: NewRun, stored: StoredRun) -> JobCreated:
+    return JobCreated(
+        id=run.id,
+        name=run.name,
+        status=status_of(stored.state, 0),
+        state=stored.state,
+        task=bare(run.task),
+        queue=bare(run.queue),
+        priority=run.priority,
+        scheduled_at=stored.due_at,
+        created_at=stored.created_at,
+        created=True,
+    )
+
+
+def submitted(run: SubmittedRun) -> JobCreated:
+    return JobCreated(
+        id=run.id,
+        name=run.name,
+        status=status_of(run.state, run.attempt),
+        state=run.state,
+        task=bare(run.task),
+        queue=bare(run.queue),
+        priority=run.priority,
+        scheduled_at=run.due_at,
+        created_at=run.created_at,
+        created=run.is_new,
+    )
+
+
+def shown(run: RunView) -> JobShown:
+    return JobShown(
+        id=run.id,
+        name=run_name(run.name, run.job_id),
+        status=status_of(run.state, run.attempt) if run.total is None else "running",
+        state=run.state,
+        reason=run.reason,
+        task=bare(run.task),
+        queue=bare(run.queue),
+        priority=run.priority,
+        attempt=run.attempt,
+        worker_id=run.worker_id,
+        created_at=run.created_at,
+        scheduled_at=run.due_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        payload=run.payload,
+        options=options_shown(run.options),
+        metadata=metadata_of(run.options),
+        tags=tags_of(run.options),
+        result=run.result,
+        error=run.error,
+        output=None if run.output is None else run.output.decode("utf-8", "replace"),
+        job_id=run.job_id,
+        tick_at=run.tick_at,
+        rerun_of=run.rerun_of,
+        rerun_as=run.rerun_as,
+        parent_id=run.parent_id,
+        step=run.step,
+        upstream=run.upstream or [],
+        progress=progress_of(run),
+        cancel_requested=run.cancel,
+        unique_key=None if run.unique_key is None else bare_key(run.unique_key),
+        expires_at=run.expires_at,
+        notifications=notification_ids(run.id, run.options, run.state, run.reason, run.finished_at),
+        notifies=run.options.get("notifies") if isinstance(run.options, dict) else None,
+        held_by=run.held_by,
+    )
+
+
+def metadata_of(options: Any) -> Any:
+    """Stored among the options, which go from a job to its runs and into history; shown beside them."""
+    return options.get("metadata", {}) if isinstance(options, dict) else {}
+
+
+def tags_of(options: Any) -> list[str]:
+    return options.get("tags", []) if isinstance(options, dict) else []
+
+
+def options_shown(options: Any) -> Any:
+    """Without what is shown beside them, and with keys as their users know them."""
+    if not isinstance(options, dict):
+        return options
+    shown = {name: value for name, value in options.items() if name not in SHOWN_APART}
+    for name in shown.keys() & {"concurrency", "rate"}:
+        shown[name] = {**shown[name], "key": bare_key(shown[name]["key"])}
+    if "fairness_key" in shown:
+        shown["fairness_key"] = bare_key(shown["fairness_key"])
+    return shown or None
+
+
+def schedule_shown(schedule: Schedule) -> Any:
+    calendar, after = schedule.calendar, schedule.after
+    return msgspec.to_builtins(
+        msgspec.structs.replace(
+            schedule,
+            calendar=calendar and bare(calendar),
+            after=None if after is None else tuple(bare(name) for name in after),
+        )
+    )
+
+
+def run_name(name: str | None, job_id: UUID | None) -> str | None:
+    """A run of a recurring job has the job's name, as that is stored; any other has the name that it was given."""
+    return name if name is None or job_id is None else bare(name)
+
+
+def progress_of(run: RunView) -> Any:
+    """What its attempt said last; or, of one that is made of others, how many of them have ended."""
+    if run.total is not None and run.unfinished is not None:
+        done = run.total - run.unfinished
+        return {
+            "share": done / max(1, run.total),
+            "message": f"{done} of {run.total}",
+            "total": run.total,
+            "done": done,
+        }
+    said = run.progress if run.state is RunState.RUNNING else None
+    return said if said and said.get("attempt") == run.attempt else None

@@ -1,0 +1,215 @@
+"""`/v1/runs/cancel` and `/v1/runs/rerun`: several runs at once, by the filters of `GET /v1/runs`, after they were
+counted.
+
+First `dry_run`, which counts; then the same with what it said: `expected`, and `until`, so that what was made since is
+none of it. A request looks at a bounded number of runs and changes a batch of them; `next` says where the next request
+goes on, given as `after`. Sent again after a lost answer, a request finds less to do: what is cancelled has ended or is
+ending, and what was rerun says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, ClassVar, TypeVar
+
+import msgspec
+from fastapi import APIRouter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.patterns import INSTANT, PLACE_FORM, UUID_FORM, optional, words
+from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.idempotency import answered
+from foliot.api.requests.parameters import cursor_text, instant_of, states_of, words_for
+from foliot.api.routes.bulk_job_actions import IS_COUNTED
+from foliot.api.routes.bulk_jobs import COUNT_MAX
+from foliot.api.routes.run_lists import RunListed, listed
+from foliot.api.run_filters import Asked, find_runs
+from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.errors import Conflict, Invalid
+from foliot.events import RunsCancelled, RunsSubmitted
+from foliot.model.field_rules import Rule, all_of, any_of, field_is
+from foliot.model.ids import new_id
+from foliot.model.job_request import EARLIEST
+from foliot.model.namespace import Namespace
+from foliot.model.permissions import Permission
+from foliot.model.states import LIVE, TERMINAL, RunState
+from foliot.store.hints import worker_topic
+from foliot.store.run_lists import RunItem
+from foliot.store.store import Store
+
+PAGES = 10
+"""How many pages a request looks at; each of them looks at a bounded number of rows."""
+BATCH = 1000
+SAMPLE = 10
+FILTERS = ("state", "queue", "task", "job", "tag", "text", "since")
+
+Text = Annotated[str, Meta(max_length=500)]
+Instant = Annotated[str, Meta(max_length=500, extra_json_schema=INSTANT)]
+# Some runs, by a filter that is not empty; or all of them. And what changes something says how many it is meant for.
+IS_FILTERED = any_of(*(field_is(name, {"minLength": 1}, required=True) for name in FILTERS))
+IS_NOT_FILTERED = all_of(*(field_is(name, {"maxLength": 0}) for name in FILTERS))
+
+
+class RunGroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which runs: the filters of `GET /v1/runs`, of which at least one is needed beside `until`; or `all`."""
+
+    state: Annotated[Text, Meta(extra_json_schema=words(words_for(TERMINAL)))] = ""
+    queue: Text = ""
+    task: Text = ""
+    job: Text = ""
+    tag: Text = ""
+    text: Text = ""
+    since: Instant = ""
+    until: Instant = ""
+    all: bool = False
+    dry_run: bool = False
+    expected: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=COUNT_MAX,
+                description="As many as were counted, less those done: when more fit, nothing is done: 409.",
+            ),
+        ]
+        | None
+    ) = None
+    after: Annotated[
+        Text,
+        Meta(description="The `next` of the answer before.", extra_json_schema=optional(f"{UUID_FORM}|{PLACE_FORM}")),
+    ] = ""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        any_of(
+            all_of(IS_FILTERED, field_is("all", {"const": False})),
+            all_of(IS_NOT_FILTERED, field_is("all", {"const": True}, required=True)),
+        ),
+        IS_COUNTED,
+    )
+
+
+class CancelGroupRequest(RunGroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    state: Annotated[Text, Meta(extra_json_schema=words(words_for(LIVE)))] = ""
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+    force: bool = False
+    """Ends them at once and refuses whatever their workers still write, instead of asking these to stop them."""
+
+
+class RunGroupAnswer(msgspec.Struct, frozen=True):
+    count: int
+    """How many were changed by this request; in a dry run, how many would be, of those that it looked at."""
+    sample: list[RunListed]
+    """The first of them."""
+    more: bool
+    next: str | None
+    """There may be more: the same request, with this as `after`, goes on."""
+    until: datetime
+    """What was made from then on is none of it."""
+    dry_run: bool
+
+
+CANCELS = {"count first": {"queue": "mail", "state": "pending", "dry_run": True}}
+RERUNS = {"count first": {"task": "send_invoice", "state": "failed", "since": "2h", "dry_run": True}}
+R = TypeVar("R", bound=RunGroupRequest)
+cancel_decoder = msgspec.json.Decoder(CancelGroupRequest)
+rerun_decoder = msgspec.json.Decoder(RunGroupRequest)
+
+
+class RunGroupRoutes:
+    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+        self._store = store
+        self._body_max_bytes = body_max_bytes
+        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
+        problems = (400, 409, 413, 415, 422, 503)
+        cancels = described(200, RunGroupAnswer, body=CancelGroupRequest, examples=CANCELS, problems=problems)
+        reruns = described(200, RunGroupAnswer, body=RunGroupRequest, examples=RERUNS, problems=problems)
+        self.router.add_api_route("/v1/runs/cancel", self.cancel_runs, methods=["POST"], openapi_extra=cancels)
+        self.router.add_api_route("/v1/runs/rerun", self.rerun_runs, methods=["POST"], openapi_extra=reruns)
+
+    @requires(Permission.OPERATE)
+    async def cancel_runs(self, request: Request, namespace: Within) -> Response:
+        """Cancels the live runs that fit: at once those that wait; running ones are asked to stop. Count them first, by
+        `dry_run`."""
+        asked = checked(await decoded(await read(request, self._body_max_bytes), cancel_decoder))
+        states = states_for(asked, LIVE, "what has ended can't be cancelled")
+        chosen, answer = await self._choose(namespace, asked, states, lambda run: True)
+        if not chosen:
+            return answered(answer)
+        why = asked.reason or "cancelled by request"
+        marked = await self._store.runs.mark_cancelled([run.id for run in chosen], why, is_forced=asked.force)
+        self._store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
+        self._store.events.emit(RunsCancelled(await self._store.end_cancelled()))
+        return answered(msgspec.structs.replace(answer, count=len(marked)))
+
+    @requires(Permission.OPERATE)
+    async def rerun_runs(self, request: Request, namespace: Within) -> Response:
+        """Runs once more those that fit, have ended and were not rerun yet. Steps are left out: redrive their workflow.
+        Count first."""
+        asked = checked(await decoded(await read(request, self._body_max_bytes), rerun_decoder))
+        states = states_for(asked, TERMINAL, "only what has ended can be rerun")
+        chosen, answer = await self._choose(
+            namespace, asked, states, lambda run: run.rerun_as is None and run.parent_id is None
+        )
+        if not chosen:
+            return answered(answer)
+        # The oldest first, as they were due.
+        made = await self._store.dead_letters.rerun_runs(
+            namespace, {run.id: new_id() for run in reversed(chosen)}, is_any_state=True
+        )
+        self._store.hints.send({rerun.queue for rerun in made})
+        self._store.events.emit(RunsSubmitted(len(made)))
+        return answered(msgspec.structs.replace(answer, count=len(made)))
+
+    async def _choose(
+        self, namespace: Namespace, asked: RunGroupRequest, states: str, is_wanted: Callable[[RunItem], bool]
+    ) -> tuple[list[RunItem], RunGroupAnswer]:
+        """The runs to be changed now, none in a dry run; and the answer, in which they count as done."""
+        now = await self._store.jobs.database_now()
+        until = instant_of(asked.until, "until", now=now) or now
+        search = Asked(
+            states, asked.queue, asked.task, asked.job, asked.since, until.isoformat(), asked.text, tag=asked.tag
+        )
+        found: list[RunItem] = []
+        following: str | None = asked.after
+        for _ in range(PAGES):
+            page = await find_runs(self._store, namespace, search, after=following or "", limit=BATCH)
+            found.extend(run for run in page.items if is_wanted(run))
+            following = page.next
+            if following is None or (asked.expected is not None and len(found) > asked.expected):
+                break
+        if asked.dry_run:
+            return [], _answer(found, following, until, is_dry_run=True)
+        if asked.expected is None or len(found) > asked.expected:
+            raise Conflict(f"expected: more than {asked.expected} runs fit now; none of these was changed. Count again")
+        chosen = found[:BATCH]
+        if len(found) > BATCH:
+            last = chosen[-1]
+            following = cursor_text(last.tick_at or EARLIEST, last.id) if asked.job else str(last.id)
+        return chosen, _answer(chosen, following, until, is_dry_run=False)
+
+
+def checked(asked: R) -> R:
+    is_filtered = any(getattr(asked, name) for name in FILTERS)
+    if not is_filtered and not asked.all:
+        raise Invalid(f"state: say which runs: by {', '.join(FILTERS)}; or by all", field="state")
+    if is_filtered and asked.all:
+        raise Invalid("all: stands alone, or with until; leave it out, or the filters", field="all")
+    if asked.expected is None and not asked.dry_run:
+        raise Invalid("expected: ask with dry_run first, and give the count that it says", field="expected")
+    return asked
+
+
+def states_for(asked: RunGroupRequest, allowed: frozenset[RunState], why: str) -> str:
+    """The states to look for, all that are allowed where none is given. Raises `Invalid` for others."""
+    if any(state.removesuffix("+") not in allowed for state in states_of(asked.state) or ()):
+        raise Invalid(f"state: {why}", field="state")
+    return asked.state or ",".join(sorted(allowed))
+
+
+def _answer(runs: list[RunItem], following: str | None, until: datetime, *, is_dry_run: bool) -> RunGroupAnswer:
+    sample = [listed(run) for run in runs[:SAMPLE]]
+    return RunGroupAnswer(len(runs), sample, following is not None, following, until, is_dry_run)

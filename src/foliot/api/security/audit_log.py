@@ -1,0 +1,170 @@
+"""The record of every change that was asked for, and of every refusal.
+
+A request that creates something is recorded in the transaction that creates it: both are there, or neither. All other
+entries are stored before the answer goes out, together with those of other requests at the same time. So an answered
+request is in the record, once. A change to something that exists may be missing from the record if the server died
+between making it and answering; such a request can be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from foliot.api.problems import REQUEST_ID
+from foliot.api.security.client_address import ADDRESS, counted_as
+from foliot.api.security.request_limits import RateLimit
+from foliot.clock import Clock
+from foliot.events import EventBus
+from foliot.model.ids import new_id
+from foliot.model.namespace import DEFAULT
+from foliot.service import Service
+from foliot.store.access import AuditEntry
+from foliot.store.postgres import Beside, Transaction
+from foliot.store.store import Store
+
+if TYPE_CHECKING:
+    from foliot.model.permissions import Caller
+
+T = TypeVar("T")
+M = TypeVar("M", bound=msgspec.Struct)
+BATCH = 500
+PATH_MAX = 500
+LOG = "foliot.audit"
+# Of a request: what it did stands in the record already, written together with what it wrote.
+IS_NOTED = "foliot.is_noted"
+# Of a request: the id of what it was about, where the path has a name that others may have as well.
+TARGET = "foliot.target"
+ANONYMOUS = "anonymous"
+# Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could
+# fill the disk.
+STRANGERS_BURST, STRANGERS_PER_SECOND = 100.0, 1.0
+
+
+class AuditLog(Service):
+    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+        super().__init__(clock=clock, events=events)
+        self._store = store
+        self._pending: list[tuple[AuditEntry, asyncio.Future[None]]] = []
+        self.strangers = RateLimit(clock=clock, per_second=STRANGERS_PER_SECOND, burst=STRANGERS_BURST)
+
+    async def add(self, entry: AuditEntry) -> None:
+        """Returns when the entry is stored. Raises what kept it from being stored."""
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append((entry, answer))
+        self.wake()
+        await answer
+
+    async def run_once(self) -> float | None:
+        batch, self._pending = self._pending[:BATCH], self._pending[BATCH:]
+        if not batch:
+            return None
+        try:
+            await self._store.access.insert_audit([entry for entry, _ in batch])
+        except Exception as error:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error)
+        else:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_result(None)
+        return 0
+
+    async def on_stop(self) -> None:
+        while self._pending:
+            await self.run_once()
+
+
+async def note(
+    request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None
+) -> None:
+    """Who asked for what, and what came of it. What it was about is the last part of the path that is no verb, unless
+    it is given."""
+    entry = entry_of(request, action, status, code=code, target=target)
+    if entry is not None:
+        await request.scope[LOG].add(entry)
+
+
+class NoteWithin:
+    """The note on a request that creates something, stored together with what it creates.
+
+    A note that is stored afterwards may fail after the commit. The caller then gets an error for a job that exists, and
+    submits it again.
+    """
+
+    def __init__(self, request: Request | None, action: str, *, store: Store) -> None:
+        self._request = request
+        self._action = action
+        self._access = store.access
+        self._entry: AuditEntry | None = None
+
+    def around(self, work: Callable[[Transaction], Awaitable[M]]) -> Callable[[Transaction], Awaitable[M]]:
+        """`work` and the note, in one transaction. Carried out again after a lost answer, it is the same note."""
+
+        async def noted(within: Transaction) -> M:
+            made = await work(within)
+            is_new = getattr(made, "created", True)
+            target = getattr(made, "id", None) if is_new else None
+            if (entry := self._of(201 if is_new else 200, None if target is None else str(target))) is not None:
+                await self._access.insert_audit_within(within, [entry])
+            return made
+
+        return noted
+
+    async def beside(self, write: Callable[[Beside | None], Awaitable[T]]) -> T:
+        """The note goes with the one statement that `write` sends."""
+        entry = self._of(201, None)
+        return await (write(None) if entry is None else self._access.with_audit([entry], write))
+
+    def committed(self) -> None:
+        """What the note tells of is there, and so is the note."""
+        if self._request is not None and self._entry is not None:
+            self._request.scope[IS_NOTED] = True
+
+    def _of(self, status: int, target: str | None) -> AuditEntry | None:
+        entry = None if self._request is None else entry_of(self._request, self._action, status, target=target)
+        if entry is not None and self._entry is not None:
+            entry = msgspec.structs.replace(entry, id=self._entry.id)
+        self._entry = entry
+        return entry
+
+
+def entry_of(
+    request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None
+) -> AuditEntry | None:
+    """None where nothing is recorded, or no more of this stranger."""
+    scope = request.scope
+    log: AuditLog | None = scope.get(LOG)
+    if log is None:
+        return None
+    caller: Caller | None = scope.get("foliot.caller")
+    address: str | None = scope[ADDRESS]
+    if caller is None and log.strangers.take(counted_as(address)) > 0:
+        return None
+    return AuditEntry(
+        id=new_id(),
+        actor=caller.name if caller else ANONYMOUS,
+        actor_namespace=caller.scope if caller and caller.token_id else None,
+        token_id=caller.token_id if caller else None,
+        role=caller.role if caller else None,
+        namespace=caller.namespace.name if caller else DEFAULT,
+        address=address,
+        request_id=scope[REQUEST_ID],
+        method=scope["method"],
+        path=_storable(scope["path"])[:PATH_MAX],
+        action=action,
+        target=target
+        or scope.get(TARGET)
+        or next((_storable(str(value))[:PATH_MAX] for value in request.path_params.values()), None),
+        status=status,
+        code=code,
+    )
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -1,0 +1,129 @@
+"""Events of runs as server-sent events: of all that fit, or of one until it has ended.
+
+    event: run    id: <instant>.<run>    data: {"id": ..., "status": "completed", "state": "succeeded", "attempt": 1, ...}
+
+The id is a place in the order of finishing: sent back as Last-Event-ID, it goes on from there, on any server, with
+every ending since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from foliot.api.streams.event_feed import EventFeed, Filter, Place, event_text, place_id
+from foliot.clock import Clock
+from foliot.model.states import TERMINAL
+from foliot.store.store import Store
+
+WAIT_SECONDS = 0.25
+HEARTBEAT_SECONDS = 2.0
+HEARTBEAT = b": still here\n\n"
+PAGE = 1000
+# History is read a slice at a time, so that what a page costs does not depend on how long ago it begins.
+SLICE = timedelta(seconds=10)
+LONG_SLICE = timedelta(minutes=5)
+MOMENT = timedelta(microseconds=1)
+
+
+class Following:
+    """What both kinds have in common: how long they go on, and a word now and then."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        feed: EventFeed,
+        clock: Clock,
+        stopping: asyncio.Event,
+        is_gone: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self.store = store
+        self.feed = feed
+        self._clock = clock
+        self._stopping = stopping
+        self._is_gone = is_gone
+        self._silent_since = clock.monotonic()
+
+    async def goes_on(self) -> bool:
+        return not self._stopping.is_set() and not await self._is_gone()
+
+    async def pause(self) -> bytes:
+        """Waits a moment; a heartbeat when there has been nothing for a while."""
+        await self._clock.wait(self._stopping, WAIT_SECONDS)
+        if self._clock.monotonic() - self._silent_since < HEARTBEAT_SECONDS:
+            return b""
+        self.spoken()
+        return HEARTBEAT
+
+    def spoken(self) -> None:
+        self._silent_since = self._clock.monotonic()
+
+
+async def counted(feed: EventFeed, events: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    feed.enter()
+    try:
+        # So that the head of the answer goes out before anything has happened.
+        yield b": here\n\n"
+        async for event in events:
+            yield event
+    finally:
+        feed.leave()
+
+
+async def all_events(
+    following: Following, wanted: Filter, since: Place | None, *, is_followed: bool
+) -> AsyncIterator[bytes]:
+    """Those that ended since a place, if one is given; and then what happens, unless it is not to be followed."""
+    place, position = await following.feed.join()
+    if since is not None and since < place:
+        async for event in _past(following, wanted, since, place):
+            yield event
+    while is_followed and await following.goes_on():
+        found = following.feed.after(position)
+        if found is None:
+            # Too slow: what is missing is read when it comes again with its last id.
+            return
+        position += len(found)
+        if text := b"".join(event.text for event in found if wanted.takes(event.change)):
+            following.spoken()
+            yield text
+        if not found:
+            await following.feed.look()
+            if not following.feed.after(position) and (heartbeat := await following.pause()):
+                yield heartbeat
+
+
+async def _past(following: Following, wanted: Filter, since: Place, place: Place) -> AsyncIterator[bytes]:
+    end = place[0] + MOMENT
+    slice_ = SLICE
+    while since < place and await following.goes_on():
+        until: datetime = min(since[0] + slice_, end)
+        found = await following.store.run_events.list_endings(since, until, PAGE)
+        if text := b"".join(
+            event_text(one, place_id(one)) for one in found if (one.at, one.id) <= place and wanted.takes(one)
+        ):
+            yield text
+        # Where nothing has ended, larger steps will do.
+        slice_ = min(slice_ * 2, LONG_SLICE) if not found else SLICE
+        since = (found[-1].at, found[-1].id) if len(found) == PAGE else max(since, (until, UUID(int=0)))
+
+
+async def run_events(following: Following, run_id: UUID, last_id: str) -> AsyncIterator[bytes]:
+    """Each state that the run is seen in, until it has ended."""
+    while await following.goes_on():
+        found = await following.store.run_events.find_changes([run_id])
+        if not found:
+            return
+        (change,) = found
+        event_id = f"{change.token}.{change.state}"
+        if event_id != last_id:
+            following.spoken()
+            last_id = event_id
+            yield event_text(change, event_id)
+        if change.state in TERMINAL:
+            return
+        if heartbeat := await following.pause():
+            yield heartbeat

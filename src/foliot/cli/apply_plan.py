@@ -1,0 +1,250 @@
+"""What has to be done so that the server has the jobs that are declared: found out first, shown, and then carried out.
+
+Each job that is made or changed is marked with the set that it was declared in (`metadata.applied_by`). Only a job with
+the mark of the same set is ever removed, and one with the mark of another set is left to that one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from foliot.api.openapi.schemas import recurring
+from foliot.cli.job_files import Declared
+from foliot.cli.progress import tracked
+from foliot.cli.tables import Cell, clean, table
+from foliot.clock import SystemClock
+from foliot.errors import FoliotError, NotFound
+from foliot.model.ids import new_id
+from foliot.model.namespace import Namespace
+from foliot.model.schedule import Schedule
+from foliot.model.workflow import WORKFLOW_TASK
+from foliot.sdk.client import Client
+
+MARK = "applied_by"
+Action = Literal["create", "change", "replace", "run", "unchanged", "remove", "refuse"]
+COLOURS: Mapping[Action, str] = {
+    "create": "green", "run": "green", "change": "yellow", "replace": "yellow", "remove": "red", "refuse": "red",
+}  # fmt: skip
+DEFAULTS = dict(zip(Schedule.__struct_fields__, Schedule.__struct_defaults__, strict=True))
+Changes = dict[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: str
+    action: Action
+    declared: Declared | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """What is sent: the whole job, or what changes of it."""
+    changes: Changes = field(default_factory=dict)
+    """By field: what it was and what it becomes."""
+    why: str = ""
+    """It is refused, or was by the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    set_name: str
+    is_pruning: bool = False
+    is_adopting: bool = False
+    """Takes jobs over that bear the mark of another set."""
+    takes_unmarked: bool = True
+    """Those that somebody made otherwise."""
+
+
+def find_steps(
+    client: Client,
+    declared: Sequence[Declared],
+    checked: Mapping[str, Mapping[str, Any]],
+    policy: Policy,
+    *,
+    is_quiet: bool,
+) -> list[Step]:
+    """`checked` is what the server makes of each job, by its name."""
+    looked_at = tracked(declared, "comparing", len(declared), is_quiet=is_quiet)
+    steps = [_step(job, _existing(client, job.name), policy, checked[job.name]) for job in looked_at]
+    if policy.is_pruning:
+        names = {job.name for job in declared}
+        jobs = client.list_jobs().document["items"]
+        steps.extend(
+            Step(job["name"], "remove")
+            for job in jobs
+            if job["name"] not in names and job["metadata"].get(MARK) == policy.set_name
+        )
+    return steps
+
+
+def carry_out(client: Client, steps: Sequence[Step], *, is_quiet: bool) -> list[Step]:
+    """Does what is to be done. What the server refuses is said at its step; the others are done."""
+    done = []
+    for step in tracked(steps, "applying", len(steps), is_quiet=is_quiet):
+        try:
+            done.append(_do(client, step))
+        except FoliotError as error:
+            done.append(replace(step, action="refuse", why=error.detail))
+    return done
+
+
+def show(steps: Sequence[Step], *, is_dry_run: bool) -> str:
+    rows = [(Cell(step.action, COLOURS.get(step.action)), step.name, _place(step), _said(step)) for step in steps]
+    counts = Counter(step.action for step in steps)
+    summary = ", ".join(f"{count} {action}" for action, count in counts.items()) or "nothing is declared"
+    tail = f"{summary}; dry run: nothing was done" if is_dry_run else summary
+    return f"{table(('ACTION', 'NAME', 'WHERE', 'WHAT'), rows)}\n\n{tail}" if rows else tail
+
+
+def as_items(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": step.name,
+            "action": step.action,
+            "file": step.declared.file if step.declared else None,
+            "line": step.declared.line if step.declared else None,
+            "changes": {name: {"from": before, "to": after} for name, (before, after) in step.changes.items()},
+            "error": step.why or None,
+        }
+        for step in steps
+    ]
+
+
+def _existing(client: Client, name: str) -> Mapping[str, Any] | None:
+    try:
+        return client.get_job(name).document
+    except NotFound:
+        return None
+
+
+def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy, checked: Mapping[str, Any]) -> Step:
+    if job.runs_once:
+        return Step(job.name, "run", job, job.fields)
+    marked = dict(job.fields) | {"metadata": {**(job.fields.get("metadata") or {}), MARK: policy.set_name}}
+    if existing is None:
+        return Step(job.name, "create", job, marked)
+    mark = existing["metadata"].get(MARK)
+    if not policy.is_adopting and mark != policy.set_name and (mark is not None or not policy.takes_unmarked):
+        owner = f"is declared in {mark}" if mark else "was made by somebody else"
+        return Step(job.name, "refuse", job, why=f"a job of that name {owner}; --adopt takes it over")
+    changes = _changes(job, existing, marked["metadata"], checked)
+    if "task" in changes:
+        return Step(job.name, "replace", job, marked, changes)
+    patch = _patch(changes)
+    if "tags" in patch and job.request.tags is None:
+        # Those that the task declares.
+        patch["tags"] = None
+    return Step(job.name, "change" if changes else "unchanged", job, patch, changes)
+
+
+def _changes(
+    job: Declared, existing: Mapping[str, Any], metadata: Mapping[str, Any], checked: Mapping[str, Any]
+) -> Changes:
+    made = job.request.new_job(
+        new_id(), namespace=Namespace(), queue=existing["queue"], now=SystemClock().now(), calendar=None
+    )
+    wanted = msgspec.json.decode(msgspec.json.encode(recurring(made)))
+    if job.request.task == WORKFLOW_TASK == existing["task"]:
+        wanted["payload"] = _with_queues(job.request.payload or {}, checked["payload"], existing["payload"])
+    pairs: Changes = {name: (existing[name], wanted[name]) for name in ("task", "priority", "queue", "payload")}
+    pairs["metadata"] = (existing["metadata"], metadata)
+    pairs["tags"] = (existing["tags"], checked["tags"])
+    # What is not said is the default; and a default that is said is no change.
+    for group, defaults in (("schedule", DEFAULTS), ("options", {})):
+        before, after = defaults | (existing[group] or {}), defaults | (wanted[group] or {})
+        pairs |= {name: (before.get(name), after.get(name)) for name in sorted({*before, *after})}
+    return {name: (before, after) for name, (before, after) in pairs.items() if before != after}
+
+
+def _with_queues(said: Mapping[str, Any], checked: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
+    """As the server completes it; steps that name no queue have the one that the server gave them before."""
+    known = {step["key"]: step.get("queue") for step in existing["steps"]}
+    named = {step["key"] for step in said["steps"] if step.get("queue")}
+    steps = [
+        step if step["key"] in named or known.get(step["key"]) is None else {**step, "queue": known[step["key"]]}
+        for step in checked["steps"]
+    ]
+    return {**checked, "steps": steps}
+
+
+def _patch(changes: Changes) -> dict[str, Any]:
+    """As the API takes changes. A field that is gone from the file falls back to its default."""
+    fields = {name: after for name, (_, after) in changes.items()}
+    if "catchup_window_seconds" in fields:
+        fields["catchup_window"] = f"{fields.pop('catchup_window_seconds')}s"
+    return fields
+
+
+def _do(client: Client, step: Step) -> Step:
+    match step.action:
+        case "run":
+            # The same workflow is not run twice, unless it is changed, or a day has passed.
+            made = client.create_workflow({**step.fields, "idempotency_key": _key(step.fields)}).document
+            return step if made["created"] else replace(step, action="unchanged", why=f"it was run as {made['id']}")
+        case "create":
+            client.create_job(step.fields)
+        case "change":
+            client.change_job(step.name, step.fields)
+        case "replace":
+            client.delete_job(step.name)
+            client.create_job(step.fields)
+        case "remove":
+            client.delete_job(step.name)
+        case "unchanged" | "refuse":
+            pass
+    return step
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    return f"apply:{hashlib.sha256(msgspec.json.encode(fields, order='deterministic')).hexdigest()}"
+
+
+def _place(step: Step) -> str:
+    return f"{step.declared.file}:{step.declared.line}" if step.declared else ""
+
+
+def _said(step: Step) -> str:
+    if step.why:
+        return step.why
+    if step.action == "run":
+        return f"once: a workflow of {len(step.fields['steps'])} steps"
+    if step.action == "create":
+        return _summary(step.fields)
+    shown = {name: pair for name, pair in step.changes.items() if name != "metadata" or not _is_mark_alone(pair)}
+    return "; ".join(f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in shown.items())
+
+
+def _summary(fields: Mapping[str, Any]) -> str:
+    """When and what, in a line."""
+    payload = fields.get("payload") or {}
+    when = next(value for value in map(fields.get, ("cron", "schedule", "every", "times")) if value is not None)
+    # An expression that names its zone says it already.
+    zone = "" if "TZ=" in str(when).upper() else f" {fields.get('timezone', 'UTC')}"
+    what = (
+        fields.get("command")
+        or payload.get("command")
+        or payload.get("argv")
+        or fields.get("task")
+        or fields.get("job_type")
+    )
+    return f"{_short(when)}{zone}: {_short(what)}"
+
+
+def _is_mark_alone(pair: tuple[Any, Any]) -> bool:
+    before, after = ({name: value for name, value in (side or {}).items() if name != MARK} for side in pair)
+    return before == after
+
+
+def _short(value: Any) -> str:
+    text = "default" if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return clean(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def finish(steps: Sequence[Step]) -> None:
+    """Exits with 1 when something was not done."""
+    if any(step.action == "refuse" for step in steps):
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,49 @@
+"""`foliot rerun`: one run, or all that fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from foliot.cli.bulk_runs import change_runs, filters_of, group_options
+from foliot.cli.name_completion import run_ids
+from foliot.cli.options import json_option, json_value
+from foliot.cli.tables import clean
+from foliot.sdk.operations import Operations
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN_ID]", required=False, shell_complete=run_ids)
+@click.option(
+    "--payload",
+    type=json_value,
+    metavar="JSON",
+    help="In place of the one it had: JSON, @FILE, or - for standard input.",
+)
+@group_options
+@json_option
+def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **options: Any) -> None:
+    """Run once more what has ended, well or not, and print the new run's id; or all that fit and were not rerun yet."""
+    filters = filters_of(run_id, options)
+    if run_id is None and payload is not None:
+        raise click.UsageError("--payload: is for a single run")
+    with Operations.from_environment() as client:
+        if run_id is None:
+            change_runs(
+                client.rerun_runs,
+                "rerun",
+                "rerun",
+                filters,
+                dry_run=options["dry_run"],
+                is_sure=options["is_sure"],
+                as_json=as_json,
+            )
+            return
+        answer = client.rerun(run_id, payload=payload)
+    if as_json:
+        click.echo(answer.content)
+        return
+    click.echo(answer.document["id"])
+    click.echo(f"{clean(run_id)} is run again; look at it with: foliot runs show {answer.document['id']}", err=True)

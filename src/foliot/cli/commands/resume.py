@@ -1,0 +1,48 @@
+"""`foliot resume`."""
+
+from __future__ import annotations
+
+import click
+
+from foliot.cli.commands.pause import alone, change_group, gate_of, what_options
+from foliot.cli.name_completion import job_names
+from foliot.cli.options import json_option
+from foliot.cli.tables import at, clean
+from foliot.clock import SystemClock
+from foliot.sdk.client import Client
+
+
+@click.command()
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
+@what_options
+@json_option
+def command(
+    reference: str | None,
+    queue: str | None,
+    task: str | None,
+    everything: bool,
+    pattern: str | None,
+    is_sure: bool,
+    as_json: bool,
+) -> None:
+    """Resume a paused job with its next tick from now, or several; or a queue, a task or everything."""
+    if pattern is not None:
+        alone(reference, everything=everything)
+        with Client.from_environment() as client:
+            group = {"name": pattern, "task": task, "queue": queue}
+            change_group(client.resume_jobs, "resume", group, is_sure=is_sure, as_json=as_json)
+        return
+    gate = gate_of(reference, queue, task, everything=everything)
+    with Client.from_environment() as client:
+        answer = client.resume_gate(gate) if gate else client.resume_job(reference or "")
+    if as_json:
+        click.echo(answer.content)
+        return
+    if gate:
+        click.echo(f"{clean(queue or task or 'everything')} goes on", err=True)
+        return
+    job = answer.document
+    next_tick = (
+        f"its next tick is at {at(job['next_at'], SystemClock().now())}" if job["next_at"] else "it has no ticks left"
+    )
+    click.echo(f"{clean(job['name'])} is {job['status']}; {next_tick}", err=True)

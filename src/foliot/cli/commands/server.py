@@ -1,0 +1,38 @@
+"""`foliot server`."""
+
+from __future__ import annotations
+
+import socket
+
+import click
+
+from foliot import config
+from foliot.assembly import run_server
+from foliot.cli.api_socket import listen, plain_http_option
+from foliot.cli.process import run, supervised_option
+
+
+@click.command()
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=int, help="Port to listen on; 0: any free one.  [default: 8000]")
+@click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
+@plain_http_option
+@click.option("--listen-fd", type=int, hidden=True, help="A socket that is bound already.")
+@click.option("--open", "is_open", is_flag=True, hidden=True, help="Let in whoever reaches the loopback interface.")
+@supervised_option
+def command(
+    host: str | None,
+    port: int | None,
+    data: str | None,
+    plain_http: bool | None,
+    listen_fd: int | None,
+    is_open: bool,
+    supervised: bool,
+) -> None:
+    """Run the HTTP API, for those who have a token.
+
+    The first token is made beside it, in the database: foliot token create NAME --role admin --everywhere --database
+    """
+    loaded = config.load({"host": host, "port": port, "data": data, "plain_http_allowed": plain_http})
+    listening = socket.socket(fileno=listen_fd) if listen_fd is not None else listen(loaded)
+    run(lambda stop: run_server(loaded, stop, listening=listening, is_open=is_open), is_supervised=supervised)

@@ -1,0 +1,33 @@
+"""`foliot trigger`."""
+
+from __future__ import annotations
+
+import click
+
+from foliot.cli.commands.pause import change_group, group_of, group_options
+from foliot.cli.name_completion import job_names
+from foliot.cli.options import json_option
+from foliot.cli.tables import clean
+from foliot.model.ids import new_id
+from foliot.sdk.client import Client
+
+
+@click.command()
+@click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
+@group_options
+@json_option
+def command(reference: str | None, is_sure: bool, as_json: bool, **filters: str | None) -> None:
+    """Run a recurring job once now, beside its schedule, and print the run's id; or all that fit."""
+    group = group_of(reference, filters)
+    with Client.from_environment() as client:
+        if reference is None:
+            # A key, so that a lost answer can be asked for again.
+            keyed = {**group, "idempotency_key": f"trigger:{new_id()}"}
+            change_group(client.trigger_jobs, "trigger", keyed, is_sure=is_sure, as_json=as_json, past="triggered")
+            return
+        answer = client.trigger_job(reference)
+    if as_json:
+        click.echo(answer.content)
+        return
+    click.echo(answer.document["id"])
+    click.echo(f"{clean(reference)} runs now; look at it with: foliot jobs show {answer.document['id']}", err=True)

@@ -1,0 +1,246 @@
+"""`foliot workflows`: which there are and how far they are; and one at a time, with its steps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from foliot.cli.commands.runs import problem_of
+from foliot.cli.name_completion import workflow_ids
+from foliot.cli.options import given, json_option, json_value
+from foliot.cli.output import Output, output_options
+from foliot.cli.tables import at, away, clean, facts, table, word
+from foliot.clock import SystemClock
+from foliot.sdk.client import Client
+from foliot.sdk.operations import Operations
+
+DEEPEST_SHOWN = 8
+AFTER_SHOWN = 3
+RECURRING = {"cron", "every", "times"}
+
+wait_option = click.option(
+    "--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1."
+)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--state", metavar="WORD", help="running, completed, failed or cancelled; several with commas.")
+@click.option("--name", help="Of this name.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
+@output_options
+@click.pass_context
+def command(context: click.Context, /, limit: int, output: Output, **filters: str | None) -> None:
+    """List the workflows that have begun, the latest first; or show, submit, cancel or redrive one."""
+    if output.hand_on(context):
+        return
+    with Operations.from_environment() as client:
+        output.show(
+            lambda: client.list_workflows(given(**filters), limit=limit),
+            workflow_table,
+            nothing="There are no such workflows.",
+        )
+
+
+def workflow_table(answer: dict[str, Any], now: datetime) -> str:
+    rows = [
+        (
+            one["id"], word(one["status"]), one["name"] or "", progress_of(one["progress"]), away(one["created_at"], now),
+            took(one["created_at"], one["finished_at"], now), problem_of(one["error"]),
+        )
+        for one in answer["items"]
+    ]  # fmt: skip
+    return table(("WORKFLOW", "STATUS", "NAME", "STEPS", "BEGAN", "TOOK", "ERROR"), rows)
+
+
+@command.command("show")
+@click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
+@wait_option
+@output_options
+def show_command(workflow_id: str, is_waiting: bool, output: Output) -> None:
+    """Show a workflow, and where each of its steps stands."""
+    if is_waiting and output.interval is not None:
+        raise click.UsageError("--wait ends by itself, and --watch does not; give one of them")
+    with Client.from_environment() as client:
+        if is_waiting:
+            _wait(client, workflow_id, as_json=output.as_json)
+            return
+        output.show(lambda: client.get_workflow(workflow_id), describe)
+
+
+@command.command("submit")
+@click.argument("file", metavar="FILE")
+@wait_option
+@json_option
+def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
+    """Submit the workflow in a JSON file, or - for standard input, and print its id.
+
+    The file holds what POST /v1/workflows takes: {"name": ..., "steps": [{"key": ..., "task": ..., "after": [...]},
+    ...]}
+    """
+    try:
+        asked = msgspec.json.decode(json_value(file if file == "-" else f"@{file}"), type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        raise click.BadParameter("a workflow is a JSON object", param_hint="FILE") from None
+    if is_waiting and RECURRING & asked.keys():
+        raise click.UsageError("--wait: a recurring workflow does not end; leave it out")
+    with Client.from_environment() as client:
+        answer = client.create_workflow(asked)
+        if is_waiting and "schedule" not in answer.document:
+            _wait(client, answer.document["id"], as_json=as_json)
+            return
+    if as_json:
+        click.echo(answer.content)
+        return
+    click.echo(answer.document["id"])
+    click.echo(_sentence(answer.document), err=True)
+
+
+@command.command("cancel")
+@click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
+@click.option("--reason", help="Why, for whoever asks later.")
+@click.option("--force", is_flag=True, help="End it at once, teardown and what runs as well.")
+@json_option
+def cancel_command(workflow_id: str, reason: str | None, force: bool, as_json: bool) -> None:
+    """Cancel a workflow: all steps but those that always run, such as teardown."""
+    with Client.from_environment() as client:
+        answer = client.cancel_workflow(workflow_id, reason=reason, force=force)
+    if as_json:
+        click.echo(answer.content)
+        return
+    status = answer.document["status"]
+    sentence = "is stopping; what always runs still does" if status == "running" else f"is {clean(status)}"
+    click.echo(f"{clean(workflow_id)} {sentence}", err=True)
+
+
+@command.command("redrive")
+@click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
+@wait_option
+@json_option
+def redrive_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:
+    """Run again what failed or was cancelled, and what follows from it."""
+    with Client.from_environment() as client:
+        answer = client.redrive_workflow(workflow_id)
+        if is_waiting:
+            _wait(client, workflow_id, as_json=as_json)
+            return
+    if as_json:
+        click.echo(answer.content)
+        return
+    number = answer.document["progress"]["unfinished"]
+    click.echo(f"{clean(workflow_id)} runs again: {number} step{'' if number == 1 else 's'}", err=True)
+
+
+def describe(workflow: dict[str, Any], now: datetime) -> str:
+    shown = facts([
+        ("id", workflow["id"]),
+        ("name", workflow["name"]),
+        ("status", word(workflow["status"])),
+        ("reason", workflow["reason"]),
+        ("steps", progress_of(workflow["progress"])),
+        ("on failure", workflow["on_failure"]),
+        ("job", workflow["job_id"]),
+        ("tick", workflow["tick_at"]),
+        ("created", at(workflow["created_at"], now)),
+        ("finished", at(workflow["finished_at"], now)),
+        ("error", problem_of(workflow["error"])),
+    ])  # fmt: skip
+    return f"{shown}\n\n{step_table(workflow['steps'], now)}"
+
+
+def step_table(steps: Sequence[dict[str, Any]], now: datetime) -> str:
+    """In an order in which they could run, each as far in as it has steps before it."""
+    levels = levels_of({step["key"]: step["after"] for step in steps})
+    by_key = {step["key"]: step for step in steps}
+    rows = []
+    for key, level in levels.items():
+        step = by_key[key]
+        rows.append((
+            "  " * min(level, DEEPEST_SHOWN) + clean(key), word(step["status"]), step["task"], after_of(step["after"]),
+            "" if step["rule"] == "all_success" else step["rule"], str(step["attempt"] or ""),
+            took(step["started_at"], step["finished_at"], now), why(step, now), step["id"] or "",
+        ))  # fmt: skip
+    return table(("STEP", "STATUS", "TASK", "AFTER", "RULE", "ATTEMPT", "TOOK", "WHY", "RUN"), rows)
+
+
+def levels_of(after: dict[str, list[str]]) -> dict[str, int]:
+    """How many steps each has before it at most: those with fewer first, else as they are given."""
+    levels = dict.fromkeys(after, 0)
+    waiting = {key: len(needed) for key, needed in after.items()}
+    following: dict[str, list[str]] = {key: [] for key in after}
+    for key, needed in after.items():
+        for upstream in needed:
+            following[upstream].append(key)
+    free = deque(key for key, number in waiting.items() if number == 0)
+    while free:
+        key = free.popleft()
+        for dependent in following[key]:
+            levels[dependent] = max(levels[dependent], levels[key] + 1)
+            waiting[dependent] -= 1
+            if waiting[dependent] == 0:
+                free.append(dependent)
+    return dict(sorted(levels.items(), key=lambda item: item[1]))
+
+
+def after_of(after: Sequence[str]) -> str:
+    more = f", and {len(after) - AFTER_SHOWN} more" if len(after) > AFTER_SHOWN else ""
+    return ", ".join(after[:AFTER_SHOWN]) + more
+
+
+def why(step: dict[str, Any], now: datetime) -> str:
+    """Why it stands where it does: an error, what it is waiting for, how far its own items are."""
+    if step["error"]:
+        # The reason is in the message already; the kind would only repeat it.
+        return problem_of(step["error"]) if step["status"] != "skipped" else clean(step["error"].get("message", ""))
+    if children := step["children"]:
+        return f"{children['succeeded'] + children['failed'] + children['cancelled'] + children['skipped']} of {children['total']}"
+    if step["state"] == "held":
+        return "waits for a signal or a limit"
+    return f"starts {away(step['scheduled_at'], now)}" if step["scheduled_at"] else step["reason"] or ""
+
+
+def progress_of(progress: dict[str, Any]) -> str:
+    done = progress["total"] - progress["unfinished"]
+    notable = [f"{progress[name]} {name}" for name in ("failed", "cancelled", "skipped") if progress[name]]
+    return f"{done} of {progress['total']}" + (f" ({', '.join(notable)})" if notable else "")
+
+
+def took(started: str | None, finished: str | None, now: datetime) -> str:
+    if not started:
+        return ""
+    seconds = (
+        (datetime.fromisoformat(finished) if finished else now) - datetime.fromisoformat(started)
+    ).total_seconds()
+    return (
+        f"{max(seconds, 0):.3f} s"
+        if seconds < 60
+        else f"{seconds / 60:.1f} m"
+        if seconds < 3600
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+def _wait(client: Client, workflow_id: str, *, as_json: bool) -> None:
+    try:
+        click.echo(f"waiting for the end of {clean(workflow_id)}", err=True)
+        client.wait_for_workflow(workflow_id)
+    except KeyboardInterrupt:
+        click.echo(f"\nThe workflow goes on. Look at it with: foliot workflows show {workflow_id}", err=True)
+        raise
+    ended = client.get_workflow(workflow_id)
+    click.echo(ended.content if as_json else describe(ended.document, SystemClock().now()))
+    if ended.document["status"] != "completed":
+        raise click.exceptions.Exit(1)
+
+
+def _sentence(made: dict[str, Any]) -> str:
+    now, name = SystemClock().now(), clean(made["name"] or "the workflow")
+    if "schedule" in made:
+        return f"{name} is {made['status']}; its first tick is at {at(made['next_at'], now)}"
+    if "steps" not in made:
+        return f"{name} starts at {at(made['scheduled_at'], now)}"
+    return f"{name} is {made['status']}, with {len(made['steps'])} step{'' if len(made['steps']) == 1 else 's'}"

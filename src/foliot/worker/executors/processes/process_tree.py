@@ -1,0 +1,345 @@
+"""A tree of processes under way: started by a launcher, read, asked to end, and dead as a whole when it is left.
+
+The worker holds the pipe of what the tree prints, and a launcher (`launchers.py`) that it talks to; the end of that
+talk, also by the worker's death, is the end of the tree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foliot.clock import SystemClock
+from foliot.model.ids import new_id
+from foliot.service import own_task
+from foliot.worker.executors.processes.containment import LIMIT_FILES, Means
+from foliot.worker.executors.processes.launcher.tree import is_removed
+from foliot.worker.executors.processes.launchers import LAUNCHER_SECONDS, Launchers, Place, sealed_file, written
+from foliot.worker.executors.processes.sweeper import SWEEPS, sweep
+
+CHUNK = 65_536
+DRAIN_SECONDS = 1.0
+END_SECONDS = 5.0
+"""What has been asked to end and has not ended by then is killed."""
+PIPE_CHUNKS = 32
+CGROUP_TRIES = 100
+SWEEP_SECONDS = 0.01
+EXCEEDED_MEMORY = "more memory than `memory_mb` allows"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start. `limits` are in the units of setrlimit."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str = ""
+    stdin: bytes = b""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    tree: Mapping[str, int] = field(default_factory=dict)
+    """Limits of all processes together: `memory` in bytes, `pids`."""
+    user: int | None = None
+    wrapper: Sequence[str] = ()
+    """What makes a sandbox for it."""
+    descriptors: Sequence[int] = ()
+    """Further ones that are passed on."""
+    result_max_bytes: int = 0
+    """How large the first of those files may become. 0: that is not watched."""
+    scratch: Sequence[str] = ()
+    """Directories in memory that only the command has, by its sandbox."""
+    is_concealed: bool = False
+    """It hides its environment, and so must bear its mark as an argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the command ended: one of the five."""
+
+    code: int = 0
+    signal: int | None = None
+    refused: str | None = None
+    """It never ran."""
+    exceeded: str | None = None
+    """It was killed for having used more than it may, which is this."""
+    has_too_large_result: bool = False
+    """It was killed for having written more to its result than it may."""
+
+
+class Contained:
+    """Use as an async context manager: when it is left, for whatever reason, nothing of the tree is alive."""
+
+    def __init__(self, command: Command, launchers: Launchers, on_output: Callable[[bytes], None]) -> None:
+        self._clock = SystemClock()
+        self._command = command
+        self._launchers = launchers
+        self._containment = launchers.containment
+        self._on_output = on_output
+        self._is_wrapped = bool(command.wrapper) or self._containment.means is Means.BUBBLEWRAP
+        # In a namespace nothing outlives the launcher; elsewhere this tells what came from the command, should that be
+        # killed.
+        self._mark = {} if self._is_wrapped else launchers.new_mark()
+        self._place: Place | None = None
+        self._output = -1
+        self._output_ended = asyncio.Event()
+        self._cgroup: Path | None = None
+        self._limits_memory = False
+
+    async def __aenter__(self) -> Contained:
+        try:
+            self._start()
+        except OSError:
+            await self.end()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        # To the end, also when it is cancelled meanwhile.
+        ending = own_task(self.end())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await ending
+            raise
+
+    async def verdict(self) -> Verdict:
+        """How the command ended. Children that it left behind may be alive."""
+        place = self._started
+        told = place.launcher.told
+        await asyncio.wait({told, place.outside.told}, return_when=asyncio.FIRST_COMPLETED)
+        # Should what stands between the launcher and us have ended, whatever the launcher still said comes first.
+        place.launcher.read()
+        verdict = _verdict(told.result()) if told.done() and told.result() else await self._without_a_word(place)
+        return (
+            Verdict(exceeded=EXCEEDED_MEMORY)
+            if verdict.signal == signal.SIGKILL and self._ran_out_of_memory()
+            else verdict
+        )
+
+    @property
+    def _started(self) -> Place:
+        if self._place is None:
+            raise RuntimeError("nothing was started here, or it has ended: ask within `async with`")
+        return self._place
+
+    async def _without_a_word(self, place: Place) -> Verdict:
+        """The launcher was killed: by what it had started, it may be."""
+        if place.launcher is place.outside:
+            status = await place.outside.ended(self._clock)
+        else:
+            await asyncio.wait([place.outside.told])
+            ended = _verdict(place.outside.told.result() or b"signal 9")
+            if ended.refused is not None:
+                return ended
+            # bubblewrap tells 128 + 9 for SIGKILL.
+            status = -ended.signal if ended.signal else 128 - ended.code if ended.code > 128 else ended.code
+        if not place.launcher.has_begun:
+            return Verdict(refused=place.said or f"the launcher ended with {status} before it had started it")
+        return Verdict(signal=-status if status < 0 else signal.SIGKILL)
+
+    def _ran_out_of_memory(self) -> bool:
+        """Whether the kernel killed for that in the command's cgroup."""
+        if self._cgroup is None or not self._limits_memory:
+            return False
+        with suppress(OSError):
+            return re.search(r"^oom_kill [1-9]", (self._cgroup / "memory.events").read_text(), re.MULTILINE) is not None
+        return False
+
+    async def drained(self) -> None:
+        """Returns when all output was read, or when whoever holds it open has had his time."""
+        self.read_what_is_there()
+        if self._output_ended.is_set():
+            return
+        ended = own_task(self._output_ended.wait())
+        try:
+            await asyncio.wait([ended], timeout=DRAIN_SECONDS)
+        finally:
+            ended.cancel()
+
+    def read_what_is_there(self) -> None:
+        """Takes in what has been printed up to now; no more than a pipe holds, should somebody go on printing."""
+        for _ in range(PIPE_CHUNKS):
+            if self._output < 0 or not self._read_output():
+                return
+
+    async def ask_and_wait(self, seconds: float | None = None) -> None:
+        """Asks the command to end, and waits for that. What does not go in time dies with `end`."""
+        self._started.launcher.ask()
+        # Not asyncio.timeout: in a task that is being cancelled, early releases of Python 3.11 let it raise
+        # CancelledError instead.
+        ending = own_task(self.verdict())
+        try:
+            await asyncio.wait([ending], timeout=END_SECONDS if seconds is None else seconds)
+        finally:
+            ending.cancel()
+
+    async def end(self) -> None:
+        """Kills what there is; returns when it is gone."""
+        place, self._place = self._place, None
+        if place is not None:
+            await self._clear(place)
+        if self._cgroup is not None:
+            await self._remove_cgroup(self._cgroup)
+        self.read_what_is_there()
+        self._close_output()
+
+    async def _clear(self, place: Place) -> None:
+        launcher = place.launcher
+        if not launcher.cleared.done():
+            launcher.kill()
+            await asyncio.wait([launcher.cleared], timeout=LAUNCHER_SECONDS)
+        is_clean = launcher.cleared.done() and not launcher.is_lost
+        if launcher is place.outside and not is_clean:
+            await self._kill_what_is_left(place)
+        await self._launchers.give_back(place, is_clean=is_clean)
+
+    async def _kill_what_is_left(self, place: Place) -> None:
+        """The launcher was killed, or stopped, or the tree is large: otherwise it has done this."""
+        leader = place.launcher.leader
+        place.outside.put_to_death()
+        place.outside.close()
+        await place.outside.ended(self._clock)
+        if leader is not None:
+            with suppress(OSError):
+                os.killpg(leader, signal.SIGKILL)
+        for name, value in self._mark.items():
+            await self._sweep(f"{name}={value}".encode())
+
+    async def _sweep(self, mark: bytes) -> None:
+        """Twice in vain, at least: what was being started when the launcher died has its mark a moment later."""
+        in_vain = 0
+        for _ in range(SWEEPS):
+            in_vain = 0 if sweep(mark) else in_vain + 1
+            if in_vain == 2:
+                return
+            await self._clock.sleep(SWEEP_SECONDS)
+
+    # --- starting
+
+    def _start(self) -> None:
+        command, held = self._command, list[int]()
+        self._output, output = os.pipe()
+        held.append(output)
+        os.set_blocking(self._output, False)
+        try:
+            entrance = self._make_cgroup()
+            held += entrance
+            stdin = [sealed_file(command.stdin)] if command.stdin else []
+            held += stdin
+            plan = self._plan(has_entrance=bool(entrance))
+            is_in_namespace = self._is_wrapped and not command.wrapper
+            self._place = self._launchers.take(
+                self._containment.namespace(self._own_shm_bytes) if is_in_namespace else ()
+            )
+            self._place.launcher.run(plan, [output, *command.descriptors, *entrance, *stdin])
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+        asyncio.get_running_loop().add_reader(self._output, self._read_output)
+
+    def _make_cgroup(self) -> list[int]:
+        """The way into it, if there is to be one: held open, because it is not to be seen in a sandbox."""
+        limits = {name: value for name, value in self._command.tree.items() if name in self._containment.controllers}
+        is_means = not self._is_wrapped and self._containment.means is Means.CGROUP
+        if self._containment.cgroup is None or not (limits or is_means):
+            return []
+        self._cgroup = self._containment.cgroup / f"foliot-{new_id()}"
+        self._cgroup.mkdir()
+        for name, value in limits.items():
+            (self._cgroup / LIMIT_FILES[name]).write_text(str(value))
+        if "memory" in limits:
+            self._limits_memory = True
+            # All of it dies, or a shell goes on without half of its children. Swapped out is still used.
+            for file, content in (("memory.oom.group", "1"), ("memory.swap.max", "0")):
+                with suppress(OSError):
+                    (self._cgroup / file).write_text(content)
+        return [os.open(self._cgroup / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)]
+
+    @property
+    def _own_shm_bytes(self) -> int:
+        """The size of a /dev/shm that bubblewrap makes for commands with this limit. Root's launchers make one for each
+        command."""
+        is_needed = self._is_wrapped and not self._command.wrapper and os.geteuid() != 0
+        return self._command.tree.get("memory", 0) if is_needed else 0
+
+    def _memory_entries(self) -> list[str]:
+        """What the launcher must know of a limit of memory. What is written to /dev/shm outlives a cgroup, too."""
+        limit = self._command.tree.get("memory")
+        if limit is None:
+            return []
+        entries = [] if self._limits_memory else [f"memory={limit}"]
+        entries += [f"scratch={path}" for path in self._command.scratch]
+        if self._own_shm_bytes:
+            entries.append("own_scratch=/dev/shm")
+        elif not self._command.wrapper:
+            entries += [f"private_shm={limit}", "scratch=/dev/shm"]
+        return entries
+
+    def _plan(self, *, has_entrance: bool) -> bytes:
+        command = self._command
+        entries = [f"{name}={value}" for name, value in command.limits.items()]
+        entries.append(f"directory={command.directory}")
+        entries += [f"wrapper={word}" for word in command.wrapper]
+        entries += [f"mark={name}={value}" for name, value in self._containment.marking.items()]
+        if command.user is not None:
+            entries.append(f"user={command.user}")
+        if not self._is_wrapped and self._cgroup is not None:
+            entries.append(f"cgroup={self._cgroup}")
+        if command.stdin:
+            entries.append("stdin=")
+        if has_entrance:
+            entries.append("entrance=")
+        if command.result_max_bytes:
+            entries.append(f"result_max={command.result_max_bytes}")
+        entries += self._memory_entries()
+        argv = (
+            (*command.argv, *(f"{name}={value}" for name, value in self._mark.items()))
+            if command.is_concealed
+            else command.argv
+        )
+        return written(argv, {**command.environment, **self._mark}, command.descriptors, entries)
+
+    # --- reading
+
+    def _read_output(self) -> bool:
+        """Whether there was anything."""
+        try:
+            chunk = os.read(self._output, CHUNK)
+        except BlockingIOError:
+            return False
+        if chunk:
+            self._on_output(chunk)
+        else:
+            self._close_output()
+            self._output_ended.set()
+        return bool(chunk)
+
+    def _close_output(self) -> None:
+        if self._output >= 0:
+            asyncio.get_running_loop().remove_reader(self._output)
+            os.close(self._output)
+            self._output = -1
+
+    async def _remove_cgroup(self, cgroup: Path) -> None:
+        """With whatever is in it still, should the launcher have been killed."""
+        with suppress(OSError):
+            (cgroup / "cgroup.kill").write_text("1")
+        for _ in range(CGROUP_TRIES):
+            if is_removed(bytes(cgroup)):
+                return
+            # Not empty yet: what was killed takes its moment.
+            await self._clock.sleep(0.01)
+
+
+def _verdict(told: bytes) -> Verdict:
+    word, _, text = told.decode(errors="replace").partition(" ")
+    if word == "exit":
+        return Verdict(code=int(text))
+    if word == "exceeded":
+        return Verdict(has_too_large_result=True) if text == "result" else Verdict(exceeded=EXCEEDED_MEMORY)
+    return Verdict(signal=int(text)) if word == "signal" else Verdict(refused=text)

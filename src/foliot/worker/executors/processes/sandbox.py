@@ -1,0 +1,123 @@
+"""What a command may use: `none` (as the worker's user), `process` (limits of a process), `bubblewrap` (namespaces, and
+the limits).
+
+The configuration says the least sandbox and the highest limits; a command may ask for less freedom, never for more. A
+sandbox that can't be had is an error: nothing ever runs without the one it was to get.
+
+`bubblewrap` gives a read-only file system, an empty /tmp and /run, no devices but the harmless ones, no view of other
+processes, and no network unless it was asked for and is allowed. Where the worker is root the command becomes `nobody`.
+It is no virtual machine: the kernel is shared, and what the worker's user can read on disk a command can mostly read
+too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foliot.config import Config
+from foliot.errors import Invalid
+from foliot.model.payloads import SandboxFields, SandboxKind
+from foliot.worker.executors.processes.containment import Containment
+
+KINDS: tuple[SandboxKind, ...] = ("none", "process", "bubblewrap")
+NOBODY = 65_534
+MEBIBYTE = 1_048_576
+SCRATCH_BYTES = 256 * MEBIBYTE
+"""The private /tmp lies in memory."""
+LIMITS = {
+    "memory_mb": ("RLIMIT_AS", MEBIBYTE),
+    "cpu_seconds": ("RLIMIT_CPU", 1),
+    "file_size_mb": ("RLIMIT_FSIZE", MEBIBYTE),
+    "processes": ("RLIMIT_NPROC", 1),
+}
+EMPTIED = ("/tmp", "/run")  # noqa: S108
+SCRATCH = (*EMPTIED, "/dev/shm")  # noqa: S108
+"""Where a command in bubblewrap may write. All of it lies in memory."""
+
+
+class SandboxUnavailable(Exception):
+    """The sandbox that a command was to get can't be had here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    kind: SandboxKind
+    limits: dict[str, int] = field(default_factory=dict)
+    """Of each process, by their names in setrlimit."""
+    tree: dict[str, int] = field(default_factory=dict)
+    """Of all its processes together: `memory` in bytes, `pids`."""
+    wrapper: tuple[str, ...] = ()
+    user: int | None = None
+    scratch: tuple[str, ...] = ()
+    """Directories that lie in memory, and that only the command has."""
+
+
+def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Sandbox:
+    """What the command gets; `hidden` are paths that a sandbox of namespaces must not show."""
+    limits = limits_for(asked, config)
+    kind = kind_for(asked, config, has_limits=bool(limits))
+    tree = {}
+    if "RLIMIT_AS" in limits:
+        tree["memory"] = limits["RLIMIT_AS"]
+    if "RLIMIT_NPROC" in limits and "pids" in containment.controllers:
+        tree["pids"] = limits.pop("RLIMIT_NPROC")
+    if "RLIMIT_NPROC" in limits and kind == "process" and os.geteuid() == 0:
+        advice = "ask for bubblewrap, or run the worker as another user, or where it may make cgroups"
+        raise SandboxUnavailable(f"the kernel does not limit the `processes` of root: {advice}")
+    if kind != "bubblewrap":
+        if asked.network is False:
+            raise Invalid(
+                f"`network` can be taken from a command by the sandbox bubblewrap only, not by {kind!r}",
+                field="network",
+            )
+        return Sandbox(kind, limits, tree)
+    if containment.bubblewrap is None:
+        raise SandboxUnavailable(
+            "the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker"
+        )
+    if asked.network and not config.sandbox_network:
+        raise Invalid("`network`: sandbox_network does not allow it here", field="network")
+    scratch_bytes = min(SCRATCH_BYTES, tree.get("memory", SCRATCH_BYTES))
+    wrapper = (containment.bubblewrap, *namespaces(hidden, scratch_bytes, has_network=bool(asked.network)))
+    return Sandbox(kind, limits, tree, wrapper, NOBODY if os.geteuid() == 0 else None, SCRATCH)
+
+
+def kind_for(asked: SandboxFields, config: Config, *, has_limits: bool) -> SandboxKind:
+    least: SandboxKind = "process" if has_limits and config.sandbox == "none" else config.sandbox
+    kind = asked.sandbox or least
+    if KINDS.index(kind) < KINDS.index(least):
+        raise Invalid(f"`sandbox`: {kind!r} is not enough here; it takes {least!r} or stricter", field="sandbox")
+    return kind
+
+
+def limits_for(asked: SandboxFields, config: Config) -> dict[str, int]:
+    found = {}
+    for name, (limit, unit) in LIMITS.items():
+        most, wanted = getattr(config, f"sandbox_{name}"), getattr(asked, name)
+        if most and wanted and wanted > most:
+            raise Invalid(f"`{name}`: {wanted} is more than the {most} that sandbox_{name} allows", field=name)
+        if value := wanted or most:
+            found[limit] = value * unit
+    return found
+
+
+def namespaces(hidden: Sequence[Path], scratch_bytes: int, *, has_network: bool) -> list[str]:
+    arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
+    if not has_network:
+        arguments.append("--unshare-net")
+    arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for directory in SCRATCH:
+        arguments += ["--perms", "1777", "--size", str(scratch_bytes), "--tmpfs", directory]
+    # It lies in memory as well, and belongs to the command's user.
+    arguments += ["--remount-ro", "/dev"]
+    for path in hidden:
+        if any(path.is_relative_to(directory) for directory in EMPTIED):
+            continue
+        if path.is_dir():
+            arguments += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        elif path.is_file():
+            arguments += ["--ro-bind", os.devnull, str(path)]
+    return arguments
