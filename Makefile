@@ -27,11 +27,13 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(DEV_READY) ## run all the tests on real PostgreSQL
 	@$(VENV)/bin/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --reruns $(RERUNS) $(ARGS)
 
-check: $(DEV_READY) ## format, lint, types, layers
+check: $(DEV_READY) ## format, lint, types, layers, spelling, plain English
 	@$(VENV)/bin/ruff format --check --quiet .
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
+	@$(VENV)/bin/codespell src tests docs benchmarks tools *.md
+	@$(VENV)/bin/python -m tools.prose
 
 format: $(DEV_READY) ## rewrite the sources in the house format
 	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .
