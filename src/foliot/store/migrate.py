@@ -1,12 +1,16 @@
 """Brings the schema up to date: forward-only, numbered files, applied under a lock in one transaction.
 
-Two nodes that migrate at once: one waits, then finds nothing to do. A file that was changed after it had been applied
-is refused.
+If two nodes migrate at once, one waits and then finds nothing to do. A file that changed after it was applied is
+refused.
 
-A migration says on its first line which processes can work beside it: `-- works beside: 12` means those that know
-migration 12 or a newer one. Without that line, only those that know the migration itself can. Old code works on a newer
-schema that allows it. A migration that would leave running processes behind is refused, unless it is forced; then these
-notice it and stop (`schema_watcher.py`).
+Tables are in `migrations/`, functions and triggers in `functions/`. A function file always holds the present source.
+Whenever a migration is applied, all functions are created again after it, so a changed function needs a migration too,
+even if that holds only a comment.
+
+The first line of a migration says which processes can work beside it: `-- works beside: 12` means processes that know
+migration 12 or a newer one. Without that line, only processes that know the migration itself can. Old code works on a
+newer schema that allows it. A migration that would leave running processes behind is refused unless it is forced; then
+these processes notice it and stop (`schema_watcher.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from foliot.store.partitions import Partitions
 from foliot.store.postgres import MAINTENANCE_SECONDS, Database, Transaction
 
 WORKS_BESIDE = re.compile(r"-- works beside: ([0-9]{1,9})\n")
+COMMENT = re.compile(r"^--.*$", re.MULTILINE)
+# Functions in the SQL language need the functions that they call; all others are created in the order of their names.
+FIRST_FUNCTIONS = ("bare", "namespace_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,20 @@ def known_migrations() -> list[Migration]:
     return sorted(found, key=lambda migration: migration.version)
 
 
+def known_functions() -> dict[str, str]:
+    """The source of each function with its trigger, by name, in the order in which they can be created."""
+    found = {}
+    for entry in (resources.files("foliot.store") / "functions").iterdir():
+        if entry.name.endswith(".sql"):
+            found[entry.name.removesuffix(".sql")] = entry.read_text(encoding="utf-8")
+    return {name: found[name] for name in (*FIRST_FUNCTIONS, *sorted(found.keys() - set(FIRST_FUNCTIONS)))}
+
+
 async def migrate(database: Database, *, partitions: Partitions, events: EventBus, is_forced: bool = False) -> int:
-    """Applies what is missing; the version that the schema then has. Raises `SchemaError` when processes at work could
-    not go on with it, unless it is forced."""
+    """Applies the missing migrations and returns the version of the schema.
+
+    Raises `SchemaError` if running processes could not work with the new schema, unless it is forced.
+    """
     known, before = known_migrations(), 0
 
     async def work(within: Transaction) -> bool:
@@ -69,8 +87,8 @@ async def migrate(database: Database, *, partitions: Partitions, events: EventBu
         before = max(applied, default=0)
         return any(migration.version not in applied for migration in known)
 
-    # Begun anew when a lock is not to be had at once, as under load: meanwhile nobody waits behind it for longer than
-    # for any other lock.
+    # The transaction starts again when it cannot get a lock at once, as under load. So other transactions never queue
+    # behind it for longer than for any other lock.
     has_changed = await database.in_transaction("migrate", work, statement_seconds=MAINTENANCE_SECONDS)
     after = max(before, known[-1].version)
     await partitions.create_missing()
@@ -80,7 +98,7 @@ async def migrate(database: Database, *, partitions: Partitions, events: EventBu
 
 
 async def _apply_missing(within: Transaction, known: Sequence[Migration], *, is_forced: bool) -> dict[int, Applied]:
-    """What had been applied before."""
+    """Applies the missing migrations and then the functions; returns the migrations that were applied before."""
     named = queries.load("migrations")
     await within.execute(named["lock_migrations"])
     await within.execute(named["create_schema"])
@@ -91,15 +109,19 @@ async def _apply_missing(within: Transaction, known: Sequence[Migration], *, is_
     if missing and not is_forced:
         await _refuse_to_leave_behind(within, missing)
     for migration in missing:
-        await within.execute(queries.Query(migration.name, migration.sql))
-        await within.execute(named["record_migration"], migration.version, migration.name, migration.checksum)
-    versions, floors = [migration.version for migration in known], [migration.works_beside for migration in known]
-    await within.execute(named["declare_migrations"], versions, floors)
+        if COMMENT.sub("", migration.sql).strip():
+            await within.execute(queries.Query(migration.name, migration.sql))
+        await within.execute(
+            named["record_migration"], migration.version, migration.name, migration.checksum, migration.works_beside
+        )
+    if missing:
+        for name, sql in known_functions().items():
+            await within.execute(queries.Query(name, sql))
     return applied
 
 
 async def check_schema(database: Database) -> None:
-    """Raises unless the schema is one that this code can work with."""
+    """Raises `SchemaError` unless this code can work with the schema."""
     known = known_migrations()
     is_there = await database.fetch_value(queries.load("migrations")["has_migrations"])
     applied = await _applied(database) if is_there else {}
@@ -117,17 +139,18 @@ def refuse_misfits(applied: Mapping[int, Applied], known: Sequence[Migration]) -
     for migration in known:
         if (found := applied.get(migration.version)) is not None and found.checksum != migration.checksum:
             raise SchemaError(
-                f"migration {migration.version} was applied with other contents than this Foliot ships: do not go on"
+                f"migration {migration.version} was applied with other contents than this Foliot ships: use the "
+                "Foliot that applied it, or another database"
             )
 
 
 def refuse_newer(unknown: Mapping[int, int], newest: int) -> None:
-    """Raises for migrations that this code does not know, if one of them asks for more than the newest that it does
-    know."""
+    """Raises `SchemaError` if an unknown migration requires a newer one than the newest that this code knows."""
     if any(works_beside > newest for works_beside in unknown.values()):
         raise SchemaError(
-            f"the database's schema is at version {max(unknown)}, newer than the {newest} that this Foliot knows, and needs processes "
-            f"that know {max(unknown.values())}: install a newer Foliot, or point it at another database"
+            f"the database's schema is at version {max(unknown)}, newer than the {newest} that this Foliot knows, "
+            f"and needs processes that know {max(unknown.values())}: install a newer Foliot, or point it at another "
+            "database"
         )
 
 
@@ -140,12 +163,12 @@ async def _refuse_to_leave_behind(within: Transaction, missing: Sequence[Migrati
             ", ..." if len(left) > 10 else ""
         )
         raise SchemaError(
-            f"running processes that could not go on with the new schema, which needs processes that know migration {needed}: {shown}. "
-            "Nothing was changed. Stop them first; or run `foliot migrate --force`, and they stop by themselves within seconds"
+            f"the new schema needs processes that know migration {needed}, and these running processes do not: {shown}. "
+            "Nothing was changed. Stop them first; or run `foliot migrate --force`, and they stop by themselves within "
+            "seconds"
         )
 
 
 async def _applied(source: Database | Transaction) -> dict[int, Applied]:
-    return {
-        row[0]: Applied(row[1], row[2]) for row in await source.fetch(queries.load("migrations")["list_migrations"])
-    }
+    rows = await source.fetch(queries.load("migrations")["list_migrations"])
+    return {row["version"]: Applied(row["checksum"], row["works_beside"]) for row in rows}

@@ -1,78 +1,9 @@
--- Tags to find runs and jobs by, messages about how runs ended, and endings in the order in which they came.
-
--- Tags are among the options, which go from a job to its runs and into history. What has none is not in these indexes, and pays nothing. A look
--- for a tag walks along them, page by page as every list does, through what has tags at all.
-create index runs_tagged on foliot.runs (id) where options ? 'tags';
-create index history_tagged on foliot.history (id) where options ? 'tags';
-create index jobs_tagged on foliot.jobs (name) where options ? 'tags';
-
--- For those who follow what ends. History grows at its end, in the order of finishing: so few bytes a million rows are enough, and a row that is
--- added pays for none of them.
-create index history_finished on foliot.history using brin (finished_at) with (pages_per_range = 32, autosummarize = on);
-
-create or replace view foliot.all_runs as
-select id, true as is_live, name, task, queue, state, null::text as reason, priority, attempt, worker_id, job_id, tick_at, rerun_of,
-    null::uuid as rerun_as, null::jsonb as error, due_at, created_at, started_at, null::timestamptz as finished_at, parent_id, step,
-    options -> 'tags' as tags, options ? 'tags' as is_tagged
-from foliot.runs
-union all
-select id, false, name, task, queue, state, reason, priority, attempt, worker_id, job_id, tick_at, rerun_of, rerun_as, error, due_at, created_at,
-    started_at, finished_at, parent_id, step, options -> 'tags', options ? 'tags'
-from foliot.history;
-
--- The id of the run that tells of another's end: always the same, so that it can be found from there. model/notification.py makes the same.
-create function foliot.notification_id(run_id uuid, place bigint, at timestamptz) returns uuid language plpgsql immutable parallel safe as $$
-declare
-    made bytea := substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) || substring(decode(md5(run_id || '/' || place), 'hex') from 7);
-begin
-    made := set_byte(made, 6, get_byte(made, 6) & 15 | 112);
-    made := set_byte(made, 8, get_byte(made, 8) & 63 | 128);
-    return encode(made, 'hex')::uuid;
-end
-$$;
-
--- An instant as the API writes it, whatever time zone the session is in.
-create function foliot.utc_text(at timestamptz) returns text language sql stable parallel safe
-return to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
-
--- Whatever ends a run inserts it into history. Those who asked to be told get a run of the task `http` in the same transaction: it is there if and
--- only if the end is. Runs that nobody asked about cost a look at a column that is at hand. It must not fail, or nothing could end any more: what
--- makes no sense in a notice makes its message fail, and not this. The message itself asks for none.
-create function foliot.notify_endings() returns trigger language plpgsql as $$
-begin
-    insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, name, payload, options)
-    select foliot.notification_id(g.id, n.place, g.finished_at), g.finished_at, g.finished_at,
-        (extract(epoch from g.finished_at) * 1000000)::bigint, 'ready', coalesce(foliot.qualified(foliot.namespace_of(g.queue), n.notice ->> 'queue'), g.queue),
-        foliot.qualified(foliot.namespace_of(g.queue), 'http'), left('notify: ' || coalesce(g.shown_name, g.step, foliot.bare(g.task)), 200),
-        jsonb_build_object(
-            'url', n.notice -> 'url', 'method', 'POST', 'headers', coalesce(n.notice -> 'headers', '{}'),
-            'body', jsonb_build_object(
-                'id', g.id, 'name', g.shown_name, 'task', foliot.bare(g.task), 'queue', foliot.bare(g.queue), 'status', g.status, 'state', g.state, 'reason', g.reason,
-                'error', case when g.error is not null then
-                    jsonb_build_object('kind', g.error ->> 'kind', 'message', left(g.error ->> 'message', 2000))
-                end,
-                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at', foliot.utc_text(g.due_at),
-                'started_at', foliot.utc_text(g.started_at), 'finished_at', foliot.utc_text(g.finished_at),
-                'job_id', g.job_id, 'tick_at', foliot.utc_text(g.tick_at), 'parent_id', g.parent_id, 'step', g.step,
-                'rerun_of', g.rerun_of, 'tags', coalesce(g.options -> 'tags', '[]'),
-                'links', jsonb_build_object('run', '/v1/runs/' || g.id, 'logs', '/v1/runs/' || g.id || '/logs')
-            )
-        ),
-        jsonb_build_object('retries', 10, 'notifies', g.id)
-    from (
-        select *, case when job_id is null then name else foliot.bare(name) end as shown_name, case state when 'succeeded' then 'completed' else state end as status,
-            case jsonb_typeof(options -> 'notify') when 'array' then options -> 'notify' else '[]' end as notices
-        from gone where options ? 'notify'
-    ) as g
-    cross join lateral jsonb_array_elements(g.notices) with ordinality as n (notice, place)
-    where n.notice -> 'on' ? g.status or n.notice -> 'on' ? g.reason
-    on conflict (id) do nothing;
-    return null;
-end
-$$;
-create trigger notify after insert on foliot.history referencing new table as gone for each statement execute function foliot.notify_endings();
-
--- As before, and with metadata, tags, notify and a namespace.
+-- Submits a one-off job from inside any transaction, in any language, and returns the id of its run.
+--
+-- The job exists if and when that transaction commits. The fields are those of `POST /v1/jobs`, except for schedules. No
+-- worker is woken, because a NOTIFY would make commits wait for each other: workers find the run at their next poll, by
+-- default within a second. `aging_seconds` is for installations that changed that setting. The function runs with the
+-- rights of its caller, who must be able to read foliot.tasks, and to read, insert into and update foliot.runs.
 create or replace function foliot.submit(job jsonb) returns uuid language plpgsql as $$
 declare
     option_names constant text[] := array[
@@ -88,6 +19,8 @@ declare
     ), 52, 1), 53, 1), 'hex')::uuid;
     asked record;
     declared_queue text;
+    declared_tags jsonb;
+    fault text;
     due timestamptz;
     given_options jsonb;
     notices jsonb;
@@ -113,7 +46,7 @@ begin
         raise exception 'namespace: lower-case letters, digits, - and _ are allowed, up to 63' using errcode = 'invalid_parameter_value';
     end if;
     key_prefix := case when space = 'default' then '' else space || chr(31) end;
-    select queue into declared_queue from foliot.tasks where tasks.name = foliot.qualified(space, asked.task);
+    select queue, tags into declared_queue, declared_tags from foliot.tasks where tasks.name = foliot.qualified(space, asked.task);
     if declared_queue is null then
         raise exception 'task: no worker knows a task named %', coalesce(quote_literal(asked.task), 'null')
             using errcode = 'invalid_parameter_value';
@@ -165,11 +98,24 @@ begin
             select jsonb_agg('{"on": ["failed"]}' || jsonb_strip_nulls(notice)) from jsonb_array_elements(notices) as n (notice)
         ));
     end if;
+    if asked.task in ('shell', 'http', 'wait') then
+        fault := foliot.payload_fault(asked.task, asked.payload);
+        if fault is not null then
+            raise exception '%', fault using errcode = 'invalid_parameter_value';
+        end if;
+    end if;
     asked.task := foliot.qualified(space, asked.task);
+    if foliot.is_disabled(asked.task) then
+        raise exception 'task: % is disabled in the namespace %', quote_literal(foliot.bare(asked.task)), quote_literal(space)
+            using errcode = 'insufficient_privilege';
+    end if;
     asked.queue := foliot.qualified(space, asked.queue);
     unique_key_given := key_prefix || unique_key_given;
     due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
     given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null' and value <> '[]');
+    if declared_tags is not null and job ->> 'tags' is null then
+        given_options := coalesce(given_options, '{}') || jsonb_build_object('tags', declared_tags);
+    end if;
     if key_prefix <> '' then
         if given_options ? 'concurrency' then
             given_options := jsonb_set(given_options, '{concurrency,key}', to_jsonb(key_prefix || (given_options #>> '{concurrency,key}')));
@@ -196,6 +142,7 @@ begin
         )
         on conflict (unique_key) where unique_key is not null do nothing;
         if found then
+            perform foliot.note_count('submitted', 1);
             return run_id;
         end if;
         if on_conflict = 'replace' then

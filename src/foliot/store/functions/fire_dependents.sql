@@ -1,5 +1,7 @@
--- Upstreams that end at the same time do not see each other's success before it is committed. Each found that another one was missing, and
--- the job that waits for all of them was not fired before one of them had succeeded once more. Now they take turns, by the job's row.
+-- Fires the jobs without a schedule whose last upstream job has now succeeded.
+--
+-- `run_ids` are the runs that succeeded, in the order of their jobs in `upstreams`. Upstreams that end at the same time do
+-- not see each other's uncommitted success, so each transaction first locks the rows of the waiting jobs, in order of id.
 create or replace function foliot.fire_dependents(upstreams uuid[], run_ids uuid[], at timestamptz) returns void language plpgsql as $$
 declare
     job record;
@@ -37,35 +39,7 @@ begin
             job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
         );
         update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
+        perform foliot.note_count('submitted', 1);
     end loop;
-end
-$$;
-
--- A job that is a workflow, or a map, ends with the last of its children: by the settling of what follows from their ends. That is counted
--- there, and so nobody looked whether another job waits for it.
-create or replace function foliot.settle() returns trigger language plpgsql as $$
-declare
-    at timestamptz;
-    ended foliot.ending[];
-    upstreams uuid[];
-    run_ids uuid[];
-begin
-    select max(finished_at),
-        array_agg(row(
-            id, state, parent_id,
-            case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end,
-            has_dependents
-        )::foliot.ending) filter (where parent_id is not null or has_dependents),
-        array_agg(job_id) filter (where job_id is not null and state = 'succeeded'),
-        array_agg(id) filter (where job_id is not null and state = 'succeeded')
-    into at, ended, upstreams, run_ids
-    from gone where parent_id is not null or has_dependents or job_id is not null;
-    if ended is not null and current_setting('foliot.is_settling', true) is distinct from 'yes' then
-        perform foliot.settle_endings(ended, at);
-    end if;
-    if upstreams is not null and exists (select from foliot.job_dependencies where upstream_id = any (upstreams) and fires) then
-        perform foliot.fire_dependents(upstreams, run_ids, at);
-    end if;
-    return null;
 end
 $$;
