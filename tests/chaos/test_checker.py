@@ -48,7 +48,7 @@ def test_numbers_are_given_once_and_every_invariant_says_what_it_is() -> None:
 
 def test_a_saved_history_is_checked_as_it_was(tmp_path: Path) -> None:
     history = good_history(5)
-    mutants.a_terminal_state_changes(history, random.Random(5))
+    mutants.attempts.a_terminal_state_changes(history, random.Random(5))
     save(history, tmp_path)
     found = load(tmp_path)
     assert found == fresh(history)
