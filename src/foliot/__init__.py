@@ -1,8 +1,8 @@
 """Foliot: a distributed job scheduler on PostgreSQL."""
 
 from foliot.errors import FoliotError, InvalidScheduleError, JobFailed
-from foliot.model.gates import Circuit
-from foliot.model.retry import Backoff
+from foliot.model.backoff import Backoff
+from foliot.model.circuit_breaker import Circuit
 from foliot.sdk.app import App, Task
 from foliot.sdk.connection import Connection, connect
 from foliot.sdk.context import Context

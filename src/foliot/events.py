@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from foliot.model.histogram import NO_SPREAD, Spread
+from foliot.model.histogram import EMPTY_HISTOGRAM, Histogram
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +181,7 @@ class RunsExpired(Event):
 @dataclass(frozen=True, slots=True)
 class RunsClaimed(Event):
     count: int
-    waited: Spread = NO_SPREAD
+    waited: Histogram = EMPTY_HISTOGRAM
     """From the instant each was due to the one at which it was claimed."""
 
 
@@ -190,7 +190,7 @@ class AttemptsEnded(Event):
     """However they ended."""
 
     count: int
-    lasted: Spread
+    lasted: Histogram
 
 
 @dataclass(frozen=True, slots=True)

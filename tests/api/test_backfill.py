@@ -15,8 +15,9 @@ from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import RecurringJob
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
-from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.firer import Firer
 from foliot.scheduler.loader import Loader
+from foliot.scheduler.resumer import Resumer
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant

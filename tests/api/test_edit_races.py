@@ -13,7 +13,7 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
-from foliot.scheduler.loader import Planner
+from foliot.scheduler.planner import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from foliot.model.gates import Circuit
+from foliot.model.circuit_breaker import Circuit
 from foliot.model.ids import new_id
 from foliot.store.store import Store
 from tests.support.runs import claim_runs

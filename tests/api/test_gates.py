@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from foliot.clock import Clock
-from foliot.model.gates import FAIR_STEP, Circuit
+from foliot.model.circuit_breaker import Circuit
+from foliot.model.fairness import FAIR_STEP
 from foliot.model.ids import new_id
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock

@@ -29,7 +29,7 @@ from foliot.events import (
     StaleWritesRefused,
     TicksFired,
 )
-from foliot.model.histogram import BOUNDS, spread_of
+from foliot.model.histogram import BOUNDS, histogram_of
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
 from foliot.observability import metrics, tallies
@@ -152,7 +152,7 @@ async def test_events_of_all_kinds_are_counted_and_added_up_over_processes(
 ) -> None:
     for event in (
         RunsSubmitted(3), TicksFired(2, 1), RunsFinished(4, 1, 1), RunsRetried(5, 2), RunsLost(2, 1), RunsCancelled(1), RunsExpired(6),
-        StaleWritesRefused(7), RunsClaimed(2, spread_of([0.2, 400])), AttemptsEnded(3, spread_of([0.004, 1.0, 9000.0])),
+        StaleWritesRefused(7), RunsClaimed(2, histogram_of([0.2, 400])), AttemptsEnded(3, histogram_of([0.004, 1.0, 9000.0])),
     ):  # fmt: skip
         events.emit(event)
     await counting.flush()
@@ -277,6 +277,6 @@ async def test_openmetrics_is_spoken_to_those_who_ask_for_it(client: httpx.Async
 
 
 def test_a_spread_counts_each_duration_once_and_never_goes_below_nothing() -> None:
-    spread = spread_of([-0.5, 0.0, BOUNDS[0], BOUNDS[0] * 1.01, 1e9])
+    spread = histogram_of([-0.5, 0.0, BOUNDS[0], BOUNDS[0] * 1.01, 1e9])
     assert (spread.counts[0], spread.counts[1], spread.counts[-1], sum(spread.counts)) == (3, 1, 1, 5)
     assert spread.seconds > 0

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from foliot.config import Config
-from foliot.scheduler.loader import Planner
+from foliot.scheduler.planner import Planner
 from foliot.store.shards import Epochs
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant

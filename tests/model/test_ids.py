@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.model import ids
-from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, new_id_texts, not_finished_before
+from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, new_id_texts, not_finished_before, shard_of, tick_run_id
 
+NOW = 1_800_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Until the year 9999.
 milliseconds = st.integers(min_value=0, max_value=253_402_300_798_999)
@@ -119,3 +120,19 @@ def test_a_uuid_that_is_not_ours_bounds_nothing(foreign: UUID) -> None:
 @given(st.integers(min_value=366 * 86_400_000, max_value=253_402_300_798_999))
 def test_the_bound_allows_for_a_clock_that_was_ahead(moment: int) -> None:
     assert not_finished_before(id_made_at(moment)) == EPOCH + timedelta(milliseconds=moment) - CLOCK_TOLERANCE
+
+
+def test_the_run_of_a_tick_always_has_the_same_id_and_sorts_by_its_tick() -> None:
+    job = new_id()
+    ids = [tick_run_id(job, NOW + n) for n in range(100)]
+    assert ids == [tick_run_id(job, NOW + n) for n in range(100)] == sorted(ids)
+    assert len({tick_run_id(UUID(int=n), NOW) for n in range(100)}) == 100
+    assert all(i.version == 7 for i in ids)
+
+
+def test_jobs_are_spread_over_all_shards() -> None:
+    counts = [0] * 100
+    for _ in range(20_000):
+        counts[shard_of(new_id())] += 1
+    assert min(counts) > 120
+    assert max(counts) < 290

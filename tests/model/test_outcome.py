@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foliot.model.backoff import Backoff
 from foliot.model.ids import new_id
 from foliot.model.outcome import (
     ERROR_KIND_MAX,
@@ -21,7 +22,6 @@ from foliot.model.outcome import (
     error_of,
     storable,
 )
-from foliot.model.retry import Backoff
 from foliot.model.run import RunOptions
 from foliot.model.states import TERMINAL, TRANSITIONS, RunState
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 
 from foliot.errors import Invalid
 from foliot.model.calendar import CalendarDays, calendar_of
-from foliot.model.ids import new_id, shard_of, tick_run_id
-from foliot.model.schedule import Note, Plan, Schedule, jitter_of, plan, timetable_of
+from foliot.model.schedule import Note, Plan, Schedule, plan, timetable_of
 from foliot.triggers.base import to_datetime
 from foliot.triggers.calendar import Calendar
 
@@ -131,16 +129,6 @@ def test_an_end_ends_it() -> None:
     assert (fired, notes, cursor) == ([NOW], [], None)
 
 
-def test_jitter_is_reproducible_bounded_and_spread() -> None:
-    schedule = Schedule(every="1m", jitter_seconds=30)
-    job = new_id()
-    delays = [jitter_of(schedule, job, NOW + n * 60) for n in range(200)]
-    assert delays == [jitter_of(schedule, job, NOW + n * 60) for n in range(200)]
-    assert min(delays) >= 0
-    assert max(delays) <= 30
-    assert len(set(delays)) > 20
-
-
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
@@ -156,19 +144,3 @@ def test_a_schedule_that_makes_no_sense_is_refused_by_its_field(fields: dict[str
     with pytest.raises(Invalid) as caught:
         timetable_of(Schedule(**fields), "", 0, None)
     assert caught.value.field == field
-
-
-def test_the_run_of_a_tick_has_one_id_and_sorts_by_its_tick() -> None:
-    job = new_id()
-    ids = [tick_run_id(job, NOW + n) for n in range(100)]
-    assert ids == [tick_run_id(job, NOW + n) for n in range(100)] == sorted(ids)
-    assert len({tick_run_id(UUID(int=n), NOW) for n in range(100)}) == 100
-    assert all(i.version == 7 for i in ids)
-
-
-def test_jobs_are_spread_over_all_shards() -> None:
-    counts = [0] * 100
-    for _ in range(20_000):
-        counts[shard_of(new_id())] += 1
-    assert min(counts) > 120
-    assert max(counts) < 290

@@ -12,7 +12,7 @@ from foliot.clock import Clock
 from foliot.model.ids import new_id
 from foliot.model.job import resumed, scheduled_from
 from foliot.model.schedule import Schedule
-from foliot.scheduler.loader import Planner
+from foliot.scheduler.planner import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant

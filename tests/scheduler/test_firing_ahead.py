@@ -14,7 +14,7 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
-from foliot.scheduler.loader import Planner
+from foliot.scheduler.planner import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.jobs import Firing
 from foliot.store.store import Store

@@ -10,7 +10,7 @@ import pytest
 
 from foliot.clock import Clock
 from foliot.events import EventBus
-from foliot.model.gates import Circuit
+from foliot.model.circuit_breaker import Circuit
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, NewRun, RunView

@@ -13,7 +13,7 @@ import pytest
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.gates import Circuit
+from foliot.model.circuit_breaker import Circuit
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, NewRun

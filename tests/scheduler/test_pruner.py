@@ -8,7 +8,7 @@ import pytest
 
 from foliot.clock import Clock
 from foliot.events import Event, EventBus, RunsAdmitted, ServiceFailed
-from foliot.model.gates import Circuit
+from foliot.model.circuit_breaker import Circuit
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
 from foliot.scheduler.gatekeeper import Gatekeeper

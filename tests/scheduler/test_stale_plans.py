@@ -13,8 +13,10 @@ from foliot.errors import StoreUnavailable
 from foliot.events import EventBus
 from foliot.model.job import RecurringJob, resumed
 from foliot.scheduler import firer
-from foliot.scheduler.firer import Firer, Resumer
-from foliot.scheduler.loader import Loader, Planner
+from foliot.scheduler.firer import Firer
+from foliot.scheduler.loader import Loader
+from foliot.scheduler.planner import Planner
+from foliot.scheduler.resumer import Resumer
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.jobs import Fired
 from foliot.store.store import Store

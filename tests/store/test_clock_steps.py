@@ -11,12 +11,12 @@ import pytest
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import ClockSetBack, Event, EventBus
-from foliot.model.gates import Circuit
+from foliot.model.circuit_breaker import Circuit
 from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.scheduler.gatekeeper import Gatekeeper
-from foliot.scheduler.loader import Planner
+from foliot.scheduler.planner import Planner
 from foliot.scheduler.reaper import Reaper
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.postgres import Transaction

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from foliot.events import EventBus
-from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.firer import Firer
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.replanner import Replanner
+from foliot.scheduler.resumer import Resumer
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock

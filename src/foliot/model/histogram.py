@@ -1,4 +1,4 @@
-"""Many durations as one value: how many there were up to each bound, and their sum. What histograms are made of."""
+"""Many durations as one value: the number of durations up to each bound, and their sum. Metrics report these."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 6
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Histogram:
     counts: tuple[int, ...] = ()
-    """One for each bound, and one for what lies beyond the last. Empty: nothing was measured."""
+    """One count for each bound, and one for durations beyond the last. Empty if nothing was measured."""
     seconds: float = 0.0
 
 
-NO_SPREAD = Spread()
+EMPTY_HISTOGRAM = Histogram()
 
 
-def spread_of(durations: Iterable[float]) -> Spread:
+def histogram_of(durations: Iterable[float]) -> Histogram:
     counts, total = [0] * (len(BOUNDS) + 1), 0.0
     for seconds in durations:
-        # Two clocks may disagree by a moment; less than nothing is nothing.
+        # Two clocks may disagree slightly, so a negative duration counts as zero.
         counts[bisect_left(BOUNDS, seconds)] += 1
         total += max(seconds, 0.0)
-    return Spread(tuple(counts), total)
+    return Histogram(tuple(counts), total)

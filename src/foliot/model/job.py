@@ -12,7 +12,8 @@ import msgspec
 
 from foliot.errors import Invalid
 from foliot.model.calendar import CalendarDays, calendar_of
-from foliot.model.schedule import Schedule, Timetable, jitter_of, last_ticks, timetable_of
+from foliot.model.jitter import tick_jitter
+from foliot.model.schedule import Schedule, Timetable, last_ticks, timetable_of
 from foliot.triggers.base import to_datetime, to_instant
 from foliot.triggers.dst import fold_of
 
@@ -89,7 +90,7 @@ def job_timetable(schedule: Schedule, job_id: UUID, made_at: int, calendar: Cale
 
 def fire_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
     """When a tick is to fire, jitter and all."""
-    return tick + jitter_of(schedule, job_id, tick)
+    return tick + tick_jitter(schedule.jitter_seconds, job_id, tick)
 
 
 def dst_flag(job: RecurringJob, tick: int) -> DstFlag | None:

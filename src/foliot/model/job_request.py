@@ -13,14 +13,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.calendar import NamedCalendar
-from foliot.model.dedup import IdempotencyKey, Unique
 from foliot.model.field_rules import Rule, all_of, any_of, field_is, given, not_given
+from foliot.model.idempotency import IdempotencyKey
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
+from foliot.model.map import MAP_TASK
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES, pointing
 from foliot.model.run import NewRun
-from foliot.model.run_request import SAYS_TASK, AskedRun, Name
+from foliot.model.run_request import SAYS_TASK, Name, RunRequest
 from foliot.model.schedule import (
     MAX_CATCHUP_WINDOW_SECONDS,
     Catchup,
@@ -32,7 +33,8 @@ from foliot.model.schedule import (
     timetable_of,
 )
 from foliot.model.text_patterns import CRON, DURATION, RECURRING_NAME, TIME, ZONE
-from foliot.model.workflow import MAP_TASK, check_payload
+from foliot.model.unique import Unique
+from foliot.model.workflow import check_payload
 from foliot.triggers.base import to_instant
 from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.cron_fields import CronError
@@ -87,7 +89,7 @@ SAYS_WHEN = any_of(
 )
 
 
-class JobRequest(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
 
     schedule_time: (

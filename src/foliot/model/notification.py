@@ -20,13 +20,13 @@ from foliot.model.http_headers import NAMES_FORM, VALUE_FORM, check_headers
 
 Ending = Literal["completed", "failed", "cancelled", "skipped", "lost", "timeout"]
 """A status; or what made a run fail in the end: its worker was lost, or its time was up."""
-NOTICES_MAX = 5
+NOTIFICATIONS_MAX = 5
 HEADERS_MAX = 20
 # An address as the API's document describes it; names in other letters than ASCII are taken too.
 URL_FORM = r"^https?://(?:[!$-.0-9;=A-Z_a-z~]+@)?(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[::1\])(?::[0-9]{1,4})?(?:[/?#][!-~]*)?$"
 
 
-class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Notification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An address that gets a POST with a small JSON document when the run has ended for good."""
 
     url: Annotated[str, Meta(min_length=1, max_length=2000, extra_json_schema={"format": "uri", "pattern": URL_FORM})]

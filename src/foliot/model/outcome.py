@@ -9,7 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.model.retry import DEFAULT_BACKOFF, MAX_DELAY_SECONDS, is_retryable, may_retry, wait_seconds
+from foliot.model.backoff import DEFAULT_BACKOFF, wait_seconds
+from foliot.model.retry import MAX_DELAY_SECONDS, is_retryable, may_retry
 from foliot.model.run import DEFAULT_MAX_SNOOZES, RunOptions
 from foliot.model.states import RunState
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.http_headers import check_headers
-from foliot.model.validation_errors import refused
+from foliot.model.validation_errors import to_invalid
 
 REFERENCE = "$result"
 NAME_PATTERN = r"^[^=\x00]+$"
@@ -137,7 +137,7 @@ def payload_of(payload: object, kind: type[P]) -> P:
     try:
         return msgspec.convert(payload, kind)
     except msgspec.ValidationError as error:
-        found = refused(error, whole="payload")
+        found = to_invalid(error, whole="payload")
         if found.field == "payload" and (named := FIELD_IN_MESSAGE.match(found.detail.removeprefix("payload: "))):
             message = found.detail.removeprefix("payload: ")[named.end() :]
             raise Invalid(f"{named[1]}: {message}", field=named[1]) from None

@@ -10,11 +10,15 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from foliot.model.dedup import OnConflict
-from foliot.model.gates import Concurrency, Guarantee, Key, Rate
-from foliot.model.notification import Notice
-from foliot.model.retry import Backoff, Causes
+from foliot.model.backoff import Backoff
+from foliot.model.concurrency import Concurrency
+from foliot.model.guarantee import Guarantee
+from foliot.model.keys import Key
+from foliot.model.notification import Notification
+from foliot.model.rate_limit import RateLimit
+from foliot.model.retry import Causes
 from foliot.model.states import RunState
+from foliot.model.unique import OnConflict
 
 HeldBy = Literal["limit", "overlap", "signal", "pause", "circuit", "no_worker"]
 MAX_RETRIES = 1000
@@ -45,7 +49,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
     concurrency: Concurrency | None = None
-    rate: Rate | None = None
+    rate: RateLimit | None = None
     fairness_key: Key | None = None
     guarantee: Guarantee | None = None
     retry_on: Causes | None = None
@@ -58,7 +62,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Carried along with the job and its runs, and of no meaning to Foliot."""
     tags: Tags | None = None
     """Words to find it by."""
-    notify: tuple[Notice, ...] | None = None
+    notify: tuple[Notification, ...] | None = None
     """Who is told of its end. SQL reads it."""
     notifies: UUID | None = None
     """The run of whose end this one tells. Written by the store; nobody can ask for it."""

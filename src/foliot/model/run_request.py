@@ -10,12 +10,16 @@ import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
+from foliot.model.backoff import Backoff
+from foliot.model.concurrency import Concurrency
+from foliot.model.fairness import FairnessKey
 from foliot.model.field_rules import Rule, all_of, any_of, at_most_one, field_is, given, not_given
-from foliot.model.gates import Concurrency, Guarantee, Key, Rate
+from foliot.model.guarantee import Guarantee
 from foliot.model.namespace import Namespace
-from foliot.model.notification import NOTICES_MAX, Notice
+from foliot.model.notification import NOTIFICATIONS_MAX, Notification
 from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
-from foliot.model.retry import Backoff, Causes
+from foliot.model.rate_limit import RateLimit
+from foliot.model.retry import Causes
 from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunOptions, Signal, Tags
 
 # Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
@@ -42,7 +46,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=NAME)]
 Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
 
 
-class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """`job_type` and `max_retries` are other names of `task` and `retries`."""
 
     task: Name | None = None
@@ -67,8 +71,8 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
     concurrency: Concurrency | None = None
-    rate: Rate | None = None
-    fairness_key: Annotated[Key, Meta(description="Whose turn it is: runs of each key in turn.")] | None = None
+    rate: RateLimit | None = None
+    fairness_key: FairnessKey | None = None
     guarantee: Guarantee | None = None
     retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = (
         None
@@ -79,8 +83,8 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
     tags: Annotated[Tags, Meta(description="Words to find it and its runs by.")] | None = None
     notify: (
-        Annotated[Notice, Meta(description="Who is told when it has ended for good; several: a list.")]
-        | Annotated[tuple[Notice, ...], Meta(max_length=NOTICES_MAX)]
+        Annotated[Notification, Meta(description="Who is told when it has ended for good; several: a list.")]
+        | Annotated[tuple[Notification, ...], Meta(max_length=NOTIFICATIONS_MAX)]
         | None
     ) = None
     metadata: (
@@ -145,5 +149,5 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             signal=self.signal,
             metadata=self.metadata or None,
             tags=tuple(dict.fromkeys(self.tags)) if self.tags else None,
-            notify=(self.notify,) if isinstance(self.notify, Notice) else self.notify or None,
+            notify=(self.notify,) if isinstance(self.notify, Notification) else self.notify or None,
         )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -240,14 +238,6 @@ def _ticks_of(schedule: Schedule, zone: ZoneInfo, seed: str, anchor: int) -> Tri
     if not found and not schedule.after:
         raise Invalid("cron: give cron, every or times", field="cron")
     return found[0] if len(found) == 1 else UnionTrigger(tuple(found))
-
-
-def jitter_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
-    """A delay that is the same whenever it is asked for, so that "is it late?" has an answer."""
-    if not schedule.jitter_seconds:
-        return 0
-    digest = hashlib.sha256(job_id.bytes + tick.to_bytes(8, "big", signed=True)).digest()
-    return int.from_bytes(digest[:8], "big") % (schedule.jitter_seconds + 1)
 
 
 def plan(schedule: Schedule, timetable: Timetable, first: int, now: int) -> Plan:

@@ -12,7 +12,7 @@ PATH_IN_MESSAGE = re.compile(r" - at `\$\.?([^`]*)`$")
 UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
 
 
-def refused(error: msgspec.ValidationError, *, whole: str) -> Invalid:
+def to_invalid(error: msgspec.ValidationError, *, whole: str) -> Invalid:
     """`whole` is what the value is called where no field of it is at fault."""
     message = str(error)
     if found := UNKNOWN_FIELD.fullmatch(message):

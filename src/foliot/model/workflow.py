@@ -30,72 +30,24 @@ from msgspec import Meta
 
 from foliot.errors import Invalid
 from foliot.model.field_rules import Rule as FieldRule
-from foliot.model.field_rules import any_of, exactly_one, field_is
+from foliot.model.field_rules import any_of, field_is
 from foliot.model.ids import new_id
+from foliot.model.map import MAP_TASK, Map, MapPayload, OnFailure
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES, check_leaf, payload_of, pointing, within_payload
-from foliot.model.run_request import AskedRun, Name
+from foliot.model.run_request import Name, RunRequest
 
 Rule = Literal[
     "all_success", "all_done", "all_failed", "one_success", "one_failed", "none_failed", "none_failed_min_one_success", "always"
 ]  # fmt: skip
-OnFailure = Literal["fail_fast", "continue"]
-WORKFLOW_TASK, MAP_TASK = "workflow", "map"
+WORKFLOW_TASK = "workflow"
 STEPS_MAX = 20_000
 ARROWS_MAX = 200_000
 NESTING_MAX = 10
 CYCLE_SHOWN = 20
-ITEMS_MAX = 100_000_000
-CAPACITY = 2_000
-"""How many items of a map exist at a time, unless it says less: enough to keep workers busy, and a table small."""
 
 
-class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The numbers from `start`, by `step`, up to but without `stop`."""
-
-    stop: Annotated[int, Meta(ge=-(2**53), le=2**53)]
-    start: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 0
-    step: Annotated[int, Meta(ge=-(2**53), le=2**53)] = 1
-
-    def __post_init__(self) -> None:
-        if self.step == 0:
-            raise ValueError("step must not be 0")
-        if self.count > ITEMS_MAX:
-            raise ValueError(f"a map has {ITEMS_MAX:,} items at most")
-
-    RULES: ClassVar[tuple[FieldRule, ...]] = (field_is("step", {"not": {"const": 0}}),)
-
-    @property
-    def count(self) -> int:
-        return len(range(self.start, self.stop, self.step))
-
-
-class Map(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One run for each item, or for each `chunk_size` of them; the item comes as the argument `item_name` beside the
-    payload."""
-
-    items: list[Any] | None = None
-    range: Range | None = None
-    result_of: Annotated[str, Meta(description="The step before this one whose result is the list.")] | None = None
-    chunk_size: Annotated[int, Meta(ge=1, le=100_000)] = 1
-    max_concurrency: Annotated[int, Meta(ge=1, le=CAPACITY)] | None = None
-    item_name: Annotated[str, Meta(min_length=1, max_length=200)] = "item"
-    on_failure: OnFailure = "continue"
-
-    RULES: ClassVar[tuple[FieldRule, ...]] = (exactly_one("items", "range", "result_of"),)
-
-    def __post_init__(self) -> None:
-        if sum(given is not None for given in (self.items, self.range, self.result_of)) != 1:
-            raise ValueError("one of `items`, `range` and `result_of` is needed")
-
-
-class MapPayload(AskedRun, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the built-in task `map` gets: whom to run, and over what."""
-
-    map: Map
-
-
-class Step(AskedRun, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class Step(RunRequest, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     key: Name
     after: Annotated[tuple[Name, ...], Meta(extra_json_schema={"uniqueItems": True})] = ()
     rule: Rule = "all_success"
@@ -103,7 +55,7 @@ class Step(AskedRun, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     map: Map | None = None
 
     RULES: ClassVar[tuple[FieldRule, ...]] = (
-        *AskedRun.RULES,
+        *RunRequest.RULES,
         any_of(field_is("teardown", {"const": False}), field_is("rule", {"const": "all_success"})),
     )
 

@@ -16,7 +16,7 @@ from foliot import events
 from foliot.clock import Clock
 from foliot.errors import StoreUnavailable
 from foliot.events import Event, EventBus
-from foliot.model.histogram import Spread
+from foliot.model.histogram import Histogram
 from foliot.service import Service
 from foliot.store.metrics import SLOTS
 from foliot.store.store import Store
@@ -112,7 +112,7 @@ class Tallies(Service):
             case events.StaleWritesRefused(count):
                 counted[REFUSED] += count
 
-    def _spread(self, measure: str, spread: Spread) -> None:
+    def _spread(self, measure: str, spread: Histogram) -> None:
         for index, count in enumerate(spread.counts):
             if count:
                 self._counted[bucket_name(measure, index)] += count

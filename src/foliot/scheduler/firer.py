@@ -19,14 +19,13 @@ from itertools import groupby
 from uuid import UUID
 
 from foliot.clock import Clock
-from foliot.errors import Invalid
-from foliot.events import EventBus, RunsCancelled, ScheduleUnreadable, TicksFired
-from foliot.model.job import resumed
-from foliot.scheduler.loader import MILLISECONDS, Loader, Planner
+from foliot.events import EventBus, TicksFired
+from foliot.scheduler.loader import MILLISECONDS, Loader
+from foliot.scheduler.planner import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
-from foliot.store.hints import ALL_QUEUES_TOPIC, worker_topic
-from foliot.store.jobs import Fired, Firing, WaitsInUse
+from foliot.store.hints import worker_topic
+from foliot.store.jobs import Fired, Firing
 from foliot.store.store import Store
 
 # Small enough for the first of a burst not to wait for the last.
@@ -34,7 +33,6 @@ BATCH = 250
 # Statements under way at the same time: one commits while another computes.
 AT_ONCE = 2
 LONGEST_WAIT_SECONDS = 0.2
-LINK_BATCH = 1000
 # How long before its instant a firing is prepared: a thousand take a tenth of it.
 LEAD_SECONDS = 0.3
 
@@ -158,57 +156,3 @@ def by_instant(firing: Firing) -> int:
 
 def by_shard(firing: Firing) -> int:
     return firing.job.shard
-
-
-class Resumer(Service):
-    """What waits for something other than its instant: runs that were asked to end, held ones whose turn has come,
-    pauses that are over."""
-
-    def __init__(self, *, store: Store, shards: ShardKeeper, clock: Clock, events: EventBus) -> None:
-        super().__init__(clock=clock, events=events)
-        self._store = store
-        self._shards = shards
-        self._unreadable: set[UUID] = set()
-        self._in_use = WaitsInUse()
-
-    async def run_once(self) -> float:
-        self._in_use = await self._store.jobs.waits_in_use()
-        return await self.each(self._end_cancelled, self._link_runs, self._release_held, self._resume_jobs)
-
-    async def _end_cancelled(self) -> float:
-        if self._in_use.cancels and (closed := await self._store.end_cancelled()):
-            self.events.emit(RunsCancelled(closed))
-        return LONGEST_WAIT_SECONDS
-
-    async def _link_runs(self) -> float:
-        if self._in_use.links and await self._store.jobs.link_runs(LINK_BATCH):
-            self._store.hints.send([ALL_QUEUES_TOPIC])
-        return LONGEST_WAIT_SECONDS
-
-    async def _release_held(self) -> float:
-        if self._in_use.overlaps and (epochs := self._shards.epochs):
-            self._store.hints.send(await self._store.jobs.release_held(self._shards.scheduler_id, epochs))
-        return LONGEST_WAIT_SECONDS
-
-    async def _resume_jobs(self) -> float:
-        if not self._in_use.pauses or not self._shards.epochs:
-            return LONGEST_WAIT_SECONDS
-        for job_id in await self._store.jobs.jobs_to_resume():
-            await self.attempt(f"resume {job_id}", self._resume(job_id), None)
-        return LONGEST_WAIT_SECONDS
-
-    async def _resume(self, job_id: UUID) -> None:
-        jobs = self._store.jobs
-        job, now = await jobs.get_job(job_id, ""), await jobs.database_now()
-        # It may have been resumed meanwhile, and paused anew.
-        if job is None or job.paused_until is None or job.paused_until > now:
-            return
-        try:
-            going_on = resumed(job, now)
-        except Invalid as error:
-            # A job whose schedule this node can't read stays paused, and holds up no other.
-            if job_id not in self._unreadable:
-                self._unreadable.add(job_id)
-                self.events.emit(ScheduleUnreadable(job_id, error.detail))
-            return
-        await jobs.resume_job(*going_on)

@@ -11,15 +11,14 @@ The wheel runs on the database's clock: `database_now` is that clock as last hea
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.errors import Invalid
 from foliot.events import EventBus, ScheduleUnreadable
-from foliot.model.ids import tick_run_id
-from foliot.model.job import DueJob, fire_of
-from foliot.model.schedule import Plan, Timetable, plan
+from foliot.model.job import DueJob
+from foliot.scheduler.planner import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.scheduler.timing_wheel import TimingWheel
 from foliot.service import Service
@@ -112,47 +111,3 @@ class Loader(Service):
         are followed."""
         is_step = abs(offset - self._offset) > STEP_SECONDS
         self._offset = offset if is_step else max(offset, self._offset - DRIFT_SECONDS)
-
-
-class Planner:
-    """Plans firings as of one instant. Jobs that share a schedule and a tick share the work."""
-
-    def __init__(self, now: int) -> None:
-        self._now = now
-        self._plans: dict[tuple[int, int, int | None], Planned] = {}
-
-    def firing_of(self, job: DueJob) -> Firing:
-        timetable, tick = job.timetable, job.tick
-        # Equal schedules have one timetable. It is kept with the plan, so that its address stays its own.
-        key = (id(timetable), tick, job.utc_offset)
-        planned = self._plans.get(key)
-        if planned is None:
-            planned = self._plans[key] = self._plan(job, timetable, tick)
-        found = planned.plan
-        return Firing(
-            job=job,
-            next_tick=found.next_tick,
-            next_fire=None if found.next_tick is None else fire_of(job.schedule, job.id, found.next_tick),
-            utc_offset=planned.utc_offset,
-            tick=found.fire,
-            run_id=None if found.fire is None else tick_run_id(job.id, found.fire),
-            notes=found.notes,
-        )
-
-    def _plan(self, job: DueJob, timetable: Timetable, tick: int) -> Planned:
-        corrected = timetable.corrected(tick, job.utc_offset, self._now)
-        # A tick that was found under other rules of its zone: the cursor goes where it belongs, and the tick is dealt
-        # with there.
-        found = (
-            plan(job.schedule, timetable, tick, max(self._now, tick))
-            if corrected == tick
-            else Plan(None, (), corrected)
-        )
-        return Planned(timetable, found, timetable.offset_of(found.next_tick))
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    timetable: Timetable
-    plan: Plan
-    utc_offset: int | None

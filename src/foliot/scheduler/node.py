@@ -7,7 +7,7 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.scheduler.announcer import Announcer
 from foliot.scheduler.expirer import Expirer
-from foliot.scheduler.firer import Firer, Resumer
+from foliot.scheduler.firer import Firer
 from foliot.scheduler.gatekeeper import Gatekeeper
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.promoter import Promoter
@@ -15,6 +15,7 @@ from foliot.scheduler.pruner import Pruner
 from foliot.scheduler.reaper import Reaper
 from foliot.scheduler.repairer import Repairer
 from foliot.scheduler.replanner import Replanner
+from foliot.scheduler.resumer import Resumer
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service, Supervisor
 from foliot.store.hints import HintListener

@@ -29,8 +29,9 @@ import msgspec
 
 from foliot.config import BUILT_IN_TASKS
 from foliot.errors import ApplicationError, Invalid
-from foliot.model.gates import Circuit, Guarantee
-from foliot.model.retry import Backoff
+from foliot.model.backoff import Backoff
+from foliot.model.circuit_breaker import Circuit
+from foliot.model.guarantee import Guarantee
 from foliot.model.run import RunOptions
 from foliot.model.schedule import Catchup, Overlap, Schedule, from_cron, timetable_of
 from foliot.sdk.default_connection import Server

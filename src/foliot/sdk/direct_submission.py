@@ -16,7 +16,7 @@ from foliot.model.job_request import CHECKED, JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.states import RunState
-from foliot.model.validation_errors import refused
+from foliot.model.validation_errors import to_invalid
 from foliot.model.workflow import WORKFLOW_TASK, check_payload
 from foliot.sdk.jobs import Alike, Made
 from foliot.sdk.transactions import encode_jsonb, encode_payloads
@@ -38,7 +38,7 @@ def asked(job: Mapping[str, Any]) -> JobRequest:
     try:
         found = decode_job(encode_jsonb(dict(job)))
     except msgspec.ValidationError as error:
-        raise refused(error, whole="job") from None
+        raise to_invalid(error, whole="job") from None
     for field, why in NEEDS_A_SERVER.items():
         if getattr(found, field) is not None:
             raise Invalid(f"{field}: {why}", field=field)

@@ -31,7 +31,8 @@ import msgspec
 
 from foliot.errors import Invalid
 from foliot.model import workflow as model
-from foliot.model.workflow import OnFailure, Rule
+from foliot.model.map import OnFailure
+from foliot.model.workflow import Rule
 from foliot.sdk.app import ScheduleFields
 from foliot.sdk.default_connection import Server
 from foliot.sdk.task_submission import Submitting, due

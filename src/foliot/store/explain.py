@@ -7,9 +7,10 @@ from uuid import UUID
 
 import msgspec
 
+from foliot.model.concurrency import Concurrency
 from foliot.model.explanation import Explanation, Gate, summed_up
-from foliot.model.gates import Concurrency, Rate
 from foliot.model.namespace import bare, bare_key
+from foliot.model.rate_limit import RateLimit
 from foliot.model.run import RunOptions
 from foliot.store import queries
 from foliot.store.postgres import Database, Record
@@ -117,7 +118,7 @@ class Explain:
         detail = f"key {bare_key(limit.key)!r} is at {taken} of {limit.limit}, and {before} stand before it"
         return Gate("concurrency", is_open=is_open, detail=detail, numbers=numbers)
 
-    async def _rate(self, row: Record, limit: Rate) -> Gate:
+    async def _rate(self, row: Record, limit: RateLimit) -> Gate:
         arguments = (limit.key, limit.period_seconds, row["rank"], COUNT_MAX, self._now())
         found = await self._database.fetch_row(self._queries["explain_rate"], *arguments)
         started, free_at, before = found if found is not None else (0, None, 0)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from foliot.model.gates import Circuit
+from foliot.model.circuit_breaker import Circuit
 from foliot.store import queries
 from foliot.store.postgres import Database
 

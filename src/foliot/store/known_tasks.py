@@ -15,14 +15,14 @@ import msgspec
 from foliot.clock import Clock
 from foliot.config import did_you_mean
 from foliot.errors import TaskDisabled, UnknownTask
+from foliot.model.map import MAP_TASK
 from foliot.model.namespace import Namespace
-from foliot.model.run_request import AskedRun
-from foliot.model.workflow import MAP_TASK
+from foliot.model.run_request import RunRequest
 from foliot.store.store import Store
 from foliot.store.workers import DeclaredTask
 
 FRESH_SECONDS = 5.0
-A = TypeVar("A", bound=AskedRun)
+A = TypeVar("A", bound=RunRequest)
 
 
 @dataclass(frozen=True, slots=True)

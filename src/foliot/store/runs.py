@@ -12,8 +12,8 @@ import asyncpg
 import msgspec
 
 from foliot.errors import StoreUnavailable
+from foliot.model.fairness import FAIR_STEP
 from foliot.model.fingerprint import WORKER_LOST_PATTERN, error_pattern
-from foliot.model.gates import FAIR_STEP
 from foliot.model.ids import made_at, not_finished_before
 from foliot.model.outcome import Outcome
 from foliot.model.priority import aging_microseconds

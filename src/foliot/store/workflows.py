@@ -13,11 +13,12 @@ import msgspec
 
 from foliot.errors import Invalid
 from foliot.model.ids import CLOCK_TOLERANCE, not_finished_before
+from foliot.model.map import MapPayload, OnFailure
 from foliot.model.namespace import Namespace, namespace_of
 from foliot.model.priority import aging_microseconds
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions
 from foliot.model.states import RunState
-from foliot.model.workflow import MapPayload, OnFailure, PlannedStep, Step
+from foliot.model.workflow import PlannedStep, Step
 from foliot.store import queries
 from foliot.store.postgres import Database, Record, Transaction, array_text, columns
 from foliot.store.run_lists import Page, page_of

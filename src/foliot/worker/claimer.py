@@ -24,7 +24,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus, RunsClaimed
-from foliot.model.histogram import spread_of
+from foliot.model.histogram import histogram_of
 from foliot.model.outcome import Outcome
 from foliot.model.run import Claim
 from foliot.model.states import RunState
@@ -114,7 +114,7 @@ class Claimer(Service):
             # on its way first.
             await self.clock.sleep(0)
         if claims:
-            self.events.emit(RunsClaimed(len(claims), spread_of(claim.waited_seconds for claim in claims)))
+            self.events.emit(RunsClaimed(len(claims), histogram_of(claim.waited_seconds for claim in claims)))
         self._courtesy_seconds = self._next_courtesy(is_hinted, bool(claims))
         return 0 if self._more_is_ready else self._poll_seconds() * random.uniform(0.75, 1.0)  # noqa: S311
 

@@ -27,8 +27,8 @@ from foliot.events import (
     RunsRetried,
     StaleWritesRefused,
 )
-from foliot.model.gates import Circuit
-from foliot.model.histogram import spread_of
+from foliot.model.circuit_breaker import Circuit
+from foliot.model.histogram import histogram_of
 from foliot.model.outcome import Outcome, error_of
 from foliot.model.run import Claim
 from foliot.model.states import RunState
@@ -99,7 +99,7 @@ class Completer(Service):
     async def run_once(self) -> float | None:
         if self._lasted:
             lasted, self._lasted = self._lasted, []
-            self.events.emit(AttemptsEnded(len(lasted), spread_of(lasted)))
+            self.events.emit(AttemptsEnded(len(lasted), histogram_of(lasted)))
         batch = self._pending[:BATCH]
         if not batch:
             self._flushed.set()

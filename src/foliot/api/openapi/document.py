@@ -16,7 +16,7 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import DESCRIBED, JSON_VALUE, Described
 from foliot.api.openapi.patterns import INSTANT, PLACE_FORM, STATES, STORABLE, TEXT, UUID_FORM, optional, words
 from foliot.api.requests.etags import TAGS_FORM
-from foliot.model.dedup import IDEMPOTENCY_KEY
+from foliot.model.idempotency import IDEMPOTENCY_KEY
 
 LAB = "lab"
 ID = "0190a6f0-8d3a-7c4e-9b1f-2f6d5c3a1b00"

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from foliot.model.dedup import IdempotencyKey
 from foliot.model.field_rules import all_of, field_is, not_given
+from foliot.model.idempotency import IdempotencyKey
 from foliot.model.job import RecurringJob
 from foliot.model.job_request import ONLY_RECURRING, JobRequest
 from foliot.model.namespace import bare, bare_key

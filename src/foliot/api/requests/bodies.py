@@ -21,7 +21,7 @@ from starlette.requests import Request
 from foliot.api.requests.body_shape import DIGITS_MAX, has_long_number, refuse_shape
 from foliot.api.requests.whole_numbers import with_whole_numbers
 from foliot.errors import Invalid, Malformed, TooLarge
-from foliot.model.validation_errors import refused
+from foliot.model.validation_errors import to_invalid
 
 T = TypeVar("T")
 BODY = "body"
@@ -86,7 +86,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T], *, look_first: Callabl
         decoded = _typed(body, decoder)
     except msgspec.ValidationError as error:
         refuse_unstorable(body)
-        raise refused(error, whole=BODY) from None
+        raise to_invalid(error, whole=BODY) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         refuse_unstorable(body)
         raise Malformed(f"the body is not JSON: {error}", field=BODY) from None

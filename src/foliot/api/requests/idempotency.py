@@ -17,7 +17,7 @@ from starlette.responses import Response
 from foliot.api.requests.bodies import BODY, apart
 from foliot.api.security.audit_log import NoteWithin
 from foliot.errors import Invalid, Malformed
-from foliot.model.dedup import check_idempotency_key, fingerprint_of
+from foliot.model.idempotency import check_idempotency_key, request_fingerprint
 from foliot.model.namespace import Namespace
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
@@ -54,7 +54,7 @@ class KeyedRequests:
     ) -> Response:
         """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no
         answer yet."""
-        key, fingerprint = namespace.qualified_key(key), await apart(body, partial(fingerprint_of, path, body))
+        key, fingerprint = namespace.qualified_key(key), await apart(body, partial(request_fingerprint, path, body))
         kept = await self._submissions.find_answer(key, fingerprint)
         if kept is None:
             work = note.around(await prepare())

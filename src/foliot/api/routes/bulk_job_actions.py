@@ -20,8 +20,8 @@ from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsSubmitted
-from foliot.model.dedup import IdempotencyKey
 from foliot.model.field_rules import Rule, any_of, field_is, given
+from foliot.model.idempotency import IdempotencyKey
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.permissions import Permission

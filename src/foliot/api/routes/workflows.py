@@ -44,20 +44,12 @@ from foliot.events import RunsSubmitted
 from foliot.model.field_rules import Rule, not_given
 from foliot.model.ids import new_id
 from foliot.model.job_request import SAYS_WHEN, JobRequest
+from foliot.model.map import OnFailure
 from foliot.model.namespace import Namespace, bare
 from foliot.model.permissions import Permission
 from foliot.model.run import NO_OPTIONS, NewRun, RunOptions, RunView
 from foliot.model.states import TERMINAL, RunState, status_of
-from foliot.model.workflow import (
-    STEPS_MAX,
-    WORKFLOW_TASK,
-    OnFailure,
-    Step,
-    Workflow,
-    plan,
-    plan_redrive,
-    refuse_many_steps,
-)
+from foliot.model.workflow import STEPS_MAX, WORKFLOW_TASK, Step, Workflow, plan, plan_redrive, refuse_many_steps
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.known_tasks import KnownTasks
 from foliot.store.postgres import Transaction

@@ -24,9 +24,9 @@ from foliot.cli.options import (
 )
 from foliot.cli.tables import at, clean
 from foliot.clock import SystemClock
-from foliot.model.dedup import OnConflict
-from foliot.model.gates import Guarantee
+from foliot.model.guarantee import Guarantee
 from foliot.model.schedule import Catchup, Overlap
+from foliot.model.unique import OnConflict
 from foliot.sdk.client import Client
 from foliot.sdk.http_protocol import Answer
 from foliot.triggers.calendar import OnExcluded

@@ -17,19 +17,20 @@ import msgspec
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, UnknownTask
 from foliot.events import RunsSubmitted
+from foliot.model.map import CAPACITY, ITEMS_MAX, MapPayload
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import WaitPayload, payload_of
 from foliot.model.priority import aging_microseconds
-from foliot.model.run_request import AskedRun
-from foliot.model.workflow import CAPACITY, ITEMS_MAX, MapPayload, Workflow, check, plan
+from foliot.model.run_request import RunRequest
+from foliot.model.workflow import Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.store.workers import DeclaredTask
 from foliot.store.workflows import Family
 from foliot.worker.executors.base import Executor, refused
 
-A = TypeVar("A", bound=AskedRun)
+A = TypeVar("A", bound=RunRequest)
 # It was asked to end meanwhile; or is not ours any more, and then this is refused like everything else that we say of
 # it.
 NOT_EXPANDED = Attempted(

@@ -1,4 +1,4 @@
-"""Tokens as texts, what roles may, and names that hold their namespace."""
+"""Token texts, and what each role may do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.errors import Forbidden, Invalid
-from foliot.model.namespace import Namespace, bare, bare_key, namespace_of
+from foliot.model.namespace import Namespace
 from foliot.model.permissions import (
     ALLOWED,
     EVERYWHERE,
@@ -23,10 +23,6 @@ from foliot.model.permissions import (
     token_id_of,
     within,
 )
-
-NAMES = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,20}", fullmatch=True)
-NAMESPACES = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,20}", fullmatch=True)
-KEYS = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=20)
 
 
 def test_a_token_is_found_by_its_id_and_known_by_its_hash() -> None:
@@ -76,20 +72,3 @@ def test_how_long_a_token_lives() -> None:
     assert life_of("90d") == 90 * 86_400
     with pytest.raises(Invalid):
         life_of("soon")
-
-
-@given(NAMESPACES, NAMES, NAMESPACES, NAMES)
-def test_names_of_two_namespaces_never_meet(first: str, name: str, second: str, other: str) -> None:
-    one, two = Namespace(first), Namespace(second)
-    assert (one.qualified(name) == two.qualified(other)) == ((first, name) == (second, other))
-    assert namespace_of(one.qualified(name)) == first
-    assert bare(one.qualified(name)) == name
-    assert one.owns(one.qualified(name))
-    assert one.owns(two.qualified(other)) == (first == second)
-
-
-@given(NAMESPACES, KEYS, NAMESPACES, KEYS)
-def test_nor_do_their_keys(first: str, key: str, second: str, other: str) -> None:
-    one, two = Namespace(first), Namespace(second)
-    assert (one.qualified_key(key) == two.qualified_key(other)) == ((first, key) == (second, other))
-    assert bare_key(one.qualified_key(key)) == key
