@@ -24,7 +24,7 @@ from foliot.model.states import RunState
 from foliot.worker.attempts import Attempts, KnownTask
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
-from foliot.worker.executors.task_errors import raised
+from foliot.worker.executors.task_errors import classify_error
 from foliot.worker.holdings import Holdings
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -268,7 +268,7 @@ def test_whatever_was_raised_is_put_into_bounded_words(name: str) -> None:
         raise error
     except BaseException as caught:
         spent = time.process_time()
-        attempted = raised(caught)
+        attempted = classify_error(caught)
         spent = time.process_time() - spent
     assert attempted.ending in (Ending.FAILED, Ending.SNOOZED)
     assert is_storable(attempted)
@@ -328,19 +328,19 @@ async def test_in_a_thread_the_time_limit_ends_it(name: str, threads: ThreadPool
 
 def test_a_source_that_is_a_pipe_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    attempted = raised(with_traceback_of(str(tmp_path / "pipe")))
+    attempted = classify_error(with_traceback_of(str(tmp_path / "pipe")))
     assert attempted.error is not None
     assert "from far away" in attempted.error.message
 
 
 def test_of_a_chain_the_last_links_are_told_and_of_frames_both_ends() -> None:
-    error = raised(chained(1000)).error
+    error = classify_error(chained(1000)).error
     assert error is not None
     assert error.message == "link 999"
     assert "link 980" in error.traceback
     assert "link 979" not in error.traceback
     assert "earlier errors are left out" in error.traceback
-    told = raised(deep()).error
+    told = classify_error(deep()).error
     assert told is not None
     assert told.kind == "RecursionError"
     assert "frames are left out" in told.traceback
@@ -354,7 +354,7 @@ def test_the_words_are_python_s_own() -> None:
             error.add_note("a note")
             raise ValueError("wrapped") from error
     except ValueError as caught:
-        error_told = raised(caught).error
+        error_told = classify_error(caught).error
     assert error_told is not None
     text = error_told.traceback
     assert text.index("KeyError: 'key'\na note\n") < text.index("direct cause") < text.index("ValueError: wrapped")

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from foliot.worker.executors.processes.sweeper import VARIABLE, bearers_of
+from foliot.worker.executors.processes.sweeper import MARK_VARIABLE, bearers_of
 from tests.support.api import api_of
 from tests.support.containment import gone, sleepers
 from tests.support.processes import ROOT, FoliotProcess, foliot_up
@@ -139,7 +139,7 @@ async def test_concealed_python_processes_and_their_forks_end_with_their_worker(
         await until_there(mark)
         tree = up.tree()
         workers = [process for process in tree if "worker" in process.cmdline()]
-        launchers = [process for process in tree if any("launcher.serving" in word for word in process.cmdline())]
+        launchers = [process for process in tree if any("launcher.server" in word for word in process.cmdline())]
         victims = workers if kill == "worker" else [*launchers, *workers]
         assert workers
         assert launchers
@@ -154,10 +154,10 @@ def test_the_sweeper_finds_a_mark_among_the_arguments() -> None:
     mark = uuid4().hex
     with (
         subprocess.Popen(["sleep", "60"], env={}) as plain,
-        subprocess.Popen(["sh", "-c", "sleep 60; true", "sh", f"{VARIABLE}={mark}.7"], env={}) as marked,
+        subprocess.Popen(["sh", "-c", "sleep 60; true", "sh", f"{MARK_VARIABLE}={mark}.7"], env={}) as marked,
     ):
         try:
-            assert bearers_of(f"{VARIABLE}={mark}".encode()) == [marked.pid]
+            assert bearers_of(f"{MARK_VARIABLE}={mark}".encode()) == [marked.pid]
         finally:
             for process in (plain, marked):
                 process.kill()

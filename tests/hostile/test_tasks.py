@@ -182,7 +182,7 @@ from foliot.worker import loop_watchdog
 async def main():
     loop_watchdog.LOOK_SECONDS = 0.01
     numbers = {numbers}
-    loop_watchdog.LoopWatch(events=EventBus(), unwritten=lambda: next(numbers)).start()
+    loop_watchdog.LoopWatchdog(events=EventBus(), unwritten=lambda: next(numbers)).start()
     await asyncio.sleep({seconds})
 
 asyncio.run(main())

@@ -12,7 +12,7 @@ import pytest
 from foliot.config import Config
 from foliot.errors import ConfigurationError
 from foliot.worker.executors.processes.containment import Containment, choose
-from foliot.worker.executors.processes.launchers import Launchers
+from foliot.worker.executors.processes.launcher_pool import LauncherPool
 from tests.support.debian import require
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -28,9 +28,9 @@ def require_means(means: str) -> None:
 
 
 @asynccontextmanager
-async def launchers_in(containment: Containment) -> AsyncIterator[Launchers]:
+async def launchers_in(containment: Containment) -> AsyncIterator[LauncherPool]:
     """A worker's launchers, without the worker."""
-    launchers = Launchers(containment)
+    launchers = LauncherPool(containment)
     try:
         yield launchers
     finally:

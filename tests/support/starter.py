@@ -13,25 +13,25 @@ import uvloop
 
 from foliot.config import Config
 from foliot.worker.executors.processes.containment import choose
-from foliot.worker.executors.processes.launchers import Launchers
-from foliot.worker.executors.processes.orphan_cleanup import Guard
-from foliot.worker.executors.processes.process_tree import Command, Contained
+from foliot.worker.executors.processes.launcher_pool import LauncherPool
+from foliot.worker.executors.processes.orphan_cleanup import OrphanCleanup
+from foliot.worker.executors.processes.process_tree import Command, ProcessTree
 
 
 async def start_commands(means: str, mark: str) -> None:
-    guard = Guard(mark)
-    await guard.start()
+    orphan_cleanup = OrphanCleanup(mark)
+    await orphan_cleanup.start()
     containment = replace(choose(msgspec.convert({"containment": means}, Config)), mark=mark)
-    launchers = Launchers(containment)
+    launchers = LauncherPool(containment)
     os.write(sys.stdout.fileno(), b"ready\n")
     while True:
         await asyncio.gather(*(start_one(launchers, mark) for _ in range(3)))
 
 
-async def start_one(launchers: Launchers, mark: str) -> None:
+async def start_one(launchers: LauncherPool, mark: str) -> None:
     """For a moment only, so that there is always one about to start."""
     command = Command(("/bin/sh", "-c", f"sleep 60; : {mark}"), {"PATH": "/usr/bin:/bin"})
-    async with Contained(command, launchers, lambda _: None):
+    async with ProcessTree(command, launchers, lambda _: None):
         await asyncio.sleep(0.03)
 
 

@@ -21,8 +21,9 @@ from foliot.model.workflow import Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.store.workflows import Before
-from foliot.worker.executors.workflow import map_items, workflow
-from foliot.worker.upstream_results import UPSTREAM_MAX_BYTES, provided
+from foliot.worker.executors.map import map_items
+from foliot.worker.executors.workflow import workflow
+from foliot.worker.upstream_results import UPSTREAM_MAX_BYTES, apply_upstream
 from tests.support.runs import claim_runs, find_stuck
 from tests.support.workflow_oracle import Given, Seen
 
@@ -196,7 +197,7 @@ class Claimers:
         payload = msgspec.json.decode(claim.payload) if claim.payload else {}
         if claim.has_upstream:
             before = await self._store.workflows.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
-            payload = provided(before.get(claim.run_id, Before()), context, NO_OPTIONS, payload)
+            payload = apply_upstream(before.get(claim.run_id, Before()), context, NO_OPTIONS, payload)
         known = {
             "map": map_items(self._store, Namespace(), lambda: worker_id, aging_seconds=300),
             "workflow": workflow(self._store, Namespace(), lambda: worker_id),

@@ -17,7 +17,7 @@ from foliot.model.run import NewRun, RunOptions
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, KnownTask
-from foliot.worker.claimer import FIRST_COURTESY_SECONDS, HEARING_POLLS, LAST_COURTESY_SECONDS, Claimer
+from foliot.worker.claimer import FIRST_HINT_DELAY_SECONDS, HEARING_POLLS, LAST_HINT_DELAY_SECONDS, Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.holdings import Holdings
 from tests.support.waiting import PATIENCE_SECONDS
@@ -123,19 +123,21 @@ async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_
     for _ in range(8):
         claimer.hinted()
         await claimer.run_once()
-        found.append(claimer._courtesy_seconds)
-    assert found == [FIRST_COURTESY_SECONDS * factor for factor in (1, 2, 4, 8, 16, 32)] + [LAST_COURTESY_SECONDS] * 2
+        found.append(claimer._hint_delay_seconds)
+    assert (
+        found == [FIRST_HINT_DELAY_SECONDS * factor for factor in (1, 2, 4, 8, 16, 32)] + [LAST_HINT_DELAY_SECONDS] * 2
+    )
     # A poll that finds nothing says nothing about the others.
     await claimer.run_once()
-    assert claimer._courtesy_seconds == LAST_COURTESY_SECONDS
+    assert claimer._hint_delay_seconds == LAST_HINT_DELAY_SECONDS
     await insert(store, 1)
     await claimer.run_once()
-    assert claimer._courtesy_seconds == 0
+    assert claimer._hint_delay_seconds == 0
 
 
 async def test_a_poll_that_finds_nothing_is_no_reason_for_courtesy(claimer: Claimer) -> None:
     await claimer.run_once()
-    assert claimer._courtesy_seconds == 0
+    assert claimer._hint_delay_seconds == 0
     claimer.hinted()
     assert is_woken(claimer)
 
@@ -161,4 +163,4 @@ async def test_courtesy_is_a_moment_s_wait_once_for_all_hints_that_come_meanwhil
     async with asyncio.timeout(PATIENCE_SECONDS):
         await claimer._woken.wait()
     (delay,) = delays
-    assert 0 <= delay <= FIRST_COURTESY_SECONDS
+    assert 0 <= delay <= FIRST_HINT_DELAY_SECONDS

@@ -17,7 +17,7 @@ from foliot.model.run import RunOptions
 from foliot.model.states import RunState
 from foliot.store.logs import LogPart, Logs, ProgressNote
 from foliot.store.store import Store
-from foliot.worker.attempts import Attempts, Running
+from foliot.worker.attempts import Attempts, RunningAttempt
 from foliot.worker.holdings import Holdings
 from foliot.worker.live_output import LiveOutput
 from foliot.worker.log_writer import LogWriter
@@ -103,7 +103,7 @@ async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(
 ) -> None:
     run_id = await insert(store)
     (claimed,) = await claim(store)
-    running = Running(claimed, RunOptions(), 100)
+    running = RunningAttempt(claimed, RunOptions(), 100)
     attempts = Attempts(tasks={}, slots={}, output_max_bytes=100, holdings=Holdings(), on_outcome=lambda *_: None)
     attempts._running[run_id, claimed.token] = running
     writer = LogWriter(store=store, attempts=attempts, clock=store.database.clock, events=events)

@@ -28,7 +28,7 @@ from foliot.sdk.http_protocol import encode
 from foliot.testing.clients import InlineServer
 from foliot.triggers.base import to_datetime, to_instant
 from foliot.worker.executors.python import succeeded, wanted
-from foliot.worker.executors.task_errors import raised
+from foliot.worker.executors.task_errors import classify_error
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -264,7 +264,7 @@ async def _attempted(job: Job, context: Context) -> Attempted:
             result = await result
         return succeeded(result, DEFAULTS.result_max_bytes)
     except (Exception, SystemExit) as error:
-        return raised(error)
+        return classify_error(error)
 
 
 def _now(work: Coroutine[Any, Any, T]) -> T:

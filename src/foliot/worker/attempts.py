@@ -1,6 +1,6 @@
 """The attempts that a worker runs right now: started from claims, timed, and turned into outcomes.
 
-One asyncio task an attempt, but for async functions that never wait: see `lane.py`. Timers are the loop's own, one
+One asyncio task an attempt, but for async functions that never wait: see `inline_calls.py`. Timers are the loop's own, one
 handle an attempt, so that nothing is done per run until a time limit is really hit. An attempt is stopped for one of
 three reasons, its time limit, a cancel or the worker's end, and which one it was decides the outcome.
 """
@@ -30,11 +30,15 @@ from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.output import CappedOutput
-from foliot.worker.executors.task_errors import CANCELLED_ITSELF, raised_at_once, raised_on_the_loop
+from foliot.worker.executors.task_errors import (
+    CANCELLED_ITSELF,
+    classify_error_off_loop,
+    classify_error_without_user_code,
+)
 from foliot.worker.holdings import Holdings
-from foliot.worker.inline_calls import Lane, Pending, decode_payload
+from foliot.worker.inline_calls import InlineCalls, PendingCall, decode_payload
 from foliot.worker.live_output import LiveOutput
-from foliot.worker.upstream_results import Refused
+from foliot.worker.upstream_results import AttemptRefused
 
 decode_options = msgspec.json.Decoder(RunOptions).decode
 # Tasks may write from several threads. One lock for all: it is held for a moment only.
@@ -66,7 +70,7 @@ class KnownTask:
     """How long it may take to stop."""
 
 
-class Running:
+class RunningAttempt:
     """One attempt under way."""
 
     __slots__ = (
@@ -134,7 +138,9 @@ class Attempts:
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._lane = Lane(clock=self._clock, on_waiting=self._waits, on_ended=self._ended_in_lane)
+        self._inline_calls = InlineCalls(
+            clock=self._clock, on_waiting=self._inline_call_waits, on_ended=self._inline_call_ended
+        )
         self._tasks = tasks
         self._slots = dict(slots)
         self._free = dict(slots)
@@ -148,18 +154,18 @@ class Attempts:
         self._on_lasted = on_lasted
         # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost
         # it.
-        self._running: dict[tuple[UUID, int], Running] = {}
+        self._running: dict[tuple[UUID, int], RunningAttempt] = {}
         self.on_busy: Callable[[], None] = lambda: None
         """Called when the first attempt of an idle worker starts to run."""
-        self._given_up: dict[tuple[UUID, int], Running] = {}
+        self._given_up: dict[tuple[UUID, int], RunningAttempt] = {}
         """Async functions that go on although their attempts have ended."""
         self._number = 0
-        """Of attempts that have been started and not ended: those that run, and those in the lane."""
+        """Of attempts that have been started and not ended: those that run, and those in the inline_calls."""
         self._all_ended = asyncio.Event()
         self._all_ended.set()
 
     @property
-    def under_way(self) -> dict[tuple[UUID, int], Running]:
+    def under_way(self) -> dict[tuple[UUID, int], RunningAttempt]:
         return dict(self._running)
 
     def free_slots(self) -> dict[str, int]:
@@ -168,7 +174,7 @@ class Attempts:
 
     def start_all(self, claims: Sequence[Claim]) -> None:
         self._holdings.take(claims)
-        calls: list[Pending] = []
+        calls: list[PendingCall] = []
         for claim in claims:
             known = self._tasks[claim.task]
             executor, options = known.executor, known.options
@@ -189,10 +195,10 @@ class Attempts:
                 running.task = own_task(self._attempt(running, executor))
         if self._number:
             self._all_ended.clear()
-        self._lane.add(calls)
+        self._inline_calls.add(calls)
 
-    def _register(self, claim: Claim, options: RunOptions) -> Running:
-        running = Running(claim, options, self._output_max_bytes)
+    def _register(self, claim: Claim, options: RunOptions) -> RunningAttempt:
+        running = RunningAttempt(claim, options, self._output_max_bytes)
         running.started_at = self._clock.monotonic()
         running.timer = asyncio.get_running_loop().call_later(
             options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT
@@ -202,7 +208,7 @@ class Attempts:
         self._running[claim.run_id, claim.token] = running
         return running
 
-    def _waits(self, claim: Claim, options: RunOptions, task: asyncio.Task[None]) -> Running:
+    def _inline_call_waits(self, claim: Claim, options: RunOptions, task: asyncio.Task[None]) -> RunningAttempt:
         """One of the lane's has to wait: from here on it can be stopped."""
         running = self._register(claim, options)
         running.task = task
@@ -210,7 +216,7 @@ class Attempts:
 
     def release_all(self) -> None:
         """Stops everything; what was under way is given back unconsumed."""
-        for claim, _, _ in self._lane.withdraw_all():
+        for claim, _, _ in self._inline_calls.withdraw_all():
             self._hand_on(claim, Outcome(claim.run_id, claim.token, RunState.READY))
         for running in list(self._running.values()):
             self._stop(running, Ending.RELEASED)
@@ -222,7 +228,7 @@ class Attempts:
         if running is not None and running.stopped_by is None:
             running.cancel = cancel
             self._stop(running, Ending.CANCELLED)
-        elif running is None and (call := self._lane.withdraw(run_id, token)) is not None:
+        elif running is None and (call := self._inline_calls.withdraw(run_id, token)) is not None:
             cancel = cancel or NO_LONGER_OURS
             attempted = Attempted(Ending.CANCELLED, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
             self._conclude(call[0], call[1], attempted)
@@ -241,13 +247,13 @@ class Attempts:
         self.left_running -= 1
         self._free[queue] += 1
 
-    def _is_told(self, running: Running) -> bool:
+    def _is_told(self, running: RunningAttempt) -> bool:
         """Whether the attempt may use what came before it; a signal may also say that it must not begin."""
         claim = running.claim
         is_asked_for = self._tasks[claim.task].asks_for_context or running.options.signal is not None
         return is_asked_for or (claim.payload is not None and REFERENCE in claim.payload)
 
-    def _stop(self, running: Running, why: Ending) -> None:
+    def _stop(self, running: RunningAttempt, why: Ending) -> None:
         if running.stopped_by is None:
             running.stopped_by = why
             running.context.ask_to_stop()
@@ -256,7 +262,7 @@ class Attempts:
             seconds = self._tasks[running.claim.task].clearing_seconds
             running.timer = asyncio.get_running_loop().call_later(seconds, self._give_up_on, running)
 
-    def _give_up_on(self, running: Running) -> None:
+    def _give_up_on(self, running: RunningAttempt) -> None:
         """It was cancelled and goes on. Nothing can end it but the end of this process."""
         claim = running.claim
         self._given_up[claim.run_id, claim.token] = running
@@ -264,7 +270,7 @@ class Attempts:
         self._free[claim.queue] -= 1
         self._end(running, and_goes_on(running.stopped(), GOES_ON))
 
-    async def _execute(self, running: Running, executor: Executor) -> Attempted:
+    async def _execute(self, running: RunningAttempt, executor: Executor) -> Attempted:
         claim = running.claim
         try:
             payload = decode_payload(claim.payload) if claim.payload else {}
@@ -273,24 +279,24 @@ class Attempts:
             return await executor(payload, running.context)
         except asyncio.CancelledError:
             return running.stopped()
-        except Refused as refused:
-            return refused.attempted
+        except AttemptRefused as refusal:
+            return refusal.attempted
         except BaseException as error:
             # Whatever it was, it ends this attempt; the worker and the other attempts go on.
             return await self._told(running, error)
 
-    async def _told(self, running: Running, error: BaseException) -> Attempted:
+    async def _told(self, running: RunningAttempt, error: BaseException) -> Attempted:
         try:
-            return await raised_on_the_loop(error)
+            return await classify_error_off_loop(error)
         except asyncio.CancelledError:
             return running.stopped()
         except BaseException:
-            return raised_at_once(error)
+            return classify_error_without_user_code(error)
 
-    async def _attempt(self, running: Running, executor: Executor) -> None:
+    async def _attempt(self, running: RunningAttempt, executor: Executor) -> None:
         self._end(running, await self._execute(running, executor))
 
-    def _ended_in_lane(self, claim: Claim, options: RunOptions, attempted: Attempted, seconds: float) -> None:
+    def _inline_call_ended(self, claim: Claim, options: RunOptions, attempted: Attempted, seconds: float) -> None:
         # Most often there is nothing at all that had to wait.
         key = claim.run_id, claim.token
         running = self._running.get(key) or self._given_up.get(key) if self._running or self._given_up else None
@@ -300,7 +306,7 @@ class Attempts:
             self._on_lasted(seconds)
             self._conclude(claim, options, attempted)
 
-    def _end(self, running: Running, attempted: Attempted) -> None:
+    def _end(self, running: RunningAttempt, attempted: Attempted) -> None:
         claim = running.claim
         if self._running.pop((claim.run_id, claim.token), None) is None:
             # It has come to its end after all; its attempt has had its outcome for a while.
@@ -337,7 +343,7 @@ class Attempts:
             )
         except BaseException as error:
             # What can't be decided is a failure: an attempt that has ended must never stay open.
-            failed = Attempted(Ending.FAILED, error=raised_at_once(error).error, is_retryable=False)
+            failed = Attempted(Ending.FAILED, error=classify_error_without_user_code(error).error, is_retryable=False)
             outcome = decide(
                 claim.run_id, claim.token, failed, attempt=claim.attempt, lost=lost, options=options, chance=chance
             )

@@ -39,8 +39,8 @@ BACKLOG_MAX = 5000
 BACKLOG_SECONDS = 0.02
 HEARING_POLLS = 5
 """How many times longer the wait between two polls is for who hears hints."""
-FIRST_COURTESY_SECONDS = 0.001
-LAST_COURTESY_SECONDS = 0.05
+FIRST_HINT_DELAY_SECONDS = 0.001
+LAST_HINT_DELAY_SECONDS = 0.05
 
 
 class Claimer(Service):
@@ -73,15 +73,15 @@ class Claimer(Service):
         """Whether hints can be heard right now."""
         self._more_is_ready = False
         self._is_hinted = False
-        self._courtesy_seconds = 0.0
+        self._hint_delay_seconds = 0.0
         """How long others go first, at the most, when all have heard the same hint."""
 
     def hinted(self) -> None:
         """There may be work."""
-        if not self._courtesy_seconds:
+        if not self._hint_delay_seconds:
             self.wake()
         elif not self._is_hinted:
-            asyncio.get_running_loop().call_later(random.uniform(0, self._courtesy_seconds), self.wake)  # noqa: S311
+            asyncio.get_running_loop().call_later(random.uniform(0, self._hint_delay_seconds), self.wake)  # noqa: S311
         self._is_hinted = True
 
     def slot_freed(self) -> None:
@@ -115,18 +115,18 @@ class Claimer(Service):
             await self.clock.sleep(0)
         if claims:
             self.events.emit(RunsClaimed(len(claims), histogram_of(claim.waited_seconds for claim in claims)))
-        self._courtesy_seconds = self._next_courtesy(is_hinted, bool(claims))
+        self._hint_delay_seconds = self._next_hint_delay(is_hinted, bool(claims))
         return 0 if self._more_is_ready else self._poll_seconds() * random.uniform(0.75, 1.0)  # noqa: S311
 
     def _poll_seconds(self) -> float:
         return self._config.poll_seconds * (HEARING_POLLS if self.is_listening() else 1)
 
-    def _next_courtesy(self, is_hinted: bool, has_found: bool) -> float:
+    def _next_hint_delay(self, is_hinted: bool, has_found: bool) -> float:
         if has_found:
             return 0.0
         if not is_hinted:
-            return self._courtesy_seconds
-        return min(max(2 * self._courtesy_seconds, FIRST_COURTESY_SECONDS), LAST_COURTESY_SECONDS)
+            return self._hint_delay_seconds
+        return min(max(2 * self._hint_delay_seconds, FIRST_HINT_DELAY_SECONDS), LAST_HINT_DELAY_SECONDS)
 
     def _slots(self) -> dict[str, int]:
         return {queue: min(free, BATCH) for queue, free in self._attempts.free_slots().items()}

@@ -28,7 +28,7 @@ from foliot.model.run import Claim, RunOptions
 from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.task_errors import CANCELLED_ITSELF, raised_at_once
+from foliot.worker.executors.task_errors import CANCELLED_ITSELF, classify_error_without_user_code
 
 # What the loop's other duties may have to wait for a row of calls.
 TURN_SECONDS = 0.005
@@ -36,37 +36,37 @@ decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
 UNSEEN = Context(run_id=UUID(int=0), token=0, attempt=0, task="", on_output=lambda _: None)
 """For functions that do not ask for a context."""
 
-Pending = tuple[Claim, RunOptions, Executor]
+PendingCall = tuple[Claim, RunOptions, Executor]
 
 
-class Waiting(Protocol):
+class WaitingAttempt(Protocol):
     """An attempt that has had to wait, and may be stopped since."""
 
     def stopped(self) -> Attempted: ...
 
 
-class Lane:
+class InlineCalls:
     def __init__(
         self,
         *,
         clock: Clock,
-        on_waiting: Callable[[Claim, RunOptions, asyncio.Task[None]], Waiting],
+        on_waiting: Callable[[Claim, RunOptions, asyncio.Task[None]], WaitingAttempt],
         on_ended: Callable[[Claim, RunOptions, Attempted, float], None],
     ) -> None:
         self._clock = clock
         self._on_waiting = on_waiting
         self._on_ended = on_ended
-        self._pending: deque[Pending] = deque()
+        self._pending: deque[PendingCall] = deque()
         # Not that of whichever job has just been at work.
         self._context = copy_context()
         # The loop itself holds on to its tasks weakly.
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def add(self, calls: Iterable[Pending]) -> None:
+    def add(self, calls: Iterable[PendingCall]) -> None:
         self._pending.extend(calls)
-        self._go_on()
+        self._call_pending()
 
-    def withdraw(self, run_id: UUID, token: int) -> Pending | None:
+    def withdraw(self, run_id: UUID, token: int) -> PendingCall | None:
         """Takes back what has not been called yet."""
         for call in self._pending:
             if call[0].run_id == run_id and call[0].token == token:
@@ -74,12 +74,12 @@ class Lane:
                 return call
         return None
 
-    def withdraw_all(self) -> list[Pending]:
+    def withdraw_all(self) -> list[PendingCall]:
         withdrawn = list(self._pending)
         self._pending.clear()
         return withdrawn
 
-    def _go_on(self) -> None:
+    def _call_pending(self) -> None:
         if self._pending:
             task = own_task(self._call_all(), context=self._context.copy())
             self._tasks.add(task)
@@ -94,7 +94,7 @@ class Lane:
             now = self._clock.monotonic()
             self._on_ended(claim, options, attempted, now - began_at)
             if task.cancelling() or not is_same(copy_context(), untouched):
-                return self._go_on()
+                return self._call_pending()
             if now - turn_began_at > TURN_SECONDS:
                 await self._clock.sleep(0)
                 now = turn_began_at = self._clock.monotonic()
@@ -106,7 +106,7 @@ class Lane:
         self, claim: Claim, options: RunOptions, executor: Executor, task: asyncio.Task[None]
     ) -> Generator[Any, None, Attempted]:
         """Steps through the call by hand, as the task would, to see whether it waits."""
-        waiting: Waiting | None = None
+        waiting: WaitingAttempt | None = None
         try:
             call: Coroutine[Any, None, Attempted] = executor(
                 decode_payload(claim.payload) if claim.payload else {}, UNSEEN
@@ -114,7 +114,7 @@ class Lane:
             waits_for = call.send(None)
             waiting = self._on_waiting(claim, options, task)
             if self._pending:
-                asyncio.get_running_loop().call_soon(self._go_on)
+                asyncio.get_running_loop().call_soon(self._call_pending)
             while True:
                 try:
                     yield waits_for
@@ -128,7 +128,7 @@ class Lane:
             attempted = CANCELLED_ITSELF if waiting is None else waiting.stopped()
         except BaseException as error:
             # Whatever it was, it ends this attempt, and not what is still pending.
-            attempted = raised_at_once(error)
+            attempted = classify_error_without_user_code(error)
         return attempted
 
 

@@ -22,7 +22,7 @@ from foliot.sdk.context import Progress
 from foliot.service import Service
 from foliot.store.logs import PART_MAX_BYTES, LogPart, ProgressNote
 from foliot.store.store import Store
-from foliot.worker.attempts import Attempts, Running
+from foliot.worker.attempts import Attempts, RunningAttempt
 
 INTERVAL_SECONDS = 0.5
 BATCH_MAX_BYTES = 4_194_304
@@ -73,7 +73,7 @@ class LogWriter(Service):
             with suppress(StoreUnavailable):
                 await self._store.logs.delete_logs(list(self._written))
 
-    def _gather(self, under_way: dict[Key, Running]) -> None:
+    def _gather(self, under_way: dict[Key, RunningAttempt]) -> None:
         size = 0
         for key, running in under_way.items():
             if key not in self._seen:
@@ -90,7 +90,7 @@ class LogWriter(Service):
         for key in [key for key in self._progress if key not in under_way]:
             del self._progress[key]
 
-    async def _tidy(self, under_way: dict[Key, Running]) -> None:
+    async def _tidy(self, under_way: dict[Key, RunningAttempt]) -> None:
         over = []
         for key in [key for key in self._written if key not in under_way]:
             self._written[key] += 1

@@ -35,7 +35,7 @@ EXIT_CODE = 70
 FRAMES_SHOWN = 6
 
 
-class LoopWatch:
+class LoopWatchdog:
     def __init__(
         self,
         *,

@@ -40,19 +40,21 @@ from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.declared_jobs import declare_jobs
 from foliot.worker.executors.http import http
+from foliot.worker.executors.map import map_items
 from foliot.worker.executors.processes.containment import choose
-from foliot.worker.executors.processes.launchers import Launchers
-from foliot.worker.executors.processes.orphan_cleanup import Guard
+from foliot.worker.executors.processes.launcher_pool import LauncherPool
+from foliot.worker.executors.processes.orphan_cleanup import OrphanCleanup
 from foliot.worker.executors.processes.process_pool import ProcessPool, in_a_process
 from foliot.worker.executors.python import asks_for_context, in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
-from foliot.worker.executors.workflow import map_items, wait, workflow
+from foliot.worker.executors.wait import wait
+from foliot.worker.executors.workflow import workflow
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.holdings import Holdings
 from foliot.worker.log_writer import LogWriter
-from foliot.worker.loop_watchdog import LoopWatch
+from foliot.worker.loop_watchdog import LoopWatchdog
 from foliot.worker.upstream_results import UpstreamReader
 
 # Outcomes that could not be written by then are written off; the runs come back when the lease is over.
@@ -95,8 +97,8 @@ class WorkerNode:
         self.is_draining = asyncio.Event()
         """Set when an operator asks this worker to finish what it has and stop."""
         self._containment = choose(config)
-        self._guard = Guard(self._containment.mark)
-        self._launchers = Launchers(self._containment)
+        self._orphan_cleanup = OrphanCleanup(self._containment.mark)
+        self._launchers = LauncherPool(self._containment)
         self._processes = ProcessPool(self._launchers)
         known = {namespace.qualified(name): task for name, task in self._known_tasks(app).items() if name in declared}
         self._holdings = holdings = Holdings()
@@ -137,7 +139,7 @@ class WorkerNode:
             clock=clock,
             events=events,
         )
-        self._loop_watch = LoopWatch(events=events, is_idle=self._is_idle, unwritten=self._unwritten)
+        self._loop_watchdog = LoopWatchdog(events=events, is_idle=self._is_idle, unwritten=self._unwritten)
         self._log_writer = LogWriter(store=store, attempts=self._attempts, clock=clock, events=events)
         self._listener: Service | None = None
         if listen_url is not None:
@@ -149,12 +151,12 @@ class WorkerNode:
     async def start(self) -> None:
         means, why_weak, limits = self._containment.means, self._containment.why_weak, self._containment.tree_limits
         self._events.emit(ContainmentIsWeak(means, limits, why_weak) if why_weak else ContainmentChosen(means, limits))
-        await self._guard.start()
+        await self._orphan_cleanup.start()
         await self._store.workers.announce_tasks(self._queue_of_task, self._guarantees, self._tags)
         await declare_jobs(self._app, store=self._store, events=self._events, namespace=self._namespace)
         await self._register()
         await self._heartbeater.start()
-        self._loop_watch.start()
+        self._loop_watchdog.start()
         for service in self._services():
             await service.start()
 
@@ -177,9 +179,9 @@ class WorkerNode:
             await self._store.workers.remove_worker(self._worker_id)
         await self._processes.close()
         await self._launchers.close()
-        await self._guard.stop()
+        await self._orphan_cleanup.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._loop_watch.stop()
+        self._loop_watchdog.stop()
 
     async def drained(self) -> None:
         """Returns when an operator has asked this worker to drain, and it has finished what it had, however long that

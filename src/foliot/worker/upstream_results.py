@@ -31,7 +31,7 @@ UPSTREAM_MAX_BYTES = 16_777_216
 BATCH = 100
 
 
-class Refused(Exception):
+class AttemptRefused(Exception):
     """The attempt ends before it began."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -46,11 +46,11 @@ class UpstreamReader(Service):
         self._asked: list[tuple[UUID, asyncio.Future[Before]]] = []
 
     async def provide(self, context: Context, options: RunOptions, payload: dict[str, Any]) -> dict[str, Any]:
-        """Fills in the context; the payload with its references resolved. Raises `Refused`."""
+        """Fills in the context; the payload with its references resolved. Raises `AttemptRefused`."""
         answer: asyncio.Future[Before] = asyncio.get_running_loop().create_future()
         self._asked.append((context.run_id, answer))
         self.wake()
-        return provided(await answer, context, options, payload)
+        return apply_upstream(await answer, context, options, payload)
 
     async def run_once(self) -> float | None:
         # An attempt that was stopped does not wait for its answer any more.
@@ -66,13 +66,13 @@ class UpstreamReader(Service):
         return 0
 
 
-def provided(before: Before, context: Context, options: RunOptions, payload: dict[str, Any]) -> dict[str, Any]:
+def apply_upstream(before: Before, context: Context, options: RunOptions, payload: dict[str, Any]) -> dict[str, Any]:
     if before.bytes > UPSTREAM_MAX_BYTES:
         size, advice = (
             f"{before.bytes} bytes, {UPSTREAM_MAX_BYTES} at most",
             "let steps return where their results are, not the results",
         )
-        raise Refused("UpstreamTooLarge", f"the results before this step have {size}; {advice}")
+        raise AttemptRefused("UpstreamTooLarge", f"the results before this step have {size}; {advice}")
     context.upstream = {
         found.key: None if found.result is None else msgspec.json.decode(found.result)
         for found in before.upstream
@@ -83,15 +83,15 @@ def provided(before: Before, context: Context, options: RunOptions, payload: dic
 
 
 def heard(said: Any, options: RunOptions) -> Any:
-    """What the signal says. Raises `Refused` when it did not come in time, or says no."""
+    """What the signal says. Raises `AttemptRefused` when it did not come in time, or says no."""
     if said is None:
         return None
     if said.get("timed_out"):
         if options.signal is not None and options.signal.on_timeout == "continue":
             return None
-        raise Refused("SignalTimeout", "no signal came in time")
+        raise AttemptRefused("SignalTimeout", "no signal came in time")
     if not said.get("approved", True):
-        raise Refused("Rejected", f"rejected by signal: {said.get('message') or 'no reason given'}")
+        raise AttemptRefused("Rejected", f"rejected by signal: {said.get('message') or 'no reason given'}")
     return said.get("payload")
 
 
@@ -109,7 +109,7 @@ def resolved(value: Any, results: Mapping[str, Any]) -> Any:
 
 def pointed_at(key: Any, path: Any, results: Mapping[str, Any]) -> Any:
     if not isinstance(key, str) or key not in results:
-        raise Refused(
+        raise AttemptRefused(
             "NoSuchResult", f"the payload points at the result of {key!r}, and there is none before this step"
         )
     found = results[key]
@@ -118,5 +118,7 @@ def pointed_at(key: Any, path: Any, results: Mapping[str, Any]) -> Any:
         try:
             found = found[part]
         except (LookupError, TypeError):
-            raise Refused("NoSuchResult", f"the result of {key!r} has nothing at {parts[: number + 1]!r}") from None
+            raise AttemptRefused(
+                "NoSuchResult", f"the result of {key!r} has nothing at {parts[: number + 1]!r}"
+            ) from None
     return found

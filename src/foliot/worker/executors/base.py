@@ -18,6 +18,6 @@ class Executor(Protocol):
     async def __call__(self, payload: dict[str, Any], context: Context) -> Attempted: ...
 
 
-def refused(error: Invalid) -> Attempted:
+def invalid_payload(error: Invalid) -> Attempted:
     """A payload that can't work: another attempt would get the same one."""
     return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)), is_retryable=False)

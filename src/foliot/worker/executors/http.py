@@ -30,8 +30,8 @@ from foliot.errors import ConfigurationError, Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import HttpPayload, payload_of
 from foliot.sdk.context import Context
-from foliot.worker.executors.base import Executor, refused
-from foliot.worker.executors.http_addresses import AddressGuard, AddressRefused, HostNotFound
+from foliot.worker.executors.base import Executor, invalid_payload
+from foliot.worker.executors.http_addresses import AddressPolicy, AddressRefused, HostNotFound
 
 ABOUT_THE_BODY = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
 KEPT_HEADERS = ("content-type", "content-length", "date", "etag", "last-modified", "location", "retry-after")
@@ -56,8 +56,8 @@ class Response:
     is_whole: bool
 
 
-def http(config: Config, clock: Clock, guard: AddressGuard | None = None) -> Executor:
-    checked, limit, trusted = guard or AddressGuard(config), config.http_body_max_bytes, config.http_ca_file
+def http(config: Config, clock: Clock, guard: AddressPolicy | None = None) -> Executor:
+    checked, limit, trusted = guard or AddressPolicy(config), config.http_body_max_bytes, config.http_ca_file
     if trusted:
         # Now rather than with the first request.
         tls(trusted)
@@ -66,7 +66,7 @@ def http(config: Config, clock: Clock, guard: AddressGuard | None = None) -> Exe
         try:
             asked = payload_of(payload, HttpPayload)
         except Invalid as error:
-            return refused(error)
+            return invalid_payload(error)
         try:
             async with asyncio.timeout(asked.timeout_seconds):
                 response = await follow(asked, checked, limit, trusted)
@@ -127,7 +127,7 @@ def body_of(response: Response) -> Any:
     return response.body.decode("utf-8", "replace")
 
 
-async def follow(asked: HttpPayload, guard: AddressGuard, limit: int, ca_file: str) -> Response:
+async def follow(asked: HttpPayload, guard: AddressPolicy, limit: int, ca_file: str) -> Response:
     content, headers = encoded(asked)
     request = Request(asked.method, url_of(asked.url), headers, content)
     for left in range(asked.redirects, -1, -1):
@@ -178,7 +178,7 @@ def redirected(request: Request, status: int, url: httpx.URL) -> Request:
     return Request(method, url, headers, content)
 
 
-async def send(request: Request, guard: AddressGuard, limit: int, ca_file: str) -> Response:
+async def send(request: Request, guard: AddressPolicy, limit: int, ca_file: str) -> Response:
     """Connects to an address that was checked, and lets TLS check the name."""
     host = request.url.host
     addresses = await guard.addresses_of(host, request.url.port or (443 if request.url.scheme == "https" else 80))

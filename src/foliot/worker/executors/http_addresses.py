@@ -41,7 +41,7 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
 
 
-class AddressGuard:
+class AddressPolicy:
     def __init__(self, config: Config, resolver: Resolver = resolve) -> None:
         self._allows_private = config.http_allow_private
         self._allowed_hosts = {name.strip().lower().strip("[]") for name in config.http_allow_hosts.split(",")} - {""}

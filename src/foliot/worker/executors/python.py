@@ -18,7 +18,7 @@ from foliot.sdk.app import Function
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.error_text import message_of
-from foliot.worker.executors.task_errors import raised, raised_on_the_loop
+from foliot.worker.executors.task_errors import classify_error, classify_error_off_loop
 
 ASK_SECONDS = 1.0
 """What a plain function that can ask whether it should stop gets for it, before it counts as one that does not."""
@@ -33,7 +33,7 @@ def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
             raise
         except BaseException as error:
             # A task that calls sys.exit() fails; the worker and the other attempts go on.
-            return await raised_on_the_loop(error)
+            return await classify_error_off_loop(error)
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     return execute
@@ -83,7 +83,7 @@ def call(function: Function, arguments: dict[str, Any], result_max_bytes: int) -
     try:
         result = function(**arguments)
     except BaseException as error:
-        return raised(error)
+        return classify_error(error)
     return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
 

@@ -3,7 +3,7 @@
 All that a command starts ends with its attempt: on its end, a timeout, a cancel and the worker's own death; see
 `containment.py` for how. Output is capped while it is read, and a process that holds the pipe open after the command
 has ended is waited for a second. Nothing of the worker's settings is in the environment; see `environment.py` for what
-is, and `handed.py` for what a command gets of the steps before it and how it hands on a result.
+is, and `files.py` for what a command gets of the steps before it and how it hands on a result.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from foliot.errors import Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import ShellPayload, payload_of
 from foliot.sdk.context import Context
-from foliot.worker.executors.base import Executor, refused
-from foliot.worker.executors.processes.command_files import Handed, result_too_large
+from foliot.worker.executors.base import Executor, invalid_payload
+from foliot.worker.executors.processes.command_files import CommandFiles, result_too_large
 from foliot.worker.executors.processes.environment import clean_environment
-from foliot.worker.executors.processes.launchers import Launchers
-from foliot.worker.executors.processes.process_tree import Command, Contained, Verdict
+from foliot.worker.executors.processes.launcher_pool import LauncherPool
+from foliot.worker.executors.processes.process_tree import Command, ProcessTree, Verdict
 from foliot.worker.executors.processes.sandbox import Sandbox, SandboxUnavailable, sandbox_for
 
 
-def shell(config: Config, launchers: Launchers, hidden: Sequence[Path] = ()) -> Executor:
+def shell(config: Config, launchers: LauncherPool, hidden: Sequence[Path] = ()) -> Executor:
     """`hidden` are paths that a sandboxed command must not see."""
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
@@ -36,40 +36,40 @@ def shell(config: Config, launchers: Launchers, hidden: Sequence[Path] = ()) -> 
             asked = payload_of(payload, ShellPayload)
             sandbox = sandbox_for(asked, config, launchers.containment, hidden)
         except Invalid as error:
-            return refused(error)
+            return invalid_payload(error)
         except SandboxUnavailable as error:
             # Another worker may have it.
             return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)))
-        with Handed(context) as handed:
-            async with Contained(command_for(asked, config, sandbox, handed), launchers, context.write) as contained:
+        with CommandFiles(context) as files:
+            async with ProcessTree(command_for(asked, config, sandbox, files), launchers, context.write) as tree:
                 try:
-                    verdict = await contained.verdict()
+                    verdict = await tree.verdict()
                 except asyncio.CancelledError:
-                    await contained.ask_and_wait()
+                    await tree.ask_and_wait()
                     raise
                 # What ended in time did so, even if a child of it prints on beyond the limit.
                 with suppress(asyncio.CancelledError):
-                    await contained.drained()
+                    await tree.drained()
             if verdict.has_too_large_result:
                 return result_too_large(config.result_max_bytes)
-            return failed(verdict) or handed.judge(config.result_max_bytes)
+            return failed(verdict) or files.judge(config.result_max_bytes)
 
     return execute
 
 
-def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox, handed: Handed) -> Command:
+def command_for(asked: ShellPayload, config: Config, sandbox: Sandbox, files: CommandFiles) -> Command:
     has_own_tmp = sandbox.kind == "bubblewrap"
     scratch = {"HOME": "/tmp", "TMPDIR": "/tmp"} if has_own_tmp else {}  # noqa: S108
     return Command(
         argv=asked.words,
-        environment=clean_environment(config, scratch | asked.environment | handed.environment),
+        environment=clean_environment(config, scratch | asked.environment | files.environment),
         directory=asked.cwd or ("/tmp" if has_own_tmp else ""),  # noqa: S108
         stdin=asked.stdin.encode("utf-8", "surrogatepass"),
         limits=sandbox.limits,
-        tree=sandbox.tree,
+        tree_limits=sandbox.tree_limits,
         wrapper=sandbox.wrapper,
         user=sandbox.user,
-        descriptors=handed.descriptors,
+        descriptors=files.descriptors,
         result_max_bytes=max(config.result_max_bytes, 1),
         scratch=sandbox.scratch,
     )

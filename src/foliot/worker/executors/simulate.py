@@ -11,7 +11,7 @@ from foliot.errors import Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import SimulatePayload, payload_of
 from foliot.sdk.context import Context
-from foliot.worker.executors.base import Executor, refused
+from foliot.worker.executors.base import Executor, invalid_payload
 
 
 def simulate(clock: Clock) -> Executor:
@@ -19,7 +19,7 @@ def simulate(clock: Clock) -> Executor:
         try:
             asked = payload_of(payload, SimulatePayload)
         except Invalid as error:
-            return refused(error)
+            return invalid_payload(error)
         await clock.sleep(asked.execution_time_ms / 1000)
         if random.random() < asked.fail_rate:  # noqa: S311
             return Attempted(

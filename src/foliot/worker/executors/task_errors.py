@@ -16,15 +16,17 @@ DESCRIBE_SECONDS = 2.0
 """What code of the task's own gets to say what an error is, where it would hold up the event loop."""
 
 
-def raised(error: BaseException) -> Attempted:
+def classify_error(error: BaseException) -> Attempted:
     """What a task meant by what it raised. Raises nothing itself, whatever the error is."""
     try:
         return _meant(error)
     except BaseException as failure:
-        return raised_at_once(error, f"the error can't be described: that failed with {kind_of(failure)}")
+        return classify_error_without_user_code(
+            error, f"the error can't be described: that failed with {kind_of(failure)}"
+        )
 
 
-def raised_at_once(error: BaseException, message: str = "") -> Attempted:
+def classify_error_without_user_code(error: BaseException, message: str = "") -> Attempted:
     """A failure in as many words as there are without calling code of the error's own."""
     message = message or message_of(error, may_call=False)
     return Attempted(
@@ -34,11 +36,11 @@ def raised_at_once(error: BaseException, message: str = "") -> Attempted:
     )
 
 
-async def raised_on_the_loop(error: BaseException) -> Attempted:
+async def classify_error_off_loop(error: BaseException) -> Attempted:
     """The same, where code of the error's own must not hold up everything else: it runs in a thread, and not for
     long."""
     if is_plain(error):
-        return raised(error)
+        return classify_error(error)
     loop = asyncio.get_running_loop()
     told: asyncio.Future[Attempted] = loop.create_future()
 
@@ -47,7 +49,7 @@ async def raised_on_the_loop(error: BaseException) -> Attempted:
             told.set_result(attempted)
 
     def tell() -> None:
-        attempted = raised(error)
+        attempted = classify_error(error)
         with suppress(RuntimeError):
             # The loop is closed: nobody waits any more.
             loop.call_soon_threadsafe(hear, attempted)
@@ -55,12 +57,14 @@ async def raised_on_the_loop(error: BaseException) -> Attempted:
     try:
         threading.Thread(target=tell, name="describe an error", daemon=True).start()
     except RuntimeError:
-        return raised_at_once(error, "the error can't be described: no thread could be started for it")
+        return classify_error_without_user_code(
+            error, "the error can't be described: no thread could be started for it"
+        )
     await asyncio.wait([told], timeout=DESCRIBE_SECONDS)
     if told.done():
         return told.result()
     told.cancel()
-    return raised_at_once(
+    return classify_error_without_user_code(
         error, f"the error can't be described: its __str__ did not return within {DESCRIBE_SECONDS:g} s"
     )
 

@@ -21,7 +21,7 @@ from foliot.store.database_errors import leaves_session_unusable
 from foliot.store.store import Store
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
-from foliot.worker.executors.task_errors import raised_on_the_loop
+from foliot.worker.executors.task_errors import classify_error_off_loop
 
 
 class NoLongerOurs(Exception):
@@ -53,7 +53,7 @@ def in_a_transaction(
             if leaves_session_unusable(error):
                 session.terminate()
             # In words from here on: an error of the task's own must not go through what takes care of the transaction.
-            return await raised_on_the_loop(error)
+            return await classify_error_off_loop(error)
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
     async def judged(payload: dict[str, Any], context: Context) -> Attempted:

@@ -21,12 +21,12 @@ import msgspec
 
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.context import Context
-from foliot.worker.executors.processes.launchers import memory_file, sealed_file
+from foliot.worker.executors.processes.launcher_pool import memory_file, sealed_file
 
 EXIT_CODE_ONLY = '{"exit_code":0}'
 
 
-class Handed:
+class CommandFiles:
     """Use as a context manager: it owns the descriptors."""
 
     def __init__(self, context: Context) -> None:
@@ -39,7 +39,7 @@ class Handed:
         if context.signal is not None:
             self._add("FOLIOT_SIGNAL", sealed_file(msgspec.json.encode(context.signal)))
 
-    def __enter__(self) -> Handed:
+    def __enter__(self) -> CommandFiles:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -32,7 +32,7 @@ from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.errors import ConfigurationError
 from foliot.model.ids import new_id
-from foliot.worker.executors.processes.sweeper import VARIABLE
+from foliot.worker.executors.processes.sweeper import MARK_VARIABLE
 
 PROBE_SECONDS = 5.0
 LEFT_BEHIND_SECONDS = 60
@@ -63,7 +63,7 @@ class Containment:
     @property
     def marking(self) -> dict[str, str]:
         """What the environment of those processes has of it."""
-        return {VARIABLE: self.mark}
+        return {MARK_VARIABLE: self.mark}
 
     @property
     def tree_limits(self) -> str:

@@ -21,7 +21,7 @@ SLEEPER = 'read -r nothing; exec "$@"'
 SWEEPER = Path(__file__).with_name("sweeper.py")
 
 
-class Guard:
+class OrphanCleanup:
     def __init__(self, mark: str) -> None:
         self._mark = mark
         self._pipe = -1
@@ -31,7 +31,7 @@ class Guard:
         reading, self._pipe = os.pipe()
         try:
             self._process = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", SLEEPER, "foliot-guard", sys.executable, "-I", "-S", str(SWEEPER), self._mark,
+                "/bin/sh", "-c", SLEEPER, "foliot-orphan-cleanup", sys.executable, "-I", "-S", str(SWEEPER), self._mark,
                 stdin=reading, stdout=DEVNULL, stderr=DEVNULL, env={}, start_new_session=True,
             )  # fmt: skip
         finally:

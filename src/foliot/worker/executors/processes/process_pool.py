@@ -22,9 +22,16 @@ from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.processes.environment import without_settings
-from foliot.worker.executors.processes.launchers import Launchers
+from foliot.worker.executors.processes.launcher_pool import LauncherPool
 from foliot.worker.executors.processes.messages import Begin, Call, Ended, Ready, Stop, decode_answer, encode
-from foliot.worker.executors.processes.process_tree import CHUNK, END_SECONDS, PIPE_CHUNKS, Command, Contained, Verdict
+from foliot.worker.executors.processes.process_tree import (
+    CHUNK,
+    END_SECONDS,
+    PIPE_CHUNKS,
+    Command,
+    ProcessTree,
+    Verdict,
+)
 from foliot.worker.executors.python import asks_for_context
 from foliot.worker.executors.shell import signal_name
 
@@ -66,7 +73,7 @@ class ProcessPool:
     do for a while.
     """
 
-    def __init__(self, launchers: Launchers) -> None:
+    def __init__(self, launchers: LauncherPool) -> None:
         self._launchers = launchers
         self._cores = os.cpu_count() or 2
         self._idle: list[PythonProcess] = []
@@ -159,10 +166,10 @@ class ProcessPool:
 
 
 class PythonProcess:
-    def __init__(self, launchers: Launchers) -> None:
+    def __init__(self, launchers: LauncherPool) -> None:
         self._launchers = launchers
         self._context: Context | None = None
-        self._contained: Contained
+        self._tree: ProcessTree
         self._commands = self._answers = -1
         self._said = bytearray()
         self._answer_max_bytes = ANSWER_MAX_BYTES
@@ -187,9 +194,9 @@ class PythonProcess:
         words = (sys.executable, "-m", "foliot.worker.executors.processes.python_child", str(commands), str(answers))
         first, later = without_settings()
         command = Command(words, first | {"PYTHONUNBUFFERED": "1"}, descriptors=(commands, answers), is_concealed=True)
-        self._contained = Contained(command, self._launchers, self._printed)
+        self._tree = ProcessTree(command, self._launchers, self._printed)
         try:
-            await self._contained.__aenter__()
+            await self._tree.__aenter__()
         except BaseException:
             for descriptor in (self._commands, self._answers):
                 os.close(descriptor)
@@ -197,7 +204,7 @@ class PythonProcess:
         finally:
             os.close(commands)
             os.close(answers)
-        self._watching = own_task(self._contained.verdict())
+        self._watching = own_task(self._tree.verdict())
         self._ready = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._answers, self._read_answers)
         await self._send(Begin(sys.path, later))
@@ -220,7 +227,7 @@ class PythonProcess:
             # It may have answered and died.
             self._read_answers()
         # All that was printed before the answer is in the pipe by now.
-        self._contained.read_what_is_there()
+        self._tree.read_what_is_there()
         if not ended.done():
             return died(self._watching.result())
         self._context = self._ended = None
@@ -238,16 +245,16 @@ class PythonProcess:
             await self._send(Stop())
             await asyncio.wait([ended], timeout=ASK_SECONDS)
         if ended.done():
-            self._contained.read_what_is_there()
+            self._tree.read_what_is_there()
             self._context = self._ended = None
         else:
-            await self._contained.ask_and_wait(END_SECONDS - ASK_SECONDS if can_ask else END_SECONDS)
+            await self._tree.ask_and_wait(END_SECONDS - ASK_SECONDS if can_ask else END_SECONDS)
 
     async def end(self) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._answers)
         loop.remove_writer(self._commands)
-        await self._contained.end()
+        await self._tree.end()
         self._watching.cancel()
         for descriptor in (self._commands, self._answers):
             os.close(descriptor)

@@ -20,7 +20,7 @@ from foliot.model.ids import new_id
 from foliot.service import own_task
 from foliot.worker.executors.processes.containment import LIMIT_FILES, Means
 from foliot.worker.executors.processes.launcher.tree import is_removed
-from foliot.worker.executors.processes.launchers import LAUNCHER_SECONDS, Launchers, Place, sealed_file, written
+from foliot.worker.executors.processes.launcher_pool import LAUNCHER_SECONDS, LauncherPool, Place, sealed_file, written
 from foliot.worker.executors.processes.sweeper import SWEEPS, sweep
 
 CHUNK = 65_536
@@ -42,7 +42,7 @@ class Command:
     directory: str = ""
     stdin: bytes = b""
     limits: Mapping[str, int] = field(default_factory=dict)
-    tree: Mapping[str, int] = field(default_factory=dict)
+    tree_limits: Mapping[str, int] = field(default_factory=dict)
     """Limits of all processes together: `memory` in bytes, `pids`."""
     user: int | None = None
     wrapper: Sequence[str] = ()
@@ -71,10 +71,10 @@ class Verdict:
     """It was killed for having written more to its result than it may."""
 
 
-class Contained:
+class ProcessTree:
     """Use as an async context manager: when it is left, for whatever reason, nothing of the tree is alive."""
 
-    def __init__(self, command: Command, launchers: Launchers, on_output: Callable[[bytes], None]) -> None:
+    def __init__(self, command: Command, launchers: LauncherPool, on_output: Callable[[bytes], None]) -> None:
         self._clock = SystemClock()
         self._command = command
         self._launchers = launchers
@@ -90,7 +90,7 @@ class Contained:
         self._cgroup: Path | None = None
         self._limits_memory = False
 
-    async def __aenter__(self) -> Contained:
+    async def __aenter__(self) -> ProcessTree:
         try:
             self._start()
         except OSError:
@@ -244,7 +244,9 @@ class Contained:
 
     def _make_cgroup(self) -> list[int]:
         """The way into it, if there is to be one: held open, because it is not to be seen in a sandbox."""
-        limits = {name: value for name, value in self._command.tree.items() if name in self._containment.controllers}
+        limits = {
+            name: value for name, value in self._command.tree_limits.items() if name in self._containment.controllers
+        }
         is_means = not self._is_wrapped and self._containment.means is Means.CGROUP
         if self._containment.cgroup is None or not (limits or is_means):
             return []
@@ -265,11 +267,11 @@ class Contained:
         """The size of a /dev/shm that bubblewrap makes for commands with this limit. Root's launchers make one for each
         command."""
         is_needed = self._is_wrapped and not self._command.wrapper and os.geteuid() != 0
-        return self._command.tree.get("memory", 0) if is_needed else 0
+        return self._command.tree_limits.get("memory", 0) if is_needed else 0
 
     def _memory_entries(self) -> list[str]:
         """What the launcher must know of a limit of memory. What is written to /dev/shm outlives a cgroup, too."""
-        limit = self._command.tree.get("memory")
+        limit = self._command.tree_limits.get("memory")
         if limit is None:
             return []
         entries = [] if self._limits_memory else [f"memory={limit}"]

@@ -34,7 +34,7 @@ from foliot.worker.executors.processes.messages import (
     encode,
 )
 from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
-from foliot.worker.executors.task_errors import raised
+from foliot.worker.executors.task_errors import classify_error
 
 telling = threading.Lock()
 
@@ -57,7 +57,7 @@ class ChildContext(Context):
             say(self._answers, Progressed(self.progress_made.share, self.progress_made.message))
 
 
-class Child:
+class PythonChild:
     def __init__(self, commands: BinaryIO, answers: int) -> None:
         self._commands = commands
         self._answers = answers
@@ -98,7 +98,7 @@ def attempt(call: Call, context: Context) -> Attempted:
             result = asyncio.run(_awaited(result))
     except BaseException as error:
         # A task that calls sys.exit() fails; this process goes on.
-        return raised(error)
+        return classify_error(error)
     return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, call.result_max_bytes)
 
 
@@ -147,7 +147,7 @@ def main() -> None:
     for descriptor in (commands, answers):
         # Processes that a task starts must not hold the pipes open.
         os.set_inheritable(descriptor, False)
-    Child(os.fdopen(commands, "rb"), answers).run()
+    PythonChild(os.fdopen(commands, "rb"), answers).run()
 
 
 if __name__ == "__main__":

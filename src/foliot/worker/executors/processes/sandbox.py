@@ -47,7 +47,7 @@ class Sandbox:
     kind: SandboxKind
     limits: dict[str, int] = field(default_factory=dict)
     """Of each process, by their names in setrlimit."""
-    tree: dict[str, int] = field(default_factory=dict)
+    tree_limits: dict[str, int] = field(default_factory=dict)
     """Of all its processes together: `memory` in bytes, `pids`."""
     wrapper: tuple[str, ...] = ()
     user: int | None = None
@@ -59,11 +59,11 @@ def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, 
     """What the command gets; `hidden` are paths that a sandbox of namespaces must not show."""
     limits = limits_for(asked, config)
     kind = kind_for(asked, config, has_limits=bool(limits))
-    tree = {}
+    tree_limits = {}
     if "RLIMIT_AS" in limits:
-        tree["memory"] = limits["RLIMIT_AS"]
+        tree_limits["memory"] = limits["RLIMIT_AS"]
     if "RLIMIT_NPROC" in limits and "pids" in containment.controllers:
-        tree["pids"] = limits.pop("RLIMIT_NPROC")
+        tree_limits["pids"] = limits.pop("RLIMIT_NPROC")
     if "RLIMIT_NPROC" in limits and kind == "process" and os.geteuid() == 0:
         advice = "ask for bubblewrap, or run the worker as another user, or where it may make cgroups"
         raise SandboxUnavailable(f"the kernel does not limit the `processes` of root: {advice}")
@@ -73,16 +73,16 @@ def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, 
                 f"`network` can be taken from a command by the sandbox bubblewrap only, not by {kind!r}",
                 field="network",
             )
-        return Sandbox(kind, limits, tree)
+        return Sandbox(kind, limits, tree_limits)
     if containment.bubblewrap is None:
         raise SandboxUnavailable(
             "the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker"
         )
     if asked.network and not config.sandbox_network:
         raise Invalid("`network`: sandbox_network does not allow it here", field="network")
-    scratch_bytes = min(SCRATCH_BYTES, tree.get("memory", SCRATCH_BYTES))
+    scratch_bytes = min(SCRATCH_BYTES, tree_limits.get("memory", SCRATCH_BYTES))
     wrapper = (containment.bubblewrap, *namespaces(hidden, scratch_bytes, has_network=bool(asked.network)))
-    return Sandbox(kind, limits, tree, wrapper, NOBODY if os.geteuid() == 0 else None, SCRATCH)
+    return Sandbox(kind, limits, tree_limits, wrapper, NOBODY if os.geteuid() == 0 else None, SCRATCH)
 
 
 def kind_for(asked: SandboxFields, config: Config, *, has_limits: bool) -> SandboxKind:

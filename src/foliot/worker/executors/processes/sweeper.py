@@ -14,14 +14,14 @@ import select
 import signal
 import sys
 
-VARIABLE = "FOLIOT_GUARD"
+MARK_VARIABLE = "FOLIOT_GUARD"
 SWEEPS = 30
 PAUSE_SECONDS = 0.1
 """Between two sweeps: what was about to be started when the worker died gets its mark by exec."""
 
 
 def main() -> None:
-    mark = f"{VARIABLE}={sys.argv[1]}".encode()
+    mark = f"{MARK_VARIABLE}={sys.argv[1]}".encode()
     for _ in range(SWEEPS):
         sweep(mark)
         select.select([], [], [], PAUSE_SECONDS)

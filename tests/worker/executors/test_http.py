@@ -19,7 +19,7 @@ from foliot.model.outcome import Attempted, Ending, decide
 from foliot.model.run import RunOptions
 from foliot.model.states import RunState
 from foliot.worker.executors.http import http
-from foliot.worker.executors.http_addresses import AddressGuard, is_public
+from foliot.worker.executors.http_addresses import AddressPolicy, is_public
 from tests.support.certificates import Authority
 from tests.support.contexts import KeptContext
 from tests.support.fake_clock import FakeClock
@@ -34,7 +34,9 @@ async def server() -> AsyncIterator[Answering]:
         yield found
 
 
-async def request(payload: dict[str, Any], *, config: Config = PRIVATE, guard: AddressGuard | None = None) -> Attempted:
+async def request(
+    payload: dict[str, Any], *, config: Config = PRIVATE, guard: AddressPolicy | None = None
+) -> Attempted:
     return await http(config, FakeClock(), guard)(payload, KeptContext())
 
 
@@ -226,7 +228,7 @@ async def test_a_name_is_resolved_once_and_that_address_is_connected_to(server: 
         asked.append(host)
         return ["127.0.0.1"]
 
-    guard = AddressGuard(Config(http_allow_hosts="rebound.example"), resolver)
+    guard = AddressPolicy(Config(http_allow_hosts="rebound.example"), resolver)
     attempted = await request({"url": f"http://rebound.example:{server.port}/"}, guard=guard)
     assert attempted.ending is Ending.SUCCEEDED
     assert asked == ["rebound.example"]
@@ -238,7 +240,7 @@ async def test_one_bad_address_among_good_ones_refuses_all(server: Answering) ->
         return ["93.184.215.14", "127.0.0.1"]
 
     assert (
-        kind(await request({"url": f"http://mixed.example:{server.port}/"}, guard=AddressGuard(Config(), resolver)))
+        kind(await request({"url": f"http://mixed.example:{server.port}/"}, guard=AddressPolicy(Config(), resolver)))
         == "AddressRefused"
     )
     assert server.asked == []
@@ -249,7 +251,7 @@ async def test_a_redirect_to_what_is_not_public_is_refused(server: Answering) ->
         return ["127.0.0.1"]
 
     server.answers["/"] = answer("302 Found", Location="http://169.254.169.254/latest/")
-    guard = AddressGuard(Config(http_allow_hosts="good.example"), resolver)
+    guard = AddressPolicy(Config(http_allow_hosts="good.example"), resolver)
     assert (
         kind(await request({"url": f"http://good.example:{server.port}/", "redirects": 3}, guard=guard))
         == "AddressRefused"
@@ -353,7 +355,7 @@ class TestTls:
         async with answering(authority.server(names, is_self_signed=is_self_signed)) as server:
             server.answers["/"] = answer()
             attempted = await request(
-                {"url": f"{url}:{server.port}/"}, config=config, guard=AddressGuard(config, resolver)
+                {"url": f"{url}:{server.port}/"}, config=config, guard=AddressPolicy(config, resolver)
             )
             assert len(server.asked) == (attempted.ending is Ending.SUCCEEDED)
         return attempted

@@ -28,7 +28,7 @@ from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
 from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
-from tests.worker import process_tasks
+from tests.worker.executors.processes import process_tasks
 
 unique = (f"{300 + number}.{os.getpid()}" for number in count())
 

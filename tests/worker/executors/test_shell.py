@@ -24,7 +24,7 @@ from foliot.model.outcome import Attempted, Ending
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.processes import process_tree as module
 from foliot.worker.executors.processes.containment import choose
-from foliot.worker.executors.processes.launchers import Launchers
+from foliot.worker.executors.processes.launcher_pool import LauncherPool
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, require_means, sleepers
 from tests.support.contexts import LIMIT, KeptContext
@@ -47,7 +47,7 @@ class Loop:
         self._runner = runner
         self.means = means
         self._config = Config(containment=means)  # type: ignore[arg-type]
-        self.launchers = Launchers(choose(self._config))
+        self.launchers = LauncherPool(choose(self._config))
 
     @property
     def execute(self) -> Executor:

@@ -30,7 +30,7 @@ from foliot.worker.executors.processes.containment import Containment
 from foliot.worker.executors.processes.launcher.plan import LEADER_BYTES
 
 PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from launcher.serving import main; main(int(sys.argv[2]), sys.argv[3])"
+    "import sys; sys.path.append(sys.argv[1]); from launcher.server import main; main(int(sys.argv[2]), sys.argv[3])"
 )
 """Imported, because Python compiles what it is given as a program anew each time."""
 IDLE_SECONDS = 30.0
@@ -40,7 +40,7 @@ REAP_SECONDS = 0.002
 TOLD_BYTES = 16_384
 
 
-class Launcher:
+class LauncherConnection:
     """A connection to one that may have ended."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -136,7 +136,7 @@ class Launcher:
                 self.cleared.set_result(None)
 
 
-class Outside(Launcher):
+class OutsideLauncher(LauncherConnection):
     """A launcher that is a child of the worker."""
 
     def __init__(self) -> None:
@@ -173,10 +173,12 @@ class Place:
     """Where a command can be started: by a launcher outside, or by one in a namespace, which another one outside has
     started."""
 
-    def __init__(self, outside: Outside, wrapper: tuple[str, ...] = (), mark: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, outside: OutsideLauncher, wrapper: tuple[str, ...] = (), mark: Mapping[str, str] | None = None
+    ) -> None:
         self.outside = outside
         self.wrapper = wrapper
-        self.launcher: Launcher = outside
+        self.launcher: LauncherConnection = outside
         self.idle_since = 0.0
         """On the loop's clock."""
         self._said = -1
@@ -203,13 +205,13 @@ class Place:
     def _enter(self, mark: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._said = memory_file(b"")
-        self.launcher = Launcher(ours)
+        self.launcher = LauncherConnection(ours)
         with theirs:
             argv = (*self.wrapper, "--", *program(theirs.fileno(), "namespace"))
             self.outside.run(written(argv, mark, [theirs.fileno()]), [self._said, theirs.fileno()])
 
 
-class Launchers:
+class LauncherPool:
     def __init__(self, containment: Containment) -> None:
         self.containment = containment
         self._clock = SystemClock()
@@ -231,8 +233,8 @@ class Launchers:
         place = self._idle_one(wanted)
         if place is None and wanted:
             outside = self._idle_one(())
-            place = Place(Outside() if outside is None else outside.outside, wanted, self.containment.marking)
-        return place or Place(Outside())
+            place = Place(OutsideLauncher() if outside is None else outside.outside, wanted, self.containment.marking)
+        return place or Place(OutsideLauncher())
 
     async def give_back(self, place: Place, *, is_clean: bool) -> None:
         """`is_clean` says that it may be used again as it is. Returns when nothing is left in it."""
@@ -295,7 +297,7 @@ class Launchers:
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 
-    async def _end(self, outside: Outside) -> None:
+    async def _end(self, outside: OutsideLauncher) -> None:
         outside.close()
         await outside.ended(self._clock)
 

@@ -1,4 +1,4 @@
-"""Launchers are used again, replaced when they die, leave nothing behind, and are not there before they are needed."""
+"""LauncherPool are used again, replaced when they die, leave nothing behind, and are not there before they are needed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 from foliot.config import Config
 from foliot.model.outcome import Attempted, Ending
-from foliot.worker.executors.processes import launchers as module
+from foliot.worker.executors.processes import launcher_pool as module
 from foliot.worker.executors.processes.containment import choose
-from foliot.worker.executors.processes.launchers import Launchers
+from foliot.worker.executors.processes.launcher_pool import LauncherPool
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, launchers_in, require_means, sleepers
 from tests.support.contexts import KeptContext
@@ -27,19 +27,19 @@ unique = (f"{900 + number}.{os.getpid()}" for number in count())
 
 
 @pytest.fixture(params=["bubblewrap", "cgroup", "launcher"])
-async def launchers(request: pytest.FixtureRequest) -> AsyncIterator[Launchers]:
+async def launchers(request: pytest.FixtureRequest) -> AsyncIterator[LauncherPool]:
     require_means(request.param)
     async with launchers_in(choose(Config(containment=request.param))) as found:
         yield found
 
 
 async def run(
-    launchers: Launchers, command: str, context: KeptContext | None = None, sandbox: str = "none"
+    launchers: LauncherPool, command: str, context: KeptContext | None = None, sandbox: str = "none"
 ) -> Attempted:
     return await shell(Config(), launchers)({"command": command, "sandbox": sandbox}, context or KeptContext())
 
 
-async def run_many(launchers: Launchers, number: int) -> None:
+async def run_many(launchers: LauncherPool, number: int) -> None:
     left = iter(range(number))
 
     async def one_after_another() -> None:
@@ -60,7 +60,9 @@ def family_of(pids: set[int]) -> list[psutil.Process]:
     return found + [child for process in found for child in process.children(recursive=True)]
 
 
-async def test_many_commands_use_the_same_launchers_and_leave_no_descriptor_and_no_zombie(launchers: Launchers) -> None:
+async def test_many_commands_use_the_same_launchers_and_leave_no_descriptor_and_no_zombie(
+    launchers: LauncherPool,
+) -> None:
     before = children()
     await run_many(launchers, 4 * AT_ONCE)
     started = children() - before
@@ -75,7 +77,7 @@ async def test_many_commands_use_the_same_launchers_and_leave_no_descriptor_and_
     assert children() == before
 
 
-async def test_sandboxes_are_used_once_and_leave_nothing(launchers: Launchers) -> None:
+async def test_sandboxes_are_used_once_and_leave_nothing(launchers: LauncherPool) -> None:
     require_means("bubblewrap")
     for _ in range(3):
         context = KeptContext()
@@ -88,7 +90,7 @@ async def test_sandboxes_are_used_once_and_leave_nothing(launchers: Launchers) -
 
 
 async def test_none_is_started_before_it_is_needed_and_the_idle_end(
-    launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+    launchers: LauncherPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.1)
     before = children()
@@ -102,7 +104,7 @@ async def test_none_is_started_before_it_is_needed_and_the_idle_end(
     assert (await run(launchers, "true")).ending is Ending.SUCCEEDED
 
 
-async def test_the_death_of_launchers_ends_their_commands_and_others_take_their_place(launchers: Launchers) -> None:
+async def test_the_death_of_launchers_ends_their_commands_and_others_take_their_place(launchers: LauncherPool) -> None:
     mark, before = next(unique), children()
     contexts = [KeptContext() for _ in range(3)]
     running = [
@@ -120,7 +122,7 @@ async def test_the_death_of_launchers_ends_their_commands_and_others_take_their_
     await run_many(launchers, AT_ONCE)
 
 
-async def test_a_launcher_that_died_while_it_had_nothing_to_do_is_not_used(launchers: Launchers) -> None:
+async def test_a_launcher_that_died_while_it_had_nothing_to_do_is_not_used(launchers: LauncherPool) -> None:
     before = children()
     await run(launchers, "true")
     for pid in children() - before:
@@ -129,7 +131,7 @@ async def test_a_launcher_that_died_while_it_had_nothing_to_do_is_not_used(launc
     assert (await run(launchers, "true")).ending is Ending.SUCCEEDED
 
 
-async def test_what_a_command_hands_on_can_have_any_number(launchers: Launchers) -> None:
+async def test_what_a_command_hands_on_can_have_any_number(launchers: LauncherPool) -> None:
     """Also one that the launcher uses itself."""
     held = [os.open(os.devnull, os.O_RDONLY) for _ in range(40)]
     try:
@@ -145,7 +147,7 @@ async def test_what_a_command_hands_on_can_have_any_number(launchers: Launchers)
             os.close(descriptor)
 
 
-async def test_nothing_of_a_command_is_there_when_the_next_one_begins(launchers: Launchers) -> None:
+async def test_nothing_of_a_command_is_there_when_the_next_one_begins(launchers: LauncherPool) -> None:
     mark = next(unique)
     for _ in range(5):
         await run(

@@ -11,8 +11,8 @@ from asyncio.subprocess import PIPE
 import pytest
 
 from foliot.model.ids import new_id
-from foliot.worker.executors.processes.orphan_cleanup import Guard
-from foliot.worker.executors.processes.sweeper import VARIABLE, bearers_of
+from foliot.worker.executors.processes.orphan_cleanup import OrphanCleanup
+from foliot.worker.executors.processes.sweeper import MARK_VARIABLE, bearers_of
 from tests.support.containment import gone, require_means
 from tests.support.waiting import until
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.process
 
 
 def bearers(mark: str) -> list[int]:
-    return bearers_of(f"{VARIABLE}={mark}".encode())
+    return bearers_of(f"{MARK_VARIABLE}={mark}".encode())
 
 
 async def nothing_left(mark: str) -> None:
@@ -54,26 +54,26 @@ async def test_workers_killed_while_they_start_commands_leave_nothing(means: str
 
 async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() -> None:
     mark, other = str(new_id()), str(new_id())
-    guard = Guard(mark)
-    await guard.start()
+    orphan_cleanup = OrphanCleanup(mark)
+    await orphan_cleanup.start()
     marked = [
-        await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: value}) for value in (mark, f"{mark}.7")
+        await asyncio.create_subprocess_exec("sleep", "60", env={MARK_VARIABLE: value}) for value in (mark, f"{mark}.7")
     ]
-    unmarked = await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: other})
-    guard.let_go()
+    unmarked = await asyncio.create_subprocess_exec("sleep", "60", env={MARK_VARIABLE: other})
+    orphan_cleanup.let_go()
     assert [await process.wait() for process in marked] == [-signal.SIGKILL, -signal.SIGKILL]
     assert bearers(other) == [unmarked.pid]
     unmarked.kill()
     await unmarked.wait()
-    await guard.stop()
+    await orphan_cleanup.stop()
 
 
 async def test_a_guard_that_is_stopped_kills_nothing() -> None:
     mark = str(new_id())
-    guard = Guard(mark)
-    await guard.start()
-    marked = await asyncio.create_subprocess_exec("sleep", "60", env={VARIABLE: mark})
-    await guard.stop()
+    orphan_cleanup = OrphanCleanup(mark)
+    await orphan_cleanup.start()
+    marked = await asyncio.create_subprocess_exec("sleep", "60", env={MARK_VARIABLE: mark})
+    await orphan_cleanup.stop()
     assert bearers(mark) == [marked.pid]
     marked.kill()
     await marked.wait()

@@ -29,7 +29,7 @@ PROCESSES_OF_A_SANDBOX = 2
 TOLD_BYTES = 4096
 
 
-class Sandbox:
+class SandboxNamespaces:
     """The namespaces of a shell, which ends with us."""
 
     def __init__(self, plan: Plan) -> None:
@@ -40,7 +40,7 @@ class Sandbox:
             for number, descriptor in enumerate((theirs.fileno(), theirs.fileno(), said))
         ]
         self._process = self._flags = 0
-        self._door = -1
+        self._pidfd = -1
         try:
             self._process = os.posix_spawn(plan.wrapper[0], [*plan.wrapper, *KEEPER], plan.mark, file_actions=places)
         except OSError as error:
@@ -51,7 +51,7 @@ class Sandbox:
         self.refusal = ""
         if len(found) == PROCESSES_OF_A_SANDBOX:
             self._first, self._keeper = found
-            self._find_door()
+            self._find_namespaces()
         else:
             lines = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").split("\n")
             self.refusal = "; ".join(filter(None, lines)) or "bubblewrap made no sandbox"
@@ -64,7 +64,7 @@ class Sandbox:
 
     def enter(self, libc: ctypes.CDLL) -> None:
         """All at once: to a user who is not root they open together only. The next fork is in there too."""
-        if libc.setns(self._door, self._flags) != 0:
+        if libc.setns(self._pidfd, self._flags) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
 
@@ -79,13 +79,13 @@ class Sandbox:
 
     def close(self) -> None:
         self._ours.close()
-        if self._door >= 0:
-            os.close(self._door)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
 
-    def _find_door(self) -> None:
+    def _find_namespaces(self) -> None:
         """Before the fork: what a child does costs it pages of its own."""
         try:
-            self._door = os.pidfd_open(self._keeper)
+            self._pidfd = os.pidfd_open(self._keeper)
             for name, flag in NAMESPACES.items():
                 if namespace_of(self._keeper, name) != OURS[name]:
                     self._flags |= flag

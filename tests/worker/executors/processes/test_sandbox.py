@@ -20,7 +20,7 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Attempted, Ending
 from foliot.model.payloads import SandboxFields
 from foliot.worker.executors.processes.containment import LIMIT_FILES, Containment, Means, choose
-from foliot.worker.executors.processes.process_tree import Command, Contained
+from foliot.worker.executors.processes.process_tree import Command, ProcessTree
 from foliot.worker.executors.processes.sandbox import NOBODY, sandbox_for
 from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, launchers_in, require_means
@@ -115,7 +115,7 @@ async def test_memory_that_processes_share_counts_once(bubblewrap: None, sandbox
 async def test_where_a_cgroup_can_limit_the_tree_it_does_and_the_user_s_other_processes_do_not_count() -> None:
     containment = replace(NO_BUBBLEWRAP, cgroup=Path("/sys/fs/cgroup/x"), controllers=frozenset({"memory", "pids"}))
     sandbox = sandbox_for(SandboxFields(sandbox="process", memory_mb=100, processes=7), Config(), containment)
-    assert sandbox.tree == {"memory": 104_857_600, "pids": 7}
+    assert sandbox.tree_limits == {"memory": 104_857_600, "pids": 7}
     assert "RLIMIT_NPROC" not in sandbox.limits
 
 
@@ -145,12 +145,12 @@ async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(
     containment = replace(choose(config), controllers=frozenset({"depth"}))
     sandbox = sandbox_for(SandboxFields(sandbox="bubblewrap"), config, containment)
     command = Command(
-        ("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree={"depth": 3}
+        ("/bin/cat", "/proc/self/cgroup"), {}, wrapper=sandbox.wrapper, user=sandbox.user, tree_limits={"depth": 3}
     )
-    async with launchers_in(containment) as launchers, Contained(command, launchers, context.write) as contained:
-        assert (await contained.verdict()).code == 0
-        await contained.drained()
-        made = contained._cgroup
+    async with launchers_in(containment) as launchers, ProcessTree(command, launchers, context.write) as tree:
+        assert (await tree.verdict()).code == 0
+        await tree.drained()
+        made = tree._cgroup
         assert made is not None
         assert (made / "cgroup.max.depth").read_text() == "3\n"
     assert made.name.encode() in context.output
@@ -257,7 +257,7 @@ def version_of(python: str) -> str:
 
 AS_ANOTHER = """
 import asyncio
-from tests.worker.test_sandbox import run
+from tests.worker.executors.processes.test_sandbox import run
 for command in ("id -u; grep CapEff /proc/self/status; touch /etc/x; grep -c : /proc/net/dev", "exit 137", "kill -9 $$"):
     attempted, output = asyncio.run(run(command=command, sandbox="bubblewrap"))
     print(output.splitlines(), attempted.error and attempted.error.message)
@@ -266,7 +266,7 @@ for command in ("id -u; grep CapEff /proc/self/status; touch /etc/x; grep -c : /
 
 async def test_who_is_not_root_has_sandboxes_too(bubblewrap: None) -> None:
     """Theirs are made with user namespaces, which let nobody in who is not in all the others as well."""
-    paths = [Path(__file__).parents[2], *(Path(path) for path in sys.path if path.endswith(("site-packages", "src")))]
+    paths = [Path(__file__).parents[4], *(Path(path) for path in sys.path if path.endswith(("site-packages", "src")))]
     if os.geteuid() != 0 or not all(is_open_to_all(path) for path in paths):
         pytest.skip("needs root, to become somebody else, and a checkout that everybody may read")
     python = next(

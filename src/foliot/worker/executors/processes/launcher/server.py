@@ -11,9 +11,9 @@ import sys
 import warnings  # noqa: F401  (what runs a program by its name imports it, and can't from inside a sandbox)
 
 from .memory import Memory
+from .namespaces import NAMESPACES, OURS, SandboxNamespaces, namespace_of
 from .plan import Plan
-from .sandbox import NAMESPACES, OURS, Sandbox, namespace_of
-from .starting import IGNORED, become_user, cant_enter, emptied, pass_on, private_shm, set_limits, spawn
+from .spawn import IGNORED, become_user, cant_enter, emptied, pass_on, private_shm, set_limits, spawn
 from .tree import bury, descendants_of, kill_cgroup, signal_group, signal_process
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ class Launcher:
 
     def _run(self, plan: Plan) -> None:
         self._memory, self._looks = Memory(plan) if plan.memory else None, 0
-        sandbox = Sandbox(plan) if plan.wrapper else None
+        sandbox = SandboxNamespaces(plan) if plan.wrapper else None
         child = self._start_within(sandbox, plan) if sandbox else self._start(plan)
         # Whoever reads the output sees its end when the command and its children have closed it.
         plan.close()
@@ -114,7 +114,7 @@ class Launcher:
         plan.note_leader(child)
         return child
 
-    def _start_within(self, sandbox: Sandbox, plan: Plan) -> int:
+    def _start_within(self, sandbox: SandboxNamespaces, plan: Plan) -> int:
         """By one in between: who enters a process namespace is not in it, but its children are, and become ours. 0 if
         it fails."""
         if sandbox.refusal:
@@ -234,7 +234,7 @@ class Launcher:
         is_due = self._memory is not None and self._looks % MEMORY_LOOKS == 0
         return b"exceeded memory\n" if is_due and self._memory and self._memory.is_exceeded(self._processes()) else b""
 
-    def _is_anything_left(self, sandbox: Sandbox | None) -> bool:
+    def _is_anything_left(self, sandbox: SandboxNamespaces | None) -> bool:
         """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first
         process."""
         if sandbox:

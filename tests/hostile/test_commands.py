@@ -39,7 +39,9 @@ DAEMON = "setsid sh -c 'setsid sleep {mark} >/dev/null 2>&1 & exit' >/dev/null 2
 async def worker(request: pytest.FixtureRequest, database_url: str) -> AsyncIterator[FoliotProcess]:
     require_means(request.param)
     settings = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_CONTAINMENT": request.param, "FOLIOT_POLL_SECONDS": "0.1"}
-    async with FoliotProcess("worker", "tests.worker.process_tasks:app", environment=settings) as process:
+    async with FoliotProcess(
+        "worker", "tests.worker.executors.processes.process_tasks:app", environment=settings
+    ) as process:
         await process.event(
             "ContainmentIsWeak" if request.param == "launcher" else "ContainmentChosen", means=request.param
         )
