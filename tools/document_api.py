@@ -33,7 +33,7 @@ Every server shows the same as OpenAPI: as a page at `/docs`, and for generators
   500 digits. Compressed bodies (`Content-Encoding`) are refused. A field that does not exist is refused, so a typing error is not
   overlooked; of one that is given twice, the last counts.
 - A request has to arrive in time (else 408), its first line and headers have to be small (else 414 or 431), and there has to be room for
-  one more connection (else 503). [The limits](security.md#limits-on-asking) are settings. These answers come before a route is looked for.
+  one more connection (else 503). [The limits](security.md#request-limits) are settings. These answers come before a route is looked for.
 - The OpenAPI document describes what is taken, down to the patterns of texts and the fields that exclude each other. Some rules are beyond
   a schema: a task, a job or a calendar that is named must exist, a cron expression must be one, a time zone must be known, some instants
   must lie in the future and before 2200, `until` comes after `since`, and steps of a workflow name each other. A request that breaks one of
