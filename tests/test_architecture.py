@@ -126,13 +126,20 @@ def test_only_the_store_contains_sql() -> None:
     assert found == []
 
 
-def test_only_the_store_imports_asyncpg() -> None:
-    def imports(path: Path) -> set[str]:
-        nodes = list(ast.walk(ast.parse(path.read_text())))
-        plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        return plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+def imports_of(path: Path) -> set[str]:
+    """The modules that a module imports, by both forms of the statement."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
 
-    users = {path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py") if "asyncpg" in imports(path)}
+
+def test_only_the_store_imports_asyncpg() -> None:
+    users = {path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py") if "asyncpg" in imports_of(path)}
     assert users == {"store"}
 
 
@@ -148,10 +155,21 @@ def test_every_named_query_is_used_once() -> None:
     assert used == {name: 2 if name in USED_TWICE else 1 for name in named}
 
 
-def test_routes_look_up_runs_and_jobs_only_through_the_permission_check() -> None:
+def test_api_and_submission_find_runs_and_jobs_only_by_namespace() -> None:
+    """That is, through `store/lookup.py`."""
     lookups = re.compile(r"\b(?:runs\.get_run|(?:jobs|_jobs)\.get_job)\(")
-    found = {path.name for path in (SOURCE / "api").rglob("*.py") if lookups.search(path.read_text())}
-    assert found == {"lookup.py"}
+    packages = (SOURCE / "api", SOURCE / "submission")
+    paths = [path for package in packages for path in package.rglob("*.py")]
+    assert [path.name for path in paths if lookups.search(path.read_text())] == []
+
+
+def test_only_the_application_imports_routes() -> None:
+    importers = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if any(name.startswith("foliot.api.routes") for name in imports_of(path))
+    }
+    assert importers == {"api/app.py"}
 
 
 def test_import_foliot_loads_no_server_library_and_no_http_client() -> None:

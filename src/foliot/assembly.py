@@ -117,7 +117,7 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
     from foliot.api.security.audit_log import AuditLog
     from foliot.api.security.connections import Connection, Connections
     from foliot.api.server import Server, limits_of
-    from foliot.api.submitter import Submitter
+    from foliot.submission.submitter import Submitter
 
     around = surroundings(config, "server")
     address, port = listening.getsockname()[:2]

@@ -16,7 +16,6 @@ from starlette.responses import Response
 from foliot.api.app import build_app
 from foliot.api.security.audit_log import AuditLog
 from foliot.api.security.permissions import GuardedRoute
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
@@ -24,6 +23,7 @@ from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.permissions import ALLOWED, Permission, Role
 from foliot.store.store import Store
+from foliot.submission.submitter import Submitter
 from tests.support.runs import claim_runs
 from tests.support.tokens import bearer, make_token
 

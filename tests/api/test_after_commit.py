@@ -17,7 +17,6 @@ from fastapi import FastAPI
 
 from foliot.api.app import build_app
 from foliot.api.security.audit_log import AuditLog
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
@@ -27,6 +26,7 @@ from foliot.sdk.direct_client import DatabaseClient
 from foliot.sdk.jobs import Alike
 from foliot.store.access import AuditEntry
 from foliot.store.store import Store, open_store
+from foliot.submission.submitter import Submitter
 from tests.support.jobs import make_job
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.runs import finish

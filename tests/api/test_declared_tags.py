@@ -11,7 +11,7 @@ import pytest
 
 from foliot.model.namespace import Namespace
 from foliot.sdk.app import App
-from foliot.sdk.direct_submission import Asking, asked
+from foliot.sdk.direct_submission import DirectSubmission, read_job
 from foliot.sdk.jobs import Alike
 from foliot.store.store import Store
 from foliot.store.workers import DeclaredTask
@@ -77,9 +77,9 @@ async def test_recurring_jobs_have_them_and_fall_back_to_them(client: httpx.Asyn
 
 
 async def test_jobs_straight_to_the_database_have_them(store: Store, sql: Any) -> None:
-    asking = Asking(store=store, namespace="default")
-    await asking.store_all([await asking.run_of(asked({"task": "charge"}))])
-    await asking.store_alike(Alike({"task": "charge"}, [{}, {}]))
+    submission = DirectSubmission(store=store, namespace="default")
+    await submission.store_all([await submission.accept(read_job({"task": "charge"}))])
+    await submission.store_alike(Alike({"task": "charge"}, [{}, {}]))
     for job in ('{"task": "charge"}', '{"task": "charge", "tags": null, "retries": 2}'):
         await sql.fetchval("select foliot.submit($1::text::jsonb)", job)
     assert await tags_of(sql) == [TAGS] * 5

@@ -19,12 +19,12 @@ from foliot.api.app import build_app
 from foliot.api.security.audit_log import STRANGERS_BURST, AuditLog
 from foliot.api.security.authentication import REMEMBERED_SECONDS, WRONG_BURST, Tokens
 from foliot.api.security.request_limits import KEYS_MAX, RateLimit
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.permissions import Role, new_token_text, token_id_of
 from foliot.store.store import Store
+from foliot.submission.submitter import Submitter
 from tests.support.fake_clock import FakeClock
 from tests.support.tokens import bearer, make_token
 from tests.support.waiting import until

@@ -15,7 +15,6 @@ from starlette.routing import Route
 from foliot.api.app import build_app
 from foliot.api.fast_path import FastLane
 from foliot.api.security.audit_log import AuditLog
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
@@ -24,6 +23,7 @@ from foliot.model.ids import new_id
 from foliot.model.permissions import new_token_text
 from foliot.model.run import NewRun
 from foliot.store.store import Store
+from foliot.submission.submitter import Submitter
 from tests.support.audit import entry_for
 
 # By their own name each time, or two of them would not be alike.
@@ -89,7 +89,7 @@ async def test_both_ways_answer_alike(audited: FastAPI, name: str, content_type:
 
 
 async def test_what_nobody_expected_is_answered_noted_and_raised(audited: FastAPI, sql: Any) -> None:
-    with patch("foliot.api.routes.jobs.new_id", side_effect=ZeroDivisionError):
+    with patch("foliot.submission.admission.new_id", side_effect=ZeroDivisionError):
         async with through(audited, raise_app_exceptions=False) as client:
             answer = await client.post("/v1/jobs", json={"task": "send_invoice"})
         assert (answer.status_code, answer.json()["code"]) == (500, "internal")

@@ -10,11 +10,11 @@ import pytest
 
 from foliot.api.app import build_app
 from foliot.api.routes import health
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store.store import Store, open_store
+from foliot.submission.submitter import Submitter
 from tests.support.proxy import proxy_to
 
 PATIENCE = 0.3

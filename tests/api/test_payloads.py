@@ -10,7 +10,7 @@ import pytest
 
 from foliot.errors import Invalid
 from foliot.model.states import RunState
-from foliot.sdk.direct_submission import Asking, asked
+from foliot.sdk.direct_submission import DirectSubmission, read_job
 from foliot.sdk.jobs import Alike
 from foliot.store.store import Store
 from tests.api.conftest import TASKS
@@ -92,11 +92,11 @@ async def test_a_change_a_rerun_and_a_replay_are_looked_into_as_well(client: htt
 
 
 async def test_jobs_that_go_straight_to_the_database_are_looked_into_as_well(store: Store) -> None:
-    asking = Asking(store=store, namespace="default")
+    submission = DirectSubmission(store=store, namespace="default")
     with pytest.raises(Invalid, match=r"payload\.sandbox"):
-        await asking.run_of(asked(JOB))
+        await submission.accept(read_job(JOB))
     with pytest.raises(Invalid, match=r"payload\.steps\[0\]\.payload\.sandbox"):
-        await asking.run_of(asked({"task": "workflow", "payload": {"steps": [{"key": "a", **JOB}]}}))
+        await submission.accept(read_job({"task": "workflow", "payload": {"steps": [{"key": "a", **JOB}]}}))
     with pytest.raises(Invalid, match=r"payload\.sandbox"):
-        await asking.store_alike(Alike({"task": "shell"}, [{"command": "true"}, BAD]))
-    assert len(await asking.store_alike(Alike({"task": "shell"}, [{"command": "true"}, {"argv": ["true"]}]))) == 2
+        await submission.store_alike(Alike({"task": "shell"}, [{"command": "true"}, BAD]))
+    assert len(await submission.store_alike(Alike({"task": "shell"}, [{"command": "true"}, {"argv": ["true"]}]))) == 2

@@ -20,8 +20,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foliot.api.app import build_app
-from foliot.api.routes.recurring import CHANGEABLE
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.events import EventBus
@@ -29,6 +27,8 @@ from foliot.model.ids import SHARDS, new_id
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.store.store import Store, open_store
+from foliot.submission.job_changes import CHANGEABLE
+from foliot.submission.submitter import Submitter
 from tests.support.fake_clock import FakeClock
 from tests.support.proxy import Proxy, proxy_to
 from tests.support.runs import claim_runs

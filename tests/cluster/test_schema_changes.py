@@ -167,7 +167,7 @@ async def test_foliot_up_ends_with_its_parts(database_url: str, sql: Any) -> Non
 async def test_a_program_that_submits_straight_to_the_database_is_told(
     database_url: str, store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct_submission, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(direct_submission, "SCHEMA_CHECK_SECONDS", 0.0)
     await store.workers.announce_tasks({"noop": "default"})
     client = DatabaseClient(database_url)
     try:

@@ -16,7 +16,6 @@ from fastapi import FastAPI
 import foliot
 from foliot.api.app import build_app
 from foliot.api.security.audit_log import AuditLog
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import BUILT_IN_TASKS, Config, load
 from foliot.errors import ConfigurationError, TaskDisabled
@@ -27,6 +26,7 @@ from foliot.model.run import NewRun
 from foliot.model.states import TERMINAL
 from foliot.sdk.app import App
 from foliot.store.store import Store
+from foliot.submission.submitter import Submitter
 from tests.support.tokens import bearer, make_token
 from tests.support.waiting import until
 from tests.support.workers import QUICK, ended, submit, worker_node

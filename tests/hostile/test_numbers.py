@@ -13,7 +13,7 @@ import foliot
 from foliot.errors import Invalid
 from foliot.model.json_text import encode_finite
 from foliot.sdk.http_protocol import encode
-from foliot.sdk.transactions import encode_jsonb, encode_payloads
+from foliot.submission.storable_json import encode_jsonb, encode_payloads
 from foliot.testing import inline
 from tests.support.contexts import KeptContext
 

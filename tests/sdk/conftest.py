@@ -11,11 +11,11 @@ import pytest
 import uvicorn
 
 from foliot.api.app import build_app
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store.store import Store
+from foliot.submission.submitter import Submitter
 from tests.support.waiting import until
 
 

@@ -16,7 +16,7 @@ from foliot.model.states import TERMINAL
 from foliot.observability import tallies
 from foliot.observability.tallies import Tallies
 from foliot.sdk.app import App
-from foliot.sdk.direct_submission import Asking, asked
+from foliot.sdk.direct_submission import DirectSubmission, read_job
 from foliot.store.store import Store
 from tests.support.waiting import until
 from tests.support.workers import worker_node
@@ -52,9 +52,9 @@ async def all_is_counted(store: Store, sql: Any, counting: Tallies) -> None:
 
 async def run_through(store: Store, sql: Any, app: App, *jobs: dict[str, Any]) -> None:
     async with worker_node(store, app):
-        asking = Asking(store=store, namespace="default")
+        submission = DirectSubmission(store=store, namespace="default")
         for job in jobs:
-            await asking.store_all([await asking.run_of(asked(job))])
+            await submission.store_all([await submission.accept(read_job(job))])
         await until(lambda: sql.fetchval("select not exists (select from foliot.runs)"))
 
 
@@ -84,8 +84,8 @@ async def test_steps_of_a_workflow_are_counted_whatever_becomes_of_them(
 async def test_notices_are_counted(store: Store, sql: Any, app: App, counting: Tallies) -> None:
     notice = {"url": "http://127.0.0.1:9/", "on": ["completed"]}
     async with worker_node(store, app):
-        asking = Asking(store=store, namespace="default")
-        await asking.store_all([await asking.run_of(asked({"task": "work", "notify": notice}))])
+        submission = DirectSubmission(store=store, namespace="default")
+        await submission.store_all([await submission.accept(read_job({"task": "work", "notify": notice}))])
         await until(lambda: sql.fetchval("select exists (select from foliot.runs where task = 'http' and attempt > 0)"))
     await all_is_counted(store, sql, counting)
 
@@ -118,5 +118,7 @@ async def test_the_sql_function_refuses_what_a_command_can_not_be(store: Store, 
     with pytest.raises(asyncpg.InvalidParameterValueError, match=r"^payload"):
         await sql.fetchval("select foliot.submit($1::text::jsonb)", f'{{"task": "shell", "payload": {payload}}}')
     with pytest.raises(Invalid, match=r"^payload"):
-        await Asking(store=store, namespace="default").run_of(asked({"task": "shell", "payload": json.loads(payload)}))
+        await DirectSubmission(store=store, namespace="default").accept(
+            read_job({"task": "shell", "payload": json.loads(payload)})
+        )
     await sql.fetchval("""select foliot.submit('{"task": "shell", "payload": {"command": "x", "sandbox": "none"}}')""")

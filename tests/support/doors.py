@@ -15,10 +15,10 @@ import uvicorn
 
 from foliot.api.app import Application, build_app
 from foliot.api.security.audit_log import AuditLog
-from foliot.api.submitter import Submitter
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store.store import Store
+from foliot.submission.submitter import Submitter
 from tests.support.waiting import PATIENCE_SECONDS
 
 

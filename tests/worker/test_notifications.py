@@ -15,7 +15,6 @@ import pytest
 from fastapi import FastAPI
 
 from foliot.api.app import build_app
-from foliot.api.submitter import Submitter
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
@@ -24,6 +23,7 @@ from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
 from foliot.sdk.app import App
 from foliot.store.store import Store
+from foliot.submission.submitter import Submitter
 from tests.support.http import Answering, answer, answering
 from tests.support.runs import WORKER, claim, finish, insert
 from tests.support.waiting import until

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foliot import __version__
 from foliot.api import problems
-from foliot.api.back_pressure import BackPressure
 from foliot.api.fast_path import FastLane
+from foliot.api.job_creation import JobCreation
 from foliot.api.openapi import document, reference_page
 from foliot.api.routes.audit import audit_router
 from foliot.api.routes.bulk_job_actions import JobGroupActionRoutes
@@ -31,18 +31,20 @@ from foliot.api.routes.overview import overview_router
 from foliot.api.routes.recurring import RecurringRoutes
 from foliot.api.routes.run_lists import RunListRoutes
 from foliot.api.routes.runs import RunRoutes
+from foliot.api.routes.ticks import TickRoutes
 from foliot.api.routes.tokens import tokens_router
 from foliot.api.routes.workers import workers_router
 from foliot.api.routes.workflows import WorkflowRoutes
 from foliot.api.security.audit_log import AuditLog
 from foliot.api.security.authentication import Doorkeeper
 from foliot.api.streams.limits import Streams
-from foliot.api.submitter import Submitter
-from foliot.api.workflow_definitions import WorkflowDefinitions
 from foliot.clock import Clock
 from foliot.config import Config
-from foliot.store.known_tasks import KnownTasks
 from foliot.store.store import Store
+from foliot.submission.admission import Admission
+from foliot.submission.job_changes import JobChanges
+from foliot.submission.submitter import Submitter
+from foliot.submission.workflows import WorkflowSubmission
 
 DESCRIPTION = """Jobs that run when they should, and say why when they do not.
 
@@ -86,18 +88,13 @@ def build_app(
     problems.install(app)
     document.install(app)
     reference_page.install(app)
-    known_tasks = KnownTasks(store=store, clock=clock)
-    back_pressure = BackPressure(store=store, clock=clock)
-    definitions = WorkflowDefinitions(known_tasks=known_tasks, back_pressure=back_pressure)
+    admission = Admission(store=store, clock=clock)
+    creation = JobCreation(store=store, submitter=submitter, admission=admission)
+    changes = JobChanges(store=store, admission=admission)
+    workflows = WorkflowSubmission(store=store, admission=admission)
+    known_tasks = admission.known_tasks
     body_max_bytes = config.body_max_bytes
-    jobs = JobRoutes(
-        store=store,
-        submitter=submitter,
-        known_tasks=known_tasks,
-        back_pressure=back_pressure,
-        definitions=definitions,
-        config=config,
-    )
+    jobs = JobRoutes(store=store, creation=creation, admission=admission, config=config)
     stopping = stopping or asyncio.Event()
     streams = Streams(config)
     routers = (
@@ -105,11 +102,10 @@ def build_app(
         health_router(store=store),
         JobGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
         JobGroupActionRoutes(store=store, body_max_bytes=body_max_bytes).router,
-        RecurringRoutes(
-            store=store, known_tasks=known_tasks, definitions=definitions, body_max_bytes=body_max_bytes
-        ).router,
+        RecurringRoutes(store=store, changes=changes, body_max_bytes=body_max_bytes).router,
+        TickRoutes(store=store, known_tasks=known_tasks, body_max_bytes=body_max_bytes).router,
         jobs.router,
-        WorkflowRoutes(store=store, jobs=jobs, known_tasks=known_tasks, definitions=definitions, config=config).router,
+        WorkflowRoutes(store=store, creation=creation, submission=workflows, config=config).router,
         RunRoutes(store=store, known_tasks=known_tasks, body_max_bytes=body_max_bytes).router,
         RunGroupRoutes(store=store, body_max_bytes=body_max_bytes).router,
         disabled_tasks_router(store=store, known_tasks=known_tasks, body_max_bytes=body_max_bytes),
@@ -122,7 +118,7 @@ def build_app(
         overview_router(store=store),
         ExplainRoutes(store=store).router,
         metrics_router(store=store, clock=clock),
-        LabRoutes(store=store, jobs=jobs, body_max_bytes=body_max_bytes).router,
+        LabRoutes(store=store, creation=creation, body_max_bytes=body_max_bytes).router,
         tokens_router(store=store, body_max_bytes=body_max_bytes),
         audit_router(store=store),
         calendars_router(store=store, body_max_bytes=body_max_bytes),

@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from foliot.api.lookup import find_job, find_run
 from foliot.api.requests.parameters import cursor_of, cursor_text, id_of, instant_of, states_of, text_of
-from foliot.api.routes.recurring import job_id_of
 from foliot.errors import Invalid
 from foliot.model.ids import CLOCK_TOLERANCE, first_id_of, not_finished_before
 from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import Namespace
 from foliot.model.states import TERMINAL
+from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.run_lists import RunFilter, RunItem, Span, Where
 from foliot.store.store import Store
 from foliot.store.workflows import Parent
 
 LOOK_BACK = timedelta(days=7)
+# The finished runs that overviews count.
+FINISHED_WITHIN = timedelta(days=1)
 # How many rows a page looks at in search of those that are wanted.
 SCAN_MAX = 10_000
 # So many children are found by their parent and sorted; more than that, and they are what most of the ids between are.

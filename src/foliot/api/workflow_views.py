@@ -11,10 +11,13 @@ import msgspec
 from foliot.api.openapi.schemas import run_name
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, NotFound
-from foliot.model.namespace import bare
+from foliot.model.namespace import Namespace, bare
 from foliot.model.run import RunView
 from foliot.model.states import LIVE, TERMINAL, RunState, status_of
-from foliot.model.workflow import Step, Workflow, check
+from foliot.model.workflow import STEPS_MAX, WORKFLOW_TASK, Step, Workflow, check
+from foliot.store.lookup import find_run
+from foliot.store.postgres import Transaction
+from foliot.store.store import Store
 from foliot.store.workflows import Child, Parent, WorkflowItem
 
 WORDS = {
@@ -183,3 +186,53 @@ def planned_shown(step: Step, run: RunView) -> StepShown:
         after=list(step.after), rule=step.needs, attempt=0, scheduled_at=None, started_at=None, finished_at=None, result=None, error=None,
         children=None,
     )  # fmt: skip
+
+
+async def find_workflow(
+    store: Store, namespace: Namespace, reference: str, within: Transaction | None = None
+) -> tuple[Parent, RunView]:
+    """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""
+    try:
+        run_id: UUID | None = UUID(reference)
+    except ValueError:
+        run_id = None
+    while run_id is not None:
+        parent = await store.workflows.get_parent(run_id, within=within)
+        run = await find_run(store, namespace, parent.run_id if parent else run_id, within=within)
+        if run is None or bare(run.task) != WORKFLOW_TASK:
+            break
+        if parent is not None:
+            if run.state in TERMINAL and parent.finished_at is None:
+                # It ended between the two looks.
+                parent = await store.workflows.get_parent(run_id, within=within) or parent
+            return parent, run
+        if run.rerun_as is None:
+            return not_begun(run), run
+        run_id = run.rerun_as
+    raise NotFound(f"there is no workflow {reference!r}")
+
+
+async def show_workflow(
+    store: Store, parent: Parent, run: RunView, *, is_new: bool = False, within: Transaction | None = None
+) -> WorkflowShown:
+    children = {child.step: child for child in await store.workflows.list_children(parent, STEPS_MAX, within=within)}
+    return WorkflowShown(
+        id=parent.id,
+        run_id=parent.run_id,
+        name=run_name(run.name, run.job_id),
+        status=status_of(run.state, run.attempt) if run.state in TERMINAL or not parent.next_index else "running",
+        state=run.state,
+        reason=run.reason,
+        on_failure=parent.on_failure,
+        progress=progress_of(parent),
+        created_at=parent.created_at,
+        finished_at=parent.finished_at,
+        error=run.error,
+        job_id=run.job_id,
+        tick_at=run.tick_at,
+        steps=[
+            step_shown(step, children[step.key]) if step.key in children else planned_shown(step, run)
+            for step in steps_of(run)
+        ],
+        created=is_new,
+    )

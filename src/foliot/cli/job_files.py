@@ -20,7 +20,6 @@ import msgspec
 import yaml
 
 from foliot.api.requests.bodies import decode
-from foliot.api.routes.workflows import WorkflowRequest
 from foliot.cli.file_errors import STEPS, faults_of
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
@@ -29,6 +28,7 @@ from foliot.model.ids import new_id
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.workflow import WORKFLOW_TASK, check
+from foliot.model.workflow_request import WorkflowRequest
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"

@@ -2,7 +2,7 @@
 
 One thread with an event loop of its own holds the store. Plain code waits for what runs there, and async code, on
 whichever loop, awaits it: so both are the same code, and share the same few connections. Jobs that are submitted at the
-same time share a statement, too (`gathering.py`).
+same time share a statement, too (`submission/batcher.py`).
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import msgspec
 
 from foliot.clock import SystemClock
 from foliot.config import Config, without_password
-from foliot.errors import FoliotError, Invalid, NotFound, StoreUnavailable, TooLarge
+from foliot.errors import FoliotError, NotFound, StoreUnavailable, TooLarge
 from foliot.events import EventBus
 from foliot.model.namespace import DEFAULT, bare, bare_key
 from foliot.model.run import RunView
 from foliot.model.states import status_of
 from foliot.observability.tallies import counting
-from foliot.sdk.batching import Gathering
 from foliot.sdk.client import Patience
-from foliot.sdk.direct_submission import NEEDS_A_SERVER, Asking, asked
+from foliot.sdk.direct_submission import DirectBatcher, DirectSubmission, read_job
 from foliot.sdk.http_protocol import Answer, Document
 from foliot.sdk.jobs import Alike, Made
 from foliot.service import loop_factory
 from foliot.store.hints import worker_topic
 from foliot.store.store import Store, open_store
+from foliot.submission.admission import BATCH_MAX
+from foliot.submission.restrictions import WITHOUT_SERVER, refusal
 
 T = TypeVar("T")
 CONNECTIONS = 4
-BATCH_MAX = 10_000
 SHOWN = (
     "id", "name", "reason", "task", "queue", "priority", "attempt", "worker_id", "created_at", "started_at", "finished_at", "payload",
     "options", "result", "error", "job_id", "tick_at", "unique_key", "expires_at", "held_by",
@@ -55,11 +55,11 @@ class DatabaseClient:
     def create_job(self, job: Mapping[str, Any]) -> Answer:
         keeper = self.keeper()
         if is_alone(job):
-            return self._wait(create_job(keeper.asking, job))
-        return _made(_result_of(keeper.gathering.add(asked(job))), is_new=True)
+            return self._wait(create_job(keeper.submission, job))
+        return _made(_result_of(keeper.batcher.add_from_thread(read_job(job))), is_new=True)
 
     def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
-        return self._wait(create_alike(self.keeper().asking, jobs, idempotency_key))
+        return self._wait(create_alike(self.keeper().submission, jobs, idempotency_key))
 
     def get_job(self, reference: str) -> Answer:
         return self._wait(get_job(self.open(), reference))
@@ -125,11 +125,11 @@ class AsyncDatabaseClient:
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
         keeper = await self._keeper()
         if is_alone(job):
-            return await self._wait(create_job(keeper.asking, job))
-        return _made(await asyncio.wrap_future(keeper.gathering.add(asked(job))), is_new=True)
+            return await self._wait(create_job(keeper.submission, job))
+        return _made(await asyncio.wrap_future(keeper.batcher.add_from_thread(read_job(job))), is_new=True)
 
     async def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
-        return await self._wait(create_alike((await self._keeper()).asking, jobs, idempotency_key))
+        return await self._wait(create_alike((await self._keeper()).submission, jobs, idempotency_key))
 
     async def get_job(self, reference: str) -> Answer:
         return await self._wait(get_job(await self._store(), reference))
@@ -165,8 +165,8 @@ class StoreKeeper:
         self._thread = threading.Thread(target=self._run, name="foliot database", daemon=True)
         self.loop: asyncio.AbstractEventLoop
         self.store: Store
-        self.asking: Asking
-        self.gathering: Gathering
+        self.submission: DirectSubmission
+        self.batcher: DirectBatcher
 
     def begin(self) -> None:
         """Raises `StoreUnavailable` or `SchemaError` when the database is none that can be worked with."""
@@ -194,13 +194,13 @@ class StoreKeeper:
             ) as store:
                 await store.check_schema()
                 self.loop, self.store = asyncio.get_running_loop(), store
-                self.asking = Asking(store=store, namespace=self._namespace)
-                self.gathering = Gathering(asking=self.asking, clock=store.database.clock, events=store.events)
-                await self.gathering.start()
+                self.submission = DirectSubmission(store=store, namespace=self._namespace)
+                self.batcher = DirectBatcher(submission=self.submission, store=store)
+                await self.batcher.start()
                 async with counting(store=store, clock=store.database.clock, events=store.events):
                     self._opened.set_result(None)
                     await self._stop.wait()
-                    await self.gathering.stop()
+                    await self.batcher.stop()
         except FoliotError as error:
             self._failed(error)
         except Exception as error:
@@ -219,17 +219,17 @@ def is_alone(job: Mapping[str, Any]) -> bool:
     return job.get("unique") is not None
 
 
-async def create_job(asking: Asking, job: Mapping[str, Any]) -> Answer:
-    (found,) = await asking.store_all([await asking.run_of(asked(job))])
+async def create_job(submission: DirectSubmission, job: Mapping[str, Any]) -> Answer:
+    (found,) = await submission.store_all([await submission.accept(read_job(job))])
     return _made(found.id, is_new=found.is_new)
 
 
-async def create_alike(asking: Asking, jobs: Alike, idempotency_key: str | None) -> list[Made]:
+async def create_alike(submission: DirectSubmission, jobs: Alike, idempotency_key: str | None) -> list[Made]:
     if idempotency_key is not None:
-        raise Invalid(f"idempotency_key: {NEEDS_A_SERVER['idempotency_key']}", field="idempotency_key")
+        raise refusal("idempotency_key", WITHOUT_SERVER["idempotency_key"])
     if len(jobs) > BATCH_MAX:
         raise TooLarge(f"{len(jobs)} jobs at once; {BATCH_MAX} is the most")
-    return await asking.store_alike(jobs)
+    return await submission.store_alike(jobs)
 
 
 async def get_job(store: Store, reference: str) -> Answer:

@@ -20,6 +20,7 @@ from foliot.sdk.default_connection import Server
 from foliot.sdk.handle import Handle
 from foliot.sdk.jobs import Alike, Made, job_of
 from foliot.sdk.transactions import submit_in, submit_in_async
+from foliot.submission.restrictions import IN_TRANSACTION, refusal
 
 if TYPE_CHECKING:
     from foliot.sdk.http_protocol import Answer
@@ -90,10 +91,7 @@ class Submitting:
     def _transactional(self, payload: Payload) -> Job:
         job = self._job(payload) | self.server().namespace_field()
         if "idempotency_key" in job:
-            raise Invalid(
-                "idempotency_key: the transaction itself happens once or not at all; use unique",
-                field="idempotency_key",
-            )
+            raise refusal("idempotency_key", IN_TRANSACTION["idempotency_key"])
         return job
 
     def _create(self, job: Job) -> Handle:

@@ -7,18 +7,14 @@ one it is, the connection itself says.
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foliot.errors import Invalid
-from foliot.model.json_text import encode_finite
+from foliot.submission.storable_json import encode_jsonb
 
 # Through text, so that no codec which the caller has set up for jsonb is applied to it.
 NUMBERED = "select foliot.submit($1::text::jsonb)"
 PERCENT = "select foliot.submit(%s::text::jsonb)"
 NAMED = "select foliot.submit(cast(cast(:job as text) as jsonb))"
-NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 KNOWN = "an asyncpg or psycopg connection, or a connection or session of SQLAlchemy"
 
 
@@ -75,24 +71,6 @@ def driver_of(connection: Any) -> str:
             else "sqlalchemy"
         )
     raise TypeError(f"{_described(connection)} is not {KNOWN}")
-
-
-def encode_payloads(payloads: Sequence[Mapping[str, Any]]) -> str:
-    """As one JSON array; with null for those in which there is nothing."""
-    are_plain = set(map(type, payloads)) == {dict} and all(payloads)
-    return encode_jsonb(list(payloads) if are_plain else [dict(payload) if payload else None for payload in payloads])
-
-
-def encode_jsonb(value: dict[str, Any] | list[Any]) -> str:
-    """What PostgreSQL would refuse is refused here: there, it would cost the caller the transaction."""
-    try:
-        text = encode_finite(value).decode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Invalid(f"payload: this can't be written as JSON: {error}", field="payload") from None
-    # The first look is quick; only what it finds may be an escaped backslash instead.
-    if "\\u0000" in text and NUL.search(text):
-        raise Invalid("payload: the character NUL (\\u0000) can't be stored", field="payload")
-    return text
 
 
 def _described(connection: Any) -> str:

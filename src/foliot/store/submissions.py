@@ -44,12 +44,14 @@ class Submissions:
         to reject that."""
         if all(run.unique_key is None for run in runs):
             stored = await self._runs.insert_runs(runs)
-            return [_new(run, stored[run.id]) for run in runs]
+            return [new_submission(run, stored[run.id]) for run in runs]
         return await self._database.in_transaction("submit", lambda within: self.submit_within(within, runs))
 
     async def submit_within(self, within: Transaction, runs: Sequence[NewRun]) -> list[SubmittedRun]:
         stored = await self._runs.insert_runs(runs, within=within)
-        return [_new(run, stored[run.id]) if run.id in stored else await self._met(within, run) for run in runs]
+        return [
+            new_submission(run, stored[run.id]) if run.id in stored else await self._met(within, run) for run in runs
+        ]
 
     async def once(self, key: str, fingerprint: str, work: Callable[[Transaction], Awaitable[str]]) -> KeptAnswer:
         """The answer that `work` gives, or that it gave before under this key. Raises `Conflict` when it came with
@@ -114,11 +116,11 @@ class Submissions:
                 return existing
             stored = await self._runs.insert_runs([run], within=within)
             if run.id in stored:
-                return _new(run, stored[run.id])
+                return new_submission(run, stored[run.id])
         raise Conflict(f"unique: runs with the key {bare_key(key)!r} come and go too fast; try again")
 
 
-def _new(run: NewRun, stored: StoredRun) -> SubmittedRun:
+def new_submission(run: NewRun, stored: StoredRun) -> SubmittedRun:
     return SubmittedRun(
         run.id,
         run.name,

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
 from foliot.api.requests.idempotency import answered
+from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
-from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.security.permissions import Calling, GuardedRoute, requires
 from foliot.errors import Invalid
 from foliot.model.permissions import Permission
@@ -69,7 +69,7 @@ def audit_router(*, store: Store) -> APIRouter:
             text_of(token, "token"),
         )
         before = min(cursor_of(after), (end, FIRST_ID)) if after else (end, FIRST_ID)
-        page = await store.access.list_audit(wanted, before, limit=within(limit, PAGE_MAX, "limit"), scan=SCAN_MAX)
+        page = await store.access.list_audit(wanted, before, limit=page_size(limit), scan=SCAN_MAX)
         return answered(AuditPage(page.items, cursor_text(*page.following) if page.following else None, begin))
 
     return router

@@ -12,15 +12,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.job_selection import IS_COUNTED, GroupRequest, matched_jobs, refuse_empty
 from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.idempotency import KeyedRequests, Work, answered, idempotency_key_of
-from foliot.api.routes.bulk_jobs import GroupRequest, matched_jobs, refuse_empty
 from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsSubmitted
-from foliot.model.field_rules import Rule, any_of, field_is, given
+from foliot.model.field_rules import Rule
 from foliot.model.idempotency import IdempotencyKey
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
@@ -28,9 +28,6 @@ from foliot.model.permissions import Permission
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
-
-# What changes something says how many it is meant for.
-IS_COUNTED = any_of(given("expected"), field_is("dry_run", {"const": True}, required=True))
 
 
 class GroupActionRequest(GroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):

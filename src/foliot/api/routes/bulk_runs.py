@@ -19,15 +19,14 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.job_selection import COUNT_MAX, IS_COUNTED
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.patterns import INSTANT, PLACE_FORM, UUID_FORM, optional, words
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.idempotency import answered
 from foliot.api.requests.parameters import cursor_text, instant_of, states_of, words_for
-from foliot.api.routes.bulk_job_actions import IS_COUNTED
-from foliot.api.routes.bulk_jobs import COUNT_MAX
-from foliot.api.routes.run_lists import RunListed, listed
 from foliot.api.run_filters import Asked, find_runs
+from foliot.api.run_views import RunListed, listed
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsCancelled, RunsSubmitted

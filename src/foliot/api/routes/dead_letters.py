@@ -17,8 +17,8 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.patterns import INSTANT
 from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
-from foliot.api.routes.recurring import PAGE_MAX, within
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
@@ -143,7 +143,7 @@ class DeadLetterRoutes:
             text_of(until, "until"),
         )
         limit, wanted = (
-            within(limit, PAGE_MAX, "limit"),
+            page_size(limit),
             await self._filter(namespace, asked, is_rerun_included=replayed),
         )
         before = min(cursor_of(after), (wanted.until, FIRST_ID)) if after else (wanted.until, FIRST_ID)

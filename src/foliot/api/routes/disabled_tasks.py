@@ -19,8 +19,8 @@ from foliot.config import BUILT_IN_TASKS, did_you_mean
 from foliot.errors import Forbidden, NotFound
 from foliot.model.namespace import Namespace
 from foliot.model.permissions import EVERYWHERE, Caller, Permission
-from foliot.store.known_tasks import KnownTasks
 from foliot.store.store import Store
+from foliot.submission.known_tasks import KnownTasks
 
 
 class DisableRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,6 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.lookup import find_run
 from foliot.api.openapi.operations import EVENT_PLACE, described
 from foliot.api.requests.parameters import cursor_of, instant_of, run_id_of, states_of, text_of
 from foliot.api.run_filters import job_named, name_of
@@ -22,6 +21,7 @@ from foliot.api.streams.limits import EVENTS, Stream, Streams
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
 from foliot.model.permissions import Permission
+from foliot.store.lookup import find_run
 from foliot.store.store import Store
 
 LAST_ID = "Last-Event-ID"

@@ -9,11 +9,9 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.lookup import find_job, find_run
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import recurring, run_name
 from foliot.api.requests.idempotency import answered
-from foliot.api.routes.recurring import job_id_of
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.explanation import Explanation, Gate
@@ -21,6 +19,7 @@ from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
 from foliot.model.permissions import Permission
 from foliot.store.jobs import Tick
+from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.store import Store
 
 OVERDUE = timedelta(seconds=1)

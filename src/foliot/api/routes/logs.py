@@ -10,7 +10,6 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.lookup import find_run
 from foliot.api.openapi.operations import LOG_PLACE, described
 from foliot.api.requests.parameters import run_id_of
 from foliot.api.security.permissions import GuardedRoute, Within, requires
@@ -19,6 +18,7 @@ from foliot.api.streams.log_stream import EVENTS, LogStream
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
 from foliot.model.permissions import Permission
+from foliot.store.lookup import find_run
 from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store
 

@@ -3,21 +3,20 @@ it ended early."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
+from foliot.api.run_filters import FINISHED_WITHIN
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.model.namespace import bare
 from foliot.model.permissions import Permission
 from foliot.model.states import LIVE, TERMINAL
 from foliot.store.overview import COUNT_MAX, QueueView
 from foliot.store.store import Store
-
-FINISHED_WITHIN = timedelta(days=1)
 
 
 class Count(msgspec.Struct, frozen=True):

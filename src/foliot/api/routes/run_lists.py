@@ -10,46 +10,20 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.lookup import find_job, find_run
 from foliot.api.openapi.operations import described
-from foliot.api.openapi.schemas import run_name, tags_of
+from foliot.api.openapi.schemas import tags_of
+from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import run_id_of, states_of
-from foliot.api.routes.recurring import PAGE_MAX, job_id_of, within
 from foliot.api.run_filters import Asked, Found, find_job_runs, find_runs
+from foliot.api.run_views import RunListed, listed
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.job_request import EARLIEST, LATEST
-from foliot.model.namespace import bare
 from foliot.model.permissions import Permission
 from foliot.model.run import RunView
-from foliot.model.states import status_of
+from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.run_lists import AttemptItem, RunFilter, RunItem
 from foliot.store.store import Store
-
-
-class RunListed(msgspec.Struct, frozen=True):
-    id: UUID
-    name: str | None
-    status: str
-    state: str
-    reason: str | None
-    task: str
-    queue: str
-    priority: int
-    attempt: int
-    worker_id: UUID | None
-    job_id: UUID | None
-    tick_at: datetime | None
-    rerun_of: UUID | None
-    rerun_as: UUID | None
-    parent_id: UUID | None
-    step: str | None
-    tags: list[str]
-    error: Any
-    created_at: datetime
-    scheduled_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
 
 
 class RunPage(msgspec.Struct, frozen=True):
@@ -111,7 +85,7 @@ class RunListRoutes:
         `parent`: the steps of a workflow, or the items of a map, however old.
         """
         asked = Asked(state, queue, task, job, since, until, text, parent, tag)
-        found = await find_runs(self._store, namespace, asked, after=after, limit=within(limit, PAGE_MAX, "limit"))
+        found = await find_runs(self._store, namespace, asked, after=after, limit=page_size(limit))
         return _answer(page_of(found))
 
     @requires(Permission.VIEW)
@@ -119,7 +93,7 @@ class RunListRoutes:
         self, reference: str, namespace: Within, state: str = "", after: str = "", limit: int = 50
     ) -> Response:
         """The runs of a recurring job, the latest tick first; of a one-off job, its one run."""
-        limit = within(limit, PAGE_MAX, "limit")
+        limit = page_size(limit)
         wanted = RunFilter(namespace, states_of(state))
         job_id = job_id_of(reference)
         job = await find_job(self._store, namespace, job_id, reference)
@@ -147,16 +121,6 @@ class RunListRoutes:
 
 def page_of(found: Found) -> RunPage:
     return RunPage([listed(item) for item in found.items], found.next, found.since)
-
-
-def listed(item: RunItem) -> RunListed:
-    return RunListed(
-        id=item.id, name=run_name(item.name, item.job_id), status=status_of(item.state, item.attempt), state=item.state,
-        reason=item.reason, task=bare(item.task), queue=bare(item.queue), priority=item.priority, attempt=item.attempt,
-        worker_id=item.worker_id, job_id=item.job_id, tick_at=item.tick_at, rerun_of=item.rerun_of, rerun_as=item.rerun_as,
-        parent_id=item.parent_id, step=item.step, tags=item.tags, error=item.error, created_at=item.created_at,
-        scheduled_at=item.due_at, started_at=item.started_at, finished_at=item.finished_at,
-    )  # fmt: skip
 
 
 def item_of(run: RunView) -> RunItem:

@@ -11,32 +11,27 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.lookup import find_run
+from foliot.api.cancellation import CANCELS, CancelRequest, cancel, cancel_decoder
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import JobShown, shown
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import GuardedRoute, Within, requires
 from foliot.errors import Conflict, NotFound
-from foliot.events import RunsCancelled, RunsSubmitted
+from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
 from foliot.model.permissions import Permission
 from foliot.model.run import RunView
 from foliot.model.states import RunState
 from foliot.model.workflow import check_payload
-from foliot.store.hints import GATES_TOPIC, worker_topic
-from foliot.store.known_tasks import KnownTasks
+from foliot.store.hints import GATES_TOPIC
+from foliot.store.lookup import find_run
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
+from foliot.submission.known_tasks import KnownTasks
 
 T = TypeVar("T")
-
-
-class CancelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    reason: Annotated[str, Meta(max_length=1000)] = ""
-    force: bool = False
-    """Ends the run at once and refuses whatever its worker still writes, instead of asking the worker to stop it."""
 
 
 class RerunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,8 +49,6 @@ class SignalRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 signal_decoder = msgspec.json.Decoder(SignalRequest)
 rerun_decoder = msgspec.json.Decoder(RerunRequest)
-cancel_decoder = msgspec.json.Decoder(CancelRequest)
-CANCELS = {"asked to stop": {"reason": "wrong customer"}, "at once": {"force": True}}
 SIGNALS = {"approved": {"payload": {"by": "ada"}}, "refused": {"approved": False, "message": "too expensive"}}
 RERUNS = {"as it was": {}, "with other arguments": {"payload": {"customer_id": 8}}}
 
@@ -171,13 +164,6 @@ class RunRoutes:
         if run is None:
             raise NotFound(f"there is no run {reference!r}")
         return run
-
-
-async def cancel(store: Store, run_id: UUID, message: str, *, is_forced: bool) -> None:
-    marked = await store.runs.mark_cancelled([run_id], message, is_forced=is_forced)
-    if marked:
-        store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
-        store.events.emit(RunsCancelled(await store.end_cancelled()))
 
 
 def _answer(body: object) -> Response:

@@ -14,8 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.config import did_you_mean
-from foliot.errors import Invalid, UnknownTask
+from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Ending, error_of
@@ -25,6 +24,7 @@ from foliot.model.workflow import Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.store.workers import DeclaredTask
+from foliot.submission.known_tasks import unknown_task, with_tags
 from foliot.worker.executors.base import Executor, invalid_payload
 
 A = TypeVar("A", bound=RunRequest)
@@ -62,8 +62,6 @@ def with_declared(asked: A, known: Mapping[str, DeclaredTask]) -> A:
         # It may become known before it is its turn; the queue says where it waits for that.
         return asked
     if task not in known:
-        raise UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, known)}", field="task")
+        raise unknown_task(task, known)
     declared = known[task]
-    return msgspec.structs.replace(
-        asked, queue=asked.queue or declared.queue, tags=declared.tags if asked.tags is None else asked.tags
-    )
+    return msgspec.structs.replace(with_tags(asked, declared), queue=asked.queue or declared.queue)

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from foliot.api.lookup import find_job, find_run
-from foliot.api.routes.recurring import job_id_of
 from foliot.errors import Invalid
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace
+from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.store import Store
 
 

@@ -51,9 +51,7 @@ class KnownTasks:
         try:
             return known.declared[task].queue
         except KeyError:
-            raise UnknownTask(
-                f"task: no worker knows a task named {task!r}{did_you_mean(task, known.declared)}", field="task"
-            ) from None
+            raise unknown_task(task, known.declared) from None
 
     async def tags_of(self, namespace: Namespace, task: str) -> tuple[str, ...] | None:
         """Those that the task gives to jobs which say nothing about tags. Raises as `queue_of` does."""
@@ -65,8 +63,7 @@ class KnownTasks:
         moment ago."""
         if asked.tags is not None:
             return asked
-        tags = self._known[namespace.name].declared[asked.task_name()].tags
-        return asked if tags is None else msgspec.structs.replace(asked, tags=tags)
+        return with_tags(asked, self._known[namespace.name].declared[asked.task_name()])
 
     async def refuse_disabled(self, namespace: Namespace, task: str) -> None:
         """Raises `TaskDisabled`, for what is stored without a look at its queue."""
@@ -95,6 +92,17 @@ class KnownTasks:
         found = Tasks(now, await self._store.workers.list_tasks(namespace), frozenset(one.task for one in disabled))
         self._known[namespace.name] = found
         return found
+
+
+def with_tags(asked: A, declared: DeclaredTask) -> A:
+    """The job or step with the tags of its task, unless it has tags of its own."""
+    if asked.tags is not None or declared.tags is None:
+        return asked
+    return msgspec.structs.replace(asked, tags=declared.tags)
+
+
+def unknown_task(task: str, declared: Mapping[str, DeclaredTask]) -> UnknownTask:
+    return UnknownTask(f"task: no worker knows a task named {task!r}{did_you_mean(task, declared)}", field="task")
 
 
 def disabled(namespace: Namespace, task: str) -> TaskDisabled:

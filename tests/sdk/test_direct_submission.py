@@ -148,4 +148,4 @@ async def test_a_closed_one_says_so(store: Store, database_url: str) -> None:
     keeper = await asyncio.to_thread(client.keeper)
     await asyncio.to_thread(client.close)
     with pytest.raises(StoreUnavailable, match="this client is closed"):
-        keeper.gathering.add(JobRequest(task="add"))
+        keeper.batcher.add_from_thread(JobRequest(task="add"))

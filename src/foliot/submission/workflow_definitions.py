@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from foliot.api.back_pressure import BackPressure
 from foliot.clock import give_way
 from foliot.errors import Invalid
 from foliot.model.map import MAP_TASK
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import payload_of, within_payload
 from foliot.model.workflow import NESTING_MAX, WORKFLOW_TASK, Workflow, check, refuse_many_steps
-from foliot.store.known_tasks import KnownTasks
+from foliot.submission.back_pressure import BackPressure
+from foliot.submission.known_tasks import KnownTasks
 
 # So many steps are checked, or jobs of a batch, before other requests get a turn.
 TURN = 500

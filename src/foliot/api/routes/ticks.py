@@ -1,0 +1,149 @@
+"""The ticks of a recurring job under `/v1/jobs/{reference}`: past and future ones, backfill, and a run beside them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foliot.api.openapi.operations import described
+from foliot.api.openapi.schemas import BackfillRequest
+from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.pages import at_most, page_size
+from foliot.api.security.audit_log import NoteWithin
+from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.errors import Invalid
+from foliot.events import RunsSubmitted
+from foliot.model.ids import new_id, tick_run_id
+from foliot.model.job import dst_flag
+from foliot.model.namespace import bare
+from foliot.model.permissions import Permission
+from foliot.model.states import RunState
+from foliot.store.jobs import Tick
+from foliot.store.lookup import get_job, unknown_job
+from foliot.store.postgres import Transaction
+from foliot.store.store import Store
+from foliot.submission.backfill import ticks_between
+from foliot.submission.known_tasks import KnownTasks
+from foliot.triggers.base import fire_times, to_datetime, to_instant
+from foliot.triggers.zones import zone_named
+
+NEXT_MAX = 1000
+backfill_decoder = msgspec.json.Decoder(BackfillRequest)
+BACKFILLS = {"which ticks it would be": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}}
+
+
+class Triggered(msgspec.Struct, frozen=True):
+    id: UUID
+    """Of the run."""
+    job_id: UUID
+
+
+class TickList(msgspec.Struct, frozen=True):
+    items: list[Tick]
+
+
+class NextTick(msgspec.Struct, frozen=True):
+    at: datetime
+    dst: str | None
+
+
+class NextTicks(msgspec.Struct, frozen=True):
+    items: list[NextTick]
+    timezone: str
+
+
+class Backfilled(msgspec.Struct, frozen=True):
+    ticks: list[datetime]
+    """What was, or would be, run."""
+    already_run: int
+    is_dry_run: bool
+
+
+class TickRoutes:
+    def __init__(self, *, store: Store, known_tasks: KnownTasks, body_max_bytes: int) -> None:
+        self._store = store
+        self._known_tasks = known_tasks
+        self._jobs = store.jobs
+        self._body_max_bytes = body_max_bytes
+        self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
+        one = "/v1/jobs/{reference}"
+        add = self.router.add_api_route
+        triggers = described(201, Triggered, problems=(404,))
+        add(f"{one}/trigger", self.trigger_job, methods=["POST"], status_code=201, openapi_extra=triggers)
+        backfills = described(200, Backfilled, body=BackfillRequest, examples=BACKFILLS, problems=(404, 503))
+        add(f"{one}/backfill", self.backfill, methods=["POST"], operation_id="backfill_job", openapi_extra=backfills)
+        add(
+            f"{one}/ticks",
+            self.list_ticks,
+            methods=["GET"],
+            openapi_extra=described(200, TickList, problems=(404, 422)),
+        )
+        add(
+            f"{one}/next",
+            self.next_ticks,
+            methods=["GET"],
+            openapi_extra=described(200, NextTicks, problems=(404, 422)),
+        )
+
+    @requires(Permission.SUBMIT)
+    async def trigger_job(self, reference: str, request: Request, namespace: Within) -> Response:
+        """Runs it once now, beside its schedule."""
+        run_id, job = new_id(), await get_job(self._store, namespace, reference)
+        await self._known_tasks.refuse_disabled(namespace, bare(job.task))
+        note = NoteWithin(request, "trigger_job", store=self._store)
+
+        async def work(within: Transaction) -> Triggered:
+            if await self._jobs.insert_triggered_run(run_id, job.id, within=within) is None:
+                raise unknown_job(reference)
+            return Triggered(run_id, job.id)
+
+        made = await self._store.database.in_transaction("trigger_job", note.around(work))
+        note.committed()
+        self._store.hints.send([job.queue])
+        self._store.events.emit(RunsSubmitted(1))
+        return _answer(made, status=201)
+
+    @requires(Permission.OPERATE)
+    async def backfill(self, reference: str, request: Request, namespace: Within) -> Response:
+        """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the
+        other."""
+        asked = await decoded(await read(request, self._body_max_bytes), backfill_decoder)
+        job = await get_job(self._store, namespace, reference)
+        await self._known_tasks.refuse_disabled(namespace, bare(job.task))
+        ticks = {tick_run_id(job.id, tick): to_datetime(tick) for tick in ticks_between(job, asked.start, asked.end)}
+        if asked.end > await self._jobs.database_now():
+            raise Invalid("to: must be in the past", field="to")
+        fired = await self._jobs.find_fired(job.id, list(ticks.values()))
+        missing = {run_id: tick for run_id, tick in ticks.items() if tick not in fired}
+        if asked.dry_run:
+            return _answer(Backfilled(list(missing.values()), len(ticks) - len(missing), is_dry_run=True))
+        state = RunState.HELD if asked.overlap == "buffer_all" else RunState.READY
+        made = await self._jobs.insert_backfill(job.id, missing, state)
+        self._store.hints.send([job.queue])
+        self._store.events.emit(RunsSubmitted(len(made)))
+        return _answer(Backfilled(sorted(made), len(ticks) - len(made), is_dry_run=False))
+
+    @requires(Permission.VIEW)
+    async def list_ticks(self, reference: str, namespace: Within, limit: int = 50) -> Response:
+        """Every due tick with its outcome, latest first."""
+        ticks = await self._jobs.list_ticks((await get_job(self._store, namespace, reference)).id, page_size(limit))
+        return _answer(TickList(ticks))
+
+    @requires(Permission.VIEW)
+    async def next_ticks(self, reference: str, namespace: Within, count: int = 10) -> Response:
+        """The next fire times, in the job's own zone; `dst` says where a change of the clocks had a hand in one."""
+        job = await get_job(self._store, namespace, reference)
+        zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
+        count = at_most(count, NEXT_MAX, "count")
+        ticks = fire_times(job.timetable.fires, now, count if job.runs_left is None else min(count, job.runs_left))
+        items = [NextTick(to_datetime(tick).astimezone(zone), dst_flag(job, tick)) for tick in ticks]
+        return _answer(NextTicks(items, job.schedule.timezone))
+
+
+def _answer(body: object, *, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
