@@ -28,7 +28,7 @@ from foliot.sdk.operations import Operations, RunEvent
 from foliot.store.store import Store
 from tests.support.processes import FoliotProcess
 from tests.support.runs import WORKER, claim, finish, insert
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 
 class Follower:
@@ -40,7 +40,7 @@ class Follower:
     async def next(self) -> tuple[str, Any]:
         """The id of the next event, and what it says."""
         while not self._found:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 text = (await anext(self._stream)).decode()
             for block in text.split("\n\n")[:-1]:
                 fields = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
@@ -270,7 +270,7 @@ async def test_a_stream_says_that_it_is_there_and_ends_when_the_server_stops(
 
 async def test_one_run_is_followed_to_its_end(store: Store) -> None:
     run_id, feed = await insert(store), feed_of(store)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         stream = Follower(counted(feed, run_events(following(store, feed), run_id, "")))
         assert (await stream.next())[1]["status"] == "pending"
         (claimed,) = await claim(store)

@@ -30,6 +30,7 @@ from foliot.api.app import Application
 from foliot.api.openapi.document import TAGS
 from foliot.store.store import Store
 from tests.support.doors import serving
+from tests.support.waiting import PATIENCE_SECONDS
 
 EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "5"))
 # The lab deletes by cancelling: what was cancelled is still shown. A header If-Match is good, and not that of what is
@@ -156,7 +157,7 @@ def fuzz(operation: Any, mode: GenerationMode, url: str, references: list[str]) 
                 case.body = with_known_names(case.body)
         elif is_good_after_all(case):
             return
-        answer = case.call(base_url=url, timeout=30)
+        answer = case.call(base_url=url, timeout=PATIENCE_SECONDS)
         is_excused = is_unforeseeable(answer)
         accepted += not is_excused
         case.validate_response(

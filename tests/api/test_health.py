@@ -16,6 +16,7 @@ from foliot.events import EventBus
 from foliot.store.store import Store, open_store
 from foliot.submission.submitter import Submitter
 from tests.support.proxy import proxy_to
+from tests.support.waiting import PATIENCE_SECONDS
 
 PATIENCE = 0.3
 
@@ -66,5 +67,5 @@ async def test_a_database_that_is_silent_does_not_keep_the_answer_waiting(
         app = build_app(store=store, submitter=submitter, config=config, clock=clock, audit=None, is_open=True)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             proxy.is_silent = True
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await assert_alive_but_not_ready(client)

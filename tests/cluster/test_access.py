@@ -15,6 +15,7 @@ from tests.support.api import Api, api_of
 from tests.support.certificates import Authority
 from tests.support.processes import FoliotProcess
 from tests.support.tokens import bearer, make_token
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
@@ -154,7 +155,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(database_url: str, store:
             token_id = token_id_of(token)
             assert token_id is not None
             await store.access.revoke_token(token_id)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 async for _ in stream.aiter_bytes():
                     pass
         assert (await api.client.get(path, headers=bearer(token))).status_code == 401

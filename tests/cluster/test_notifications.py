@@ -41,10 +41,10 @@ async def test_each_ending_is_told_of_once_although_workers_die(database_url: st
         for killed in (1, 2, 3):
             async with FoliotProcess("worker", "--queue", "default=4", environment=environment) as worker:
                 # In the midst of it: some have ended, others run.
-                await until(lambda: _has_ended(sql, 8 * killed), seconds=40)  # noqa: B023
+                await until(lambda: _has_ended(sql, 8 * killed))  # noqa: B023
                 worker.kill_tree()
         async with FoliotProcess("worker", "--queue", "default=20", environment=environment):
-            await until(lambda: sql.fetchval("select count(*) = 0 from foliot.runs"), seconds=60)
+            await until(lambda: sql.fetchval("select count(*) = 0 from foliot.runs"))
     told = await sql.fetch("select options ->> 'notifies' as run, state from foliot.history where task = 'http'")
     assert sorted(row["run"] for row in told) == sorted(str(run.id) for run in runs)
     assert {row["state"] for row in told} == {"succeeded"}

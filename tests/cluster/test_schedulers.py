@@ -55,7 +55,7 @@ async def test_nodes_killed_and_frozen_while_they_fire_lose_and_double_nothing(
         for node in nodes:
             node.signal(signal.SIGCONT)
         now = await sql.fetchval("select extract(epoch from clock_timestamp())::bigint")
-        await until(lambda: caught_up(sql, now), seconds=90)
+        await until(lambda: caught_up(sql, now))
         rows = await sql.fetch(TICKS)
     seen: dict[Any, list[int]] = {job.id: [] for job in jobs}
     for job_id, first, last in rows:

@@ -123,7 +123,7 @@ async def test_ten_thousand_jobs_survive_sigkill_of_everything_and_each_ends_onc
         up.kill_tree()
         await all_gone(tree)
     async with foliot_up(tmp_path, environment=QUICK) as up, api_of(up), sql_of(tmp_path) as sql:
-        await until(lambda: sql.fetchval("select not exists (select from foliot.runs)"), seconds=90)
+        await until(lambda: sql.fetchval("select not exists (select from foliot.runs)"))
         counted = await sql.fetchrow(
             "select count(*), count(distinct id), count(*) filter (where state = 'succeeded') from foliot.history"
         )

@@ -142,7 +142,7 @@ async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels
         await until(lambda: sql.fetchval("select count(*) = 4 from foliot.runs where state = 'running'"))
         await asyncio.sleep(8)
         await submit(store, "greet", 1, '{"name": "you"}', queue="mail")
-        await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history where task = 'greet'"), seconds=30)
+        await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history where task = 'greet'"))
         marked = await store.runs.mark_cancelled([blocked[0].id], "enough", is_forced=False)
         store.hints.send(worker_topic(holder) for holder in marked.values() if holder)
         await until(
@@ -176,7 +176,7 @@ async def test_an_account_is_right_to_the_cent_while_workers_are_killed(
             await asyncio.sleep(chance.uniform(0, 0.7))
             workers[victim].kill_tree()
             workers[victim] = await stack.enter_async_context(FoliotProcess("worker", APP, environment=environment))
-        await until(lambda: sql.fetchval("select count(*) = 0 from foliot.runs"), seconds=90)
+        await until(lambda: sql.fetchval("select count(*) = 0 from foliot.runs"))
     assert await sql.fetchval("select count(*) from foliot.history where state = 'succeeded'") == DEBITS
     assert await sql.fetchval("select count(distinct id) from foliot.history") == DEBITS
     assert await sql.fetchval("select sum(balance)::bigint from account") == 8_000_000 - 7 * DEBITS

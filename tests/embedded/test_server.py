@@ -235,7 +235,7 @@ def test_works_under_uvloop(directory: Path) -> None:
         async with running(postgres) as url:
             assert await fetch(url, "select 1") == 1
             os.kill(processes_of(directory)[0], signal.SIGKILL)
-            await asyncio.wait_for(postgres.exited.wait(), 10)
+            await asyncio.wait_for(postgres.exited.wait(), PATIENCE_SECONDS)
             assert await fetch(await postgres.start(), "select 1") == 1
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -264,7 +264,7 @@ async def test_kill_of_the_whole_server_loses_no_committed_row(directory: Path) 
         for pid in processes_of(directory):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        await asyncio.wait_for(postgres.exited.wait(), 10)
+        await asyncio.wait_for(postgres.exited.wait(), PATIENCE_SECONDS)
         connection.terminate()
         assert find_url(directory) is None
         again = await postgres.start()
@@ -281,7 +281,7 @@ async def test_busy_backends_of_a_killed_postmaster_are_ended_before_the_next_on
         busy = asyncio.create_task(connection.execute("do $$ begin loop end loop; end $$"))
         await until(lambda: psutil.Process(pid).cpu_times().user > 0.05)
         os.kill(int((directory / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
-        await asyncio.wait_for(postgres.exited.wait(), 10)
+        await asyncio.wait_for(postgres.exited.wait(), PATIENCE_SECONDS)
         assert await fetch(await postgres.start(), "select 1") == 1
         assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
         with pytest.raises((asyncpg.PostgresError, OSError)):
@@ -315,7 +315,7 @@ async def test_living_postmaster_of_a_dead_owner_is_stopped_first(directory: Pat
     async with running(handle(directory)) as url:
         assert await fetch(url, "select 1") == 1
         assert not set(before) & set(processes_of(directory))
-        await asyncio.wait_for(orphaned.exited.wait(), 10)
+        await asyncio.wait_for(orphaned.exited.wait(), PATIENCE_SECONDS)
     await orphaned.stop()
 
 
@@ -401,7 +401,7 @@ async def test_removed_lock_is_taken_anew_by_the_next_start(directory: Path) -> 
     async with running(postgres):
         (directory / "owner.lock").unlink()
         os.kill(processes_of(directory)[0], signal.SIGKILL)
-        await asyncio.wait_for(postgres.exited.wait(), 10)
+        await asyncio.wait_for(postgres.exited.wait(), PATIENCE_SECONDS)
         assert await fetch(await postgres.start(), "select 1") == 1
         with pytest.raises(EmbeddedPostgresError, match=f"in use by process {os.getpid()}"):
             await handle(directory).start()

@@ -69,7 +69,7 @@ async def all_ended(sql: Any, runs: list[UUID]) -> bool:
 
 async def all_end(sql: Any, runs: list[UUID], worker: FoliotProcess) -> None:
     try:
-        await until(lambda: all_ended(sql, runs), seconds=60)
+        await until(lambda: all_ended(sql, runs))
     except AssertionError:
         left = await sql.fetch("select task, state, attempt from foliot.runs where id = any ($1)", runs)
         told = [line[:600] for line in worker.lines[-30:]]

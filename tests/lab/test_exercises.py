@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.debian import require
 from tests.support.processes import FoliotProcess
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -69,7 +69,7 @@ class Lab:
             job for job in (await self._client.get("/jobs", params={"limit": 200})).json() if job["name"] == name
         )
 
-    async def seen(self, job_id: str, *, seconds: float = 60, **fields: object) -> dict[str, Any]:
+    async def seen(self, job_id: str, *, seconds: float = PATIENCE_SECONDS, **fields: object) -> dict[str, Any]:
         """The job, once it looks like that."""
 
         async def look() -> dict[str, Any] | None:
@@ -98,13 +98,13 @@ async def lab(database_url: str, tmp_path: Path) -> AsyncIterator[Lab]:
     for program in ("curl", "jq"):
         require(program, program)
     environment = {
-        "FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FOLIOT_WORKER_TTL_SECONDS": "6", "FOLIOT_WORKER_BEAT_SECONDS": "2",
+        "FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FOLIOT_WORKER_TTL_SECONDS": "20", "FOLIOT_WORKER_BEAT_SECONDS": "2",
     }  # fmt: skip
     async with AsyncExitStack() as cluster:
         server = await cluster.enter_async_context(FoliotProcess("server", "--open", environment=environment))
         await cluster.enter_async_context(FoliotProcess("scheduler", environment=environment))
         address = (await server.event("ProcessStarted", part="server"))["address"]
-        client = await cluster.enter_async_context(httpx.AsyncClient(base_url=address, timeout=20))
+        client = await cluster.enter_async_context(httpx.AsyncClient(base_url=address, timeout=PATIENCE_SECONDS))
         found = Lab(client, cluster, environment, tmp_path)
         await found.start_worker()
         await found.start_worker()
@@ -213,7 +213,7 @@ docker compose up -d worker-1
 """)
     job_id = output.splitlines()[0].removeprefix("Created job: ")
     dead = next(line for line in output.splitlines() if line.startswith("killed ")).removeprefix("killed ")
-    job = await lab.seen(job_id, status="running", attempt=2, seconds=40)
+    job = await lab.seen(job_id, status="running", attempt=2)
     assert job["worker_id"] not in (dead, None)
     assert (job["error_message"], job["max_retries"]) == ("the worker was lost", 3)
     await lab.metric("foliot_runs_lost_total 1.0")
@@ -268,7 +268,7 @@ done
             job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed by a chance of 1"
         )
 
-    await until(waits, seconds=60)
+    await until(waits)
 
 
 async def test_exercise_5_more_workers_drain_the_queue(lab: Lab) -> None:

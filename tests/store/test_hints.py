@@ -6,6 +6,7 @@ from typing import Any
 from foliot.events import EventBus
 from foliot.store.hints import HintListener
 from foliot.store.store import Store
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 async def test_hints_arrive_and_are_gathered(store: Store, events: EventBus) -> None:
@@ -36,7 +37,7 @@ async def test_a_listener_whose_session_died_listens_again(store: Store, events:
     await sql.execute(
         "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = current_database()"
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while heard.empty():
             store.hints.send(["a"])
             await asyncio.sleep(0.02)

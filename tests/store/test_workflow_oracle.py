@@ -44,7 +44,7 @@ async def test_random_workflows_end_as_the_oracle_says(store: Store, sql: Any) -
     drawn: dict[UUID, Drawn] = {}
     async with Claimers(store, chance) as claimers:
         for start in range(0, WORKFLOWS, AT_ONCE):
-            await until(lambda: at_most(sql, 200), seconds=60)
+            await until(lambda: at_most(sql, 200))
             batch = [draw(chance) for _ in range(min(AT_ONCE, WORKFLOWS - start))]
             ids = await asyncio.gather(*(insert(store, one.definition) for one in batch))
             drawn |= dict(zip(ids, batch, strict=True))

@@ -116,7 +116,7 @@ async def test_a_deep_chain_runs_in_order(store: Store, sql: Any) -> None:
         workflow_id = await insert(
             store, {"steps": [step(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(depth)]}
         )
-        await until(lambda: end_of(sql, workflow_id), seconds=90)
+        await until(lambda: end_of(sql, workflow_id))
     assert claimers.stuck == []
     ordered = await sql.fetch("select step from foliot.history where parent_id = $1 order by started_at", workflow_id)
     assert [row[0] for row in ordered] == [f"s{n}" for n in range(depth)]

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.support.debian import require
 from tests.support.ports import free_port
+from tests.support.waiting import PATIENCE_SECONDS
 
 CONFIGURATION = """
 [databases]
@@ -91,7 +92,7 @@ async def _open_door(socket_path: str) -> asyncio.Server:
 
 
 async def _answers(port: int) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

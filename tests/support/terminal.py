@@ -1,4 +1,4 @@
-"""`foliot` as somebody at a terminal, or a script, sees it: what it prints, where, and its exit code."""
+"""Runs `foliot` as a person at a terminal or a script does: output, errors and exit code."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import Self
 import pytest
 
 from foliot.cli.main import main
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Ended:
 
 
 class Terminal:
-    """Runs `foliot` as a process in a directory of its own, with no settings but those given."""
+    """Runs `foliot` as a process in its own directory, with only the settings that a test passes."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -39,12 +40,18 @@ class Terminal:
         environment = self._environment | {f"FOLIOT_{name.upper()}": value for name, value in settings.items()}
         done = subprocess.run(
             [sys.executable, "-m", "foliot", *arguments],
-            cwd=self.directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            cwd=self.directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def refusal(self, *arguments: str, code: int = 2, **settings: str) -> str:
-        """The one line that is said when nothing is done."""
+        """The one-line error of a command that did nothing."""
         ended = self.foliot(*arguments, **settings)
         assert (ended.code, ended.out) == (code, "")
         assert ended.err.startswith("foliot: ")
@@ -53,7 +60,7 @@ class Terminal:
 
 
 class Shell:
-    """Runs `foliot` in this process, which is quicker, on the server whose address it is given."""
+    """Runs `foliot` inside the test process, which is faster, against the server at `url`."""
 
     def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.url = url
@@ -76,22 +83,22 @@ class Shell:
         return Ended(int(ended.value.code or 0), out, err)
 
     def done(self, *arguments: str, stdin: bytes = b"") -> str:
-        """What is printed on standard output by a command that does its work."""
+        """The standard output of a command that succeeds."""
         ended = self.foliot(*arguments, stdin=stdin)
         assert ended.code == 0, ended.err
         return ended.out
 
     def refusal(self, *arguments: str, code: int, stdin: bytes = b"", url: str | None = None) -> str:
-        """What is said when nothing is done."""
+        """The error of a command that did nothing."""
         ended = self.foliot(*arguments, stdin=stdin, url=url)
         assert (ended.code, ended.out) == (code, ""), ended.err
         return ended.err
 
 
 class Screen:
-    """`foliot` as a process on a terminal of a given size; what it writes there is in `shown`, however it was written.
+    """Runs `foliot` as a process on a terminal of a given size, and collects its output in `shown`.
 
-    Use as a context manager: it leaves no process behind.
+    Leaving the context manager kills the process.
     """
 
     def __init__(self, url: str, *arguments: str, columns: int = 80, lines: int = 24, **environment: str) -> None:
@@ -116,8 +123,8 @@ class Screen:
         self.process.wait()
         os.close(self._ours)
 
-    def until(self, text: str, *, seconds: float = 30.0) -> str:
-        """All that was shown since the last look, once this is in it."""
+    def until(self, text: str, *, seconds: float = PATIENCE_SECONDS) -> str:
+        """Waits for a text, and returns the output since the previous call."""
         began = len(self.shown)
         give_up_at = time.monotonic() + seconds
         while text not in self.shown[began:]:
@@ -125,8 +132,8 @@ class Screen:
                 raise AssertionError(f"no {text!r} on the screen:\n{self.shown!r}")
         return self.shown[began:]
 
-    def end(self, *, seconds: float = 30.0) -> int:
-        """The exit code, once it has shown everything."""
+    def end(self, *, seconds: float = PATIENCE_SECONDS) -> int:
+        """Reads the remaining output, and returns the exit code."""
         give_up_at = time.monotonic() + seconds
         while self._read(give_up_at):
             pass
@@ -138,7 +145,7 @@ class Screen:
         try:
             chunk = os.read(self._ours, 65_536)
         except OSError:
-            # Linux answers with an error, not with an end of file, when the last writer has gone.
+            # Linux reports an error, not an end of file, after the last writer has closed the terminal.
             return False
         self.shown += chunk.decode("utf-8", "replace")
         return bool(chunk)

@@ -7,7 +7,6 @@ import os
 import threading
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import foliot
 from foliot.config import Config
@@ -121,23 +120,25 @@ async def test_a_run_that_is_ended_by_force_has_ended_before_its_worker_knows(st
 
 async def test_an_attempt_whose_run_was_given_to_another_is_stopped(store: Store, sql: Any) -> None:
     app = foliot.App()
-    heard: asyncio.Queue[UUID] = asyncio.Queue()
+    started, heard = asyncio.Event(), asyncio.Event()
 
     @app.task
     async def wait_long() -> None:
+        started.set()
         try:
             await asyncio.sleep(600)
         except asyncio.CancelledError:
-            heard.put_nowait(UUID(int=0))
+            heard.set()
             raise
 
     config = Config(poll_seconds=0.05, worker_ttl_seconds=120, worker_beat_seconds=0.2, grace_seconds=5)
     async with worker_node(store, app, config=config):
         run = await submit(store, "wait_long")
-        await until(lambda: is_running(store, run))
+        # A run counts as running from its claim on; its function starts a moment later.
+        await started.wait()
         await sql.execute("update foliot.runs set token = token + 1, worker_id = gen_random_uuid()")
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await heard.get()
+            await heard.wait()
         assert await is_running(store, run)
 
 

@@ -166,7 +166,7 @@ async def test_a_message_is_delivered_retried_seen_from_its_run_and_not_told_of_
             shown = (await client.get(f"/v1/runs/{told}")).json()
             return bool(shown["status"] == "completed")
 
-        await until(is_delivered, seconds=30)
+        await until(is_delivered)
     shown = (await client.get(f"/v1/runs/{told}")).json()
     assert (shown["notifies"], shown["notifications"], shown["task"]) == (str(run.id), [], "http")
     assert shown["attempt"] >= 2
