@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.ids import new_id, tick_run_id
@@ -27,6 +28,12 @@ from tests.support.waiting import until
 
 WORKER = new_id()
 WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Backfills look at the real past."""
+    return SystemClock()
 
 
 @pytest.fixture

@@ -15,9 +15,7 @@ import pytest
 from foliot.api.requests.body_shape import DEPTH_MAX
 from foliot.model.workflow import STEPS_MAX
 from foliot.store.store import Store
-from tests.api.test_bad_input import JSON, TASK, facts, nothing_is_stored
-
-__all__ = ["nothing_is_stored"]
+from tests.support.problems import JSON, problem_of
 
 PROMPT_SECONDS = 15.0
 """For what takes milliseconds: on a slow machine under load still far from what a superlinear check of the same would
@@ -29,7 +27,7 @@ async def refused(client: httpx.AsyncClient, path: str, body: object) -> tuple[i
     begun = time.monotonic()
     answer = await client.post(path, json=body)
     assert time.monotonic() - begun < PROMPT_SECONDS
-    status, code, field = facts(answer)
+    status, code, field = problem_of(answer)
     assert code in ("invalid", "invalid_cron", "malformed"), answer.text
     return int(str(status)), str(field)
 
@@ -90,7 +88,7 @@ IDS = [
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/runs", "/v1/workflows", "/v1/explain", "/v1/calendars", "/jobs"])
 async def test_ids_of_nothing_are_not_found(client: httpx.AsyncClient, path: str) -> None:
     for reference in IDS:
-        assert facts(await client.get(f"{path}/{reference}"))[:2] == (404, "not_found"), reference
+        assert problem_of(await client.get(f"{path}/{reference}"))[:2] == (404, "not_found"), reference
 
 
 async def test_changes_to_nothing_are_not_found(client: httpx.AsyncClient) -> None:
@@ -102,7 +100,7 @@ async def test_changes_to_nothing_are_not_found(client: httpx.AsyncClient) -> No
             ("POST", f"/v1/workers/{reference}/drain"), ("DELETE", f"/v1/calendars/{reference}"), ("DELETE", f"/jobs/{reference}"),
         ):  # fmt: skip
             answer = await client.request(method, path, json={})
-            assert facts(answer)[:2] == (404, "not_found"), (method, path)
+            assert problem_of(answer)[:2] == (404, "not_found"), (method, path)
 
 
 SCHEDULES: dict[str, tuple[dict[str, Any], str]] = {
@@ -263,7 +261,7 @@ QUERIES = {
 
 async def test_queries_that_can_not_be_are_refused(client: httpx.AsyncClient) -> None:
     for path, field in QUERIES.items():
-        status, code, named = facts(await client.get(path))
+        status, code, named = problem_of(await client.get(path))
         assert (status, code, named) == (422, "invalid", field), path
 
 
@@ -287,21 +285,21 @@ async def test_a_hundred_requests_with_one_key_make_one_job(client: httpx.AsyncC
     assert sorted(answer.status_code for answer in answers) == [200] * 99 + [201]
     assert len({answer.json()["id"] for answer in answers}) == 1
     other = await client.post("/v1/jobs", json={"task": "send_invoice", "priority": 1}, headers=headers)
-    assert facts(other)[:2] == (409, "conflict")
+    assert problem_of(other)[:2] == (409, "conflict")
     for key in ("", "k" * 10_000, "\u00e9"):
         answer = await client.post(
             "/v1/jobs", json={"task": "send_invoice"}, headers={b"Idempotency-Key": key.encode("latin-1")}
         )
-        assert facts(answer) == (422, "invalid", "idempotency_key")
+        assert problem_of(answer) == (422, "invalid", "idempotency_key")
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 
 
 async def test_bodies_are_at_most_so_deep_and_brackets_in_text_do_not_count(client: httpx.AsyncClient) -> None:
     def payload(depth: int) -> bytes:
-        return b"{" + TASK + b', "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
+        return b'{"task": "send_invoice", "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
 
     assert (await client.post("/v1/jobs", content=payload(DEPTH_MAX - 2), headers=JSON)).status_code == 201
-    assert facts(await client.post("/v1/jobs", content=payload(DEPTH_MAX - 1), headers=JSON)) == (
+    assert problem_of(await client.post("/v1/jobs", content=payload(DEPTH_MAX - 1), headers=JSON)) == (
         400,
         "malformed",
         "body",

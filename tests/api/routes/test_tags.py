@@ -9,7 +9,7 @@ import pytest
 
 from foliot.api.routes import recurring
 from foliot.store.store import Store
-from tests.api.test_run_lists import listed
+from tests.support.run_lists import listed_ids
 from tests.support.runs import finish
 
 
@@ -24,11 +24,11 @@ async def test_runs_live_and_finished_are_found_by_a_tag(client: httpx.AsyncClie
     done = await finish(store, options='{"tags": ["red", "green"]}')
     live = (await created(client, task="send_invoice", tags=["red", "red", "blue"]))["id"]
     plain = (await created(client, task="send_invoice"))["id"]
-    assert await listed(client, tag="red") == [live, str(done)]
-    assert await listed(client, tag="red", state="pending") == [live]
-    assert await listed(client, tag="green", state="completed") == [str(done)]
-    assert await listed(client, tag="re") == []
-    assert await listed(client, tag="red", limit=1) == [live, str(done)]
+    assert await listed_ids(client, tag="red") == [live, str(done)]
+    assert await listed_ids(client, tag="red", state="pending") == [live]
+    assert await listed_ids(client, tag="green", state="completed") == [str(done)]
+    assert await listed_ids(client, tag="re") == []
+    assert await listed_ids(client, tag="red", limit=1) == [live, str(done)]
     (shown,) = (await client.get("/v1/runs", params={"tag": "blue"})).json()["items"]
     one = (await client.get(f"/v1/runs/{live}")).json()
     assert (shown["tags"], one["tags"], one["options"]) == (["red", "blue"], ["red", "blue"], None)
@@ -43,8 +43,8 @@ async def test_recurring_jobs_pass_their_tags_on_and_are_found_by_them(
         assert job["tags"] == tags
     run = (await client.post("/v1/jobs/c/trigger")).json()["id"]
     assert (await client.get(f"/v1/runs/{run}")).json()["tags"] == ["red", "blue"]
-    assert await listed(client, job="c", tag="red") == [run]
-    assert await listed(client, job="c", tag="green") == []
+    assert await listed_ids(client, job="c", tag="red") == [run]
+    assert await listed_ids(client, job="c", tag="green") == []
 
     async def names(**query: Any) -> list[str]:
         found: list[str] = []
@@ -69,8 +69,8 @@ async def test_recurring_jobs_pass_their_tags_on_and_are_found_by_them(
 async def test_a_workflow_and_its_steps_have_tags_of_their_own(client: httpx.AsyncClient) -> None:
     steps = [{"key": "one", "task": "simulate", "tags": ["step"]}, {"key": "two", "task": "simulate", "after": ["one"]}]
     made = await created(client, "/v1/workflows", steps=steps, tags=["flow"], metadata={"team": "web"})
-    assert await listed(client, tag="flow") == [made["id"]]
-    assert await listed(client, tag="step") == [made["steps"]["one"]]
+    assert await listed_ids(client, tag="flow") == [made["id"]]
+    assert await listed_ids(client, tag="step") == [made["steps"]["one"]]
     assert (await client.get(f"/v1/runs/{made['id']}")).json()["metadata"] == {"team": "web"}
 
 

@@ -11,8 +11,8 @@ import pytest
 from foliot.api.routes import bulk_runs
 from foliot.model.states import RunState
 from foliot.store.store import Store
-from tests.api.test_run_lists import listed
 from tests.support.jobs import make_job
+from tests.support.run_lists import listed_ids
 from tests.support.runs import claim, finish, insert
 
 
@@ -35,14 +35,14 @@ async def test_what_fits_is_counted_and_then_cancelled_and_nothing_else(
     counted = await change(client, "cancel", queue="mail", dry_run=True)
     assert (counted["count"], counted["more"], counted["dry_run"]) == (5, False, True)
     assert [run["id"] for run in counted["sample"]] == [later, *waiting[::-1], running]
-    assert await listed(client, state="cancelled") == []
+    assert await listed_ids(client, state="cancelled") == []
     younger = str(await insert(store))
     asked = {"queue": "mail", "until": counted["until"], "expected": counted["count"], "reason": "mistake"}
     assert (await change(client, "cancel", **asked))["count"] == 5
-    assert await listed(client, state="cancelled") == [later, *waiting[::-1]]
+    assert await listed_ids(client, state="cancelled") == [later, *waiting[::-1]]
     shown = (await client.get(f"/v1/runs/{running}")).json()
     assert (shown["status"], shown["cancel_requested"]["message"]) == ("running", "mistake")
-    assert await listed(client, state="pending") == [younger, other]
+    assert await listed_ids(client, state="pending") == [younger, other]
     assert (await client.get(f"/v1/runs/{done}")).json()["status"] == "completed"
     # The answer got lost: asked again, there is nothing left to do but for the one that its worker has not let go of
     # yet.
@@ -63,7 +63,7 @@ async def test_what_has_ended_is_rerun_once(client: httpx.AsyncClient, store: St
     asked |= {"until": counted["until"], "expected": 2}
     assert [run["id"] for run in (await change(client, "rerun", **asked))["sample"]] == failed[::-1]
     assert (await change(client, "rerun", **asked))["count"] == 0
-    new = [(await client.get(f"/v1/runs/{run}")).json() for run in await listed(client, tag="red", state="pending")]
+    new = [(await client.get(f"/v1/runs/{run}")).json() for run in await listed_ids(client, tag="red", state="pending")]
     assert sorted(run["rerun_of"] for run in new) == failed
     assert (await change(client, "rerun", tag="red", dry_run=True))["count"] == 0
 
@@ -92,7 +92,7 @@ async def test_batches_end_where_the_next_begins(
         if answer["next"] is None:
             break
         group |= {"after": answer["next"], "expected": group["expected"] - answer["count"]}
-    assert (done, len(await listed(client, state="cancelled"))) == (11, 11)
+    assert (done, len(await listed_ids(client, state="cancelled"))) == (11, 11)
 
 
 async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient, store: Store) -> None:
@@ -100,7 +100,7 @@ async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient,
         await insert(store)
     answer = await client.post("/v1/runs/cancel", json={"queue": "mail", "expected": 2})
     assert (answer.status_code, "more than 2 runs fit now" in answer.json()["detail"]) == (409, True)
-    assert await listed(client, state="cancelled") == []
+    assert await listed_ids(client, state="cancelled") == []
 
 
 async def test_the_runs_of_a_job_batch_by_batch(
@@ -116,7 +116,7 @@ async def test_the_runs_of_a_job_batch_by_batch(
         assert answer["count"] == 1
         after = answer["next"]
     assert after is None
-    assert len(await listed(client, job="nightly", state="cancelled")) == 3
+    assert len(await listed_ids(client, job="nightly", state="cancelled")) == 3
 
 
 async def test_steps_are_left_out_of_reruns(client: httpx.AsyncClient) -> None:
@@ -178,7 +178,7 @@ class TestJobs:
         first, second = [(await client.post("/v1/jobs/trigger", json=asked)) for _ in range(2)]
         assert (first.status_code, second.status_code) == (201, 200)
         assert second.json() == first.json() | {"created": False}
-        assert sorted(await listed(client)) == sorted(first.json()["runs"])
+        assert sorted(await listed_ids(client)) == sorted(first.json()["runs"])
         assert (await client.post("/v1/jobs/trigger", json={"name": "*", "expected": 2})).status_code == 409
         assert (await client.post("/v1/jobs/trigger", json={"tag": "red", "expected": 1})).json()["names"] == ["b"]
 

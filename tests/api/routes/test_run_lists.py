@@ -16,20 +16,8 @@ from foliot.model.states import RunState
 from foliot.store.store import Store
 from tests.support.jobs import make_job
 from tests.support.plans import rows_read
+from tests.support.run_lists import listed_ids
 from tests.support.runs import WORKER, claim, finish, insert
-
-
-async def listed(client: httpx.AsyncClient, path: str = "/v1/runs", **query: Any) -> list[str]:
-    """The ids of all pages."""
-    found: list[str] = []
-    while True:
-        answer = await client.get(path, params=query)
-        assert answer.status_code == 200, answer.text
-        page = answer.json()
-        found += [item["id"] for item in page["items"]]
-        if page["next"] is None:
-            return found
-        query["after"] = page["next"]
 
 
 async def mixture(store: Store) -> dict[str, str]:
@@ -52,7 +40,7 @@ async def test_live_and_finished_runs_are_one_list_latest_first_in_pages_of_any_
 ) -> None:
     made = await mixture(store)
     for limit in (1, 2, 3, 7, 50):
-        assert await listed(client, limit=limit) == list(made.values())[::-1], limit
+        assert await listed_ids(client, limit=limit) == list(made.values())[::-1], limit
 
 
 @pytest.mark.parametrize(
@@ -79,7 +67,7 @@ async def test_live_and_finished_runs_are_one_list_latest_first_in_pages_of_any_
 async def test_filters(client: httpx.AsyncClient, store: Store, query: dict[str, str], wanted: list[str]) -> None:
     made = await mixture(store)
     for limit in (1, 50):
-        assert await listed(client, limit=limit, **query) == [made[name] for name in wanted]
+        assert await listed_ids(client, limit=limit, **query) == [made[name] for name in wanted]
 
 
 async def test_a_run_between_attempts_is_found_as_retrying_and_not_as_pending(
@@ -88,8 +76,8 @@ async def test_a_run_between_attempts_is_found_as_retrying_and_not_as_pending(
     run_id = await insert(store)
     (claimed,) = await claim(store)
     await store.runs.retry_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SCHEDULED, "error", delay_seconds=60)])
-    assert await listed(client, state="retrying") == await listed(client, state="scheduled") == [str(run_id)]
-    assert await listed(client, state="pending") == []
+    assert await listed_ids(client, state="retrying") == await listed_ids(client, state="scheduled") == [str(run_id)]
+    assert await listed_ids(client, state="pending") == []
 
 
 async def test_what_was_made_before_a_page_and_ends_meanwhile_is_listed_once(
@@ -100,7 +88,7 @@ async def test_what_was_made_before_a_page_and_ends_meanwhile_is_listed_once(
     claims = await claim(store, count=4)
     await store.runs.finish_runs(WORKER, [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in claims])
     await insert(store)
-    rest = await listed(client, after=first["next"])
+    rest = await listed_ids(client, after=first["next"])
     assert [item["id"] for item in first["items"]] + rest == [str(run_id) for run_id in made[::-1]]
 
 
@@ -116,10 +104,10 @@ async def test_since_and_until_bound_the_list_and_finished_runs_of_long_ago_have
     )
     await insert(store)
     await sql.execute("update foliot.runs set id = $1", waiting)
-    assert await listed(client) == [str(young), str(waiting)]
-    assert await listed(client, since=(now - timedelta(days=11)).isoformat()) == [str(young), str(old)]
-    assert await listed(client, since="11d") == [str(young), str(old)]
-    assert await listed(client, since="20d", until="1d") == [str(old), str(waiting)]
+    assert await listed_ids(client) == [str(young), str(waiting)]
+    assert await listed_ids(client, since=(now - timedelta(days=11)).isoformat()) == [str(young), str(old)]
+    assert await listed_ids(client, since="11d") == [str(young), str(old)]
+    assert await listed_ids(client, since="20d", until="1d") == [str(old), str(waiting)]
     since = datetime.fromisoformat((await client.get("/v1/runs?since=2h")).json()["since"])
     assert timedelta(0) <= since - (now - timedelta(hours=2)) < timedelta(minutes=1)
 
@@ -133,7 +121,7 @@ async def test_a_rare_run_is_found_by_going_on_from_pages_that_are_empty(
         await insert(store)
     first = (await client.get("/v1/runs", params={"task": "simulate"})).json()
     assert (first["items"], first["next"] is None) == ([], False)
-    assert await listed(client, task="simulate") == [str(rare)]
+    assert await listed_ids(client, task="simulate") == [str(rare)]
 
 
 async def test_runs_of_a_job_by_name_and_by_id_latest_tick_first(client: httpx.AsyncClient, store: Store) -> None:
@@ -148,20 +136,20 @@ async def test_runs_of_a_job_by_name_and_by_id_latest_tick_first(client: httpx.A
     await insert(store)
     wanted = [str(run_id) for run_id in ticks][::-1]
     for reference in ("nightly", str(job.id)):
-        assert await listed(client, job=reference, limit=2) == wanted
-        assert await listed(client, f"/v1/jobs/{reference}/runs", limit=2) == wanted
-        assert await listed(client, f"/v1/jobs/{reference}/runs", state="completed") == wanted[3:]
-    assert await listed(client, job="nightly", until="2026-01-01T02:00:00Z") == wanted[3:]
-    assert await listed(client, job="nightly", since="2026-01-01T02:00:00+00:00") == wanted[:3]
+        assert await listed_ids(client, job=reference, limit=2) == wanted
+        assert await listed_ids(client, f"/v1/jobs/{reference}/runs", limit=2) == wanted
+        assert await listed_ids(client, f"/v1/jobs/{reference}/runs", state="completed") == wanted[3:]
+    assert await listed_ids(client, job="nightly", until="2026-01-01T02:00:00Z") == wanted[3:]
+    assert await listed_ids(client, job="nightly", since="2026-01-01T02:00:00+00:00") == wanted[:3]
     await store.jobs.delete_job(job.id)
-    assert await listed(client, f"/v1/jobs/{job.id}/runs") == wanted
+    assert await listed_ids(client, f"/v1/jobs/{job.id}/runs") == wanted
     assert (await client.get("/v1/jobs/nightly/runs")).status_code == 404
 
 
 async def test_a_one_off_job_has_its_one_run(client: httpx.AsyncClient, store: Store) -> None:
     run_id = await finish(store)
     await finish(store)
-    assert await listed(client, f"/v1/jobs/{run_id}/runs") == [str(run_id)]
+    assert await listed_ids(client, f"/v1/jobs/{run_id}/runs") == [str(run_id)]
     assert (await client.get(f"/v1/jobs/{new_id()}/runs")).status_code == 404
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.namespace import Namespace
@@ -25,11 +24,6 @@ from tests.support.schedulers import Node
 from tests.support.waiting import until
 
 WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-
-
-@pytest.fixture
-def clock(fake_clock: FakeClock) -> Clock:
-    return fake_clock
 
 
 @pytest.fixture

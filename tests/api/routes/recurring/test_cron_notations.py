@@ -8,16 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from foliot.clock import Clock
-from tests.support.fake_clock import FakeClock
-
 JOB = {"name": "report", "task": "send_invoice"}
-
-
-@pytest.fixture
-def clock(fake_clock: FakeClock) -> Clock:
-    """It is 2026-03-01, 12:00 UTC, and stays so."""
-    return fake_clock
 
 
 async def made(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:

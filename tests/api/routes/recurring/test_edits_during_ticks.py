@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.outcome import Outcome
@@ -21,11 +20,6 @@ from tests.support.fake_clock import FakeClock
 from tests.support.jobs import make_job
 from tests.support.runs import claim_runs
 from tests.support.ticks import assert_sound
-
-
-@pytest.fixture
-def clock(fake_clock: FakeClock) -> Clock:
-    return fake_clock
 
 
 @pytest.fixture

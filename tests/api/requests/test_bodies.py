@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 import pytest
@@ -13,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foliot.store.store import Store
+from tests.support.problems import JSON, problem_of
 
-JSON = {"content-type": "application/json"}
 TASK = b'"task": "send_invoice"'
 FIELDS = ["task", "job_type", "command", "payload", "name", "delay_seconds", "schedule_time", "queue", "priority", "retries", "max_retries",
           "timeout_seconds", "backoff", "kind", "base_seconds", "jitter", "else"]  # fmt: skip
@@ -141,21 +140,6 @@ CONTRADICTORY = {
 }
 
 
-@pytest.fixture
-async def nothing_is_stored(sql: Any) -> AsyncIterator[None]:
-    yield
-    assert await sql.fetchval("select (select count(*) from foliot.runs) + (select count(*) from foliot.jobs)") == 0
-
-
-def facts(answer: httpx.Response) -> tuple[object, ...]:
-    document = answer.json()
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert document["status"] == answer.status_code
-    assert document["type"] == f"urn:foliot:problem:{document['code']}"
-    assert document["detail"]
-    return answer.status_code, document["code"], document.get("field")
-
-
 @pytest.mark.usefixtures("nothing_is_stored")
 @pytest.mark.parametrize(
     "cases", [NOT_JSON, NOT_STORABLE, NO_SUCH_FIELD, WRONG_TYPE, OUT_OF_RANGE, CONTRADICTORY],
@@ -163,7 +147,7 @@ def facts(answer: httpx.Response) -> tuple[object, ...]:
 )  # fmt: skip
 async def test_a_bad_body_is_answered_with_the_field_at_fault(client: httpx.AsyncClient, cases: dict[str, Bad]) -> None:
     answers = {
-        name: facts(await client.post("/v1/jobs", content=bad.body, headers=JSON)) for name, bad in cases.items()
+        name: problem_of(await client.post("/v1/jobs", content=bad.body, headers=JSON)) for name, bad in cases.items()
     }
     assert answers == {name: (bad.status, bad.code, bad.field) for name, bad in cases.items()}
 
@@ -187,7 +171,7 @@ async def test_a_body_above_the_limit_is_refused_however_it_is_sent(client: http
 
     for content in (body, chunks()):
         answer = await client.post("/v1/jobs", content=content, headers=JSON)
-        assert facts(answer) == (413, "too_large", "body")
+        assert problem_of(answer) == (413, "too_large", "body")
     assert "content-length" not in answer.request.headers
     assert sent < len(body)
 
@@ -196,7 +180,7 @@ async def test_a_body_above_the_limit_is_refused_however_it_is_sent(client: http
 async def test_a_length_that_lies_does_not_help(client: httpx.AsyncClient) -> None:
     body = b'{"task": "send_invoice", "name": "' + b"x" * 2_097_152
     answer = await client.post("/v1/jobs", content=body, headers=JSON | {"content-length": "10"})
-    assert facts(answer) == (413, "too_large", "body")
+    assert problem_of(answer) == (413, "too_large", "body")
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
@@ -209,13 +193,13 @@ async def test_a_body_that_is_not_declared_as_json_is_refused(client: httpx.Asyn
         "",
     ):
         answer = await client.post("/v1/jobs", content=b'{"task": "send_invoice"}', headers={"content-type": kind})
-        assert facts(answer) == (415, "not_json", None)
+        assert problem_of(answer) == (415, "not_json", None)
 
 
 async def test_other_methods_and_paths_are_answered_as_problems_too(client: httpx.AsyncClient) -> None:
-    assert facts(await client.put("/v1/jobs", json={})) == (405, "method_not_allowed", None)
-    assert facts(await client.get("/v1/nothing")) == (404, "not_found", None)
-    assert facts(await client.post("/", json={})) == (404, "not_found", None)
+    assert problem_of(await client.put("/v1/jobs", json={})) == (405, "method_not_allowed", None)
+    assert problem_of(await client.get("/v1/nothing")) == (404, "not_found", None)
+    assert problem_of(await client.post("/", json={})) == (404, "not_found", None)
 
 
 async def test_a_bad_parameter_of_a_query_is_named(client: httpx.AsyncClient) -> None:
@@ -225,7 +209,7 @@ async def test_a_bad_parameter_of_a_query_is_named(client: httpx.AsyncClient) ->
         "limit=99999999999999999999": "limit",
         "after=%00": "after",
     }.items():
-        assert facts(await client.get(f"/v1/jobs?{query}")) == (422, "invalid", field)
+        assert problem_of(await client.get(f"/v1/jobs?{query}")) == (422, "invalid", field)
 
 
 async def test_every_depth_that_is_taken_can_be_shown_again(client: httpx.AsyncClient) -> None:
@@ -237,7 +221,7 @@ async def test_every_depth_that_is_taken_can_be_shown_again(client: httpx.AsyncC
         if answer.status_code == 201:
             assert (await client.get(answer.headers["location"])).status_code == 200
         else:
-            assert facts(answer) == (400, "malformed", "body")
+            assert problem_of(answer) == (400, "malformed", "body")
     assert statuses[:8] == [201] * 8
     assert statuses[-1] == 400
 
@@ -284,7 +268,7 @@ async def test_no_body_whatsoever_makes_an_error_of_ours(client: httpx.AsyncClie
         if answer.status_code == 201:
             assert (await client.get(answer.headers["location"])).status_code == 200
         else:
-            assert facts(answer)[0] in (400, 422)
+            assert problem_of(answer)[0] in (400, 422)
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
@@ -297,6 +281,6 @@ async def test_without_the_database_callers_are_asked_to_come_again(client: http
         await client.post("/v1/jobs", json={"task": "never_heard_of"}),
         await client.get("/v1/jobs/0190a6f0-0000-7000-8000-000000000001"),
     ):
-        assert facts(answer) == (503, "store_unavailable", None)
+        assert problem_of(answer) == (503, "store_unavailable", None)
         assert int(answer.headers["retry-after"]) > 0
         assert answer.json()["detail"] == "the database does not answer; try again"
