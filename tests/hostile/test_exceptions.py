@@ -21,11 +21,12 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import ERROR_KIND_MAX, ERROR_TEXT_MAX, Attempted, Ending, Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.model.states import RunState
-from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.attempts import Attempts
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.task_errors import classify_error
 from foliot.worker.holdings import Holdings
+from foliot.worker.known_tasks import KnownTask
 from tests.support.waiting import PATIENCE_SECONDS
 
 forever = threading.Event()
@@ -231,7 +232,7 @@ async def outcome_of(executor: Executor, *, timeout_seconds: float = 60, may_nev
         RunOptions(retries=0, timeout_seconds=timeout_seconds),
         asks_for_context=not may_never_wait,
         may_never_wait=may_never_wait,
-        clearing_seconds=0.2,
+        stop_seconds=0.2,
     )
     attempts = Attempts(
         tasks={"task": known},

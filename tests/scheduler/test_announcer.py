@@ -42,7 +42,7 @@ async def test_a_worker_that_polls_seldom_hears_of_what_was_stored_without_a_wor
         worker_node(store, app, config=Config(poll_seconds=NEVER_SECONDS)) as node,
         asyncio.timeout(PATIENCE_SECONDS),
     ):
-        while not node.claimer.is_listening():
+        while not node.claimer._is_listening():
             await asyncio.sleep(0.01)
         await announcer.start()
         with events.expect(RunsClaimed) as claimed:

@@ -23,6 +23,7 @@ from foliot.store.store import Store
 from foliot.store.workflows import Before
 from foliot.worker.executors.map import map_items
 from foliot.worker.executors.workflow import workflow
+from foliot.worker.identity import WorkerIdentity
 from foliot.worker.upstream_results import UPSTREAM_MAX_BYTES, apply_upstream
 from tests.support.runs import claim_runs, find_stuck
 from tests.support.workflow_oracle import Given, Seen
@@ -199,8 +200,8 @@ class Claimers:
             before = await self._store.workflows.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
             payload = apply_upstream(before.get(claim.run_id, Before()), context, NO_OPTIONS, payload)
         known = {
-            "map": map_items(self._store, Namespace(), lambda: worker_id, aging_seconds=300),
-            "workflow": workflow(self._store, Namespace(), lambda: worker_id),
+            "map": map_items(self._store, Namespace(), WorkerIdentity(worker_id), aging_seconds=300),
+            "workflow": workflow(self._store, Namespace(), WorkerIdentity(worker_id)),
         }
         if claim.task not in known:
             return [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]

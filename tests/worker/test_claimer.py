@@ -16,10 +16,12 @@ from foliot.model.outcome import Attempted
 from foliot.model.run import NewRun, RunOptions
 from foliot.sdk.context import Context
 from foliot.store.store import Store
-from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.attempts import Attempts
 from foliot.worker.claimer import FIRST_HINT_DELAY_SECONDS, HEARING_POLLS, LAST_HINT_DELAY_SECONDS, Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.holdings import Holdings
+from foliot.worker.identity import WorkerIdentity
+from foliot.worker.known_tasks import KnownTask
 from tests.support.waiting import PATIENCE_SECONDS
 
 # A poll that no test lives to see: what comes sooner was woken.
@@ -35,8 +37,8 @@ async def go_on_for_ever(payload: dict[str, Any], context: Context) -> Attempted
 @pytest.fixture
 async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator[Claimer]:
     """Of a worker whose runs do not end by themselves."""
-    holdings = Holdings()
-    completer = Completer(store=store, holdings=holdings, clock=clock, events=events)
+    holdings, identity = Holdings(), WorkerIdentity(new_id())
+    completer = Completer(store=store, identity=identity, holdings=holdings, clock=clock, events=events)
     attempts = Attempts(
         tasks={"endless": KnownTask(go_on_for_ever, RunOptions(retries=0, timeout_seconds=POLL_SECONDS))},
         slots={"default": SLOTS},
@@ -47,6 +49,7 @@ async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator
     config = Config(poll_seconds=POLL_SECONDS)
     claimer = Claimer(
         store=store,
+        identity=identity,
         attempts=attempts,
         holdings=holdings,
         completer=completer,
@@ -55,8 +58,7 @@ async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator
         clock=clock,
         events=events,
     )
-    claimer.worker_id = new_id()
-    await store.workers.register_worker(claimer.worker_id, "worker", {"default": SLOTS}, ["endless"])
+    await store.workers.register_worker(identity.id, "worker", {"default": SLOTS}, ["endless"])
     yield claimer
     await claimer.stop()
     attempts.release_all()
@@ -77,7 +79,7 @@ async def test_it_asks_again_at_once_while_it_gets_all_that_it_asked_for(claimer
     assert await claimer.run_once() == 0
     # Nothing is free now. There is one more, so the first slot that frees is a reason to ask.
     assert await claimer.run_once() == POLL_SECONDS
-    claimer.slot_freed()
+    claimer.on_slot_freed()
     assert is_woken(claimer)
 
 
@@ -92,14 +94,14 @@ async def test_it_waits_when_it_gets_much_less_than_it_asked_for(claimer: Claime
     await insert(store, SLOTS // 3)
     assert 0.75 * POLL_SECONDS <= (await claimer.run_once() or 0) <= POLL_SECONDS
     # The queue was empty then, and a slot that frees says nothing else.
-    claimer.slot_freed()
+    claimer.on_slot_freed()
     assert not is_woken(claimer)
-    claimer.hinted()
+    claimer.on_hint()
     assert is_woken(claimer)
 
 
 async def test_one_that_hears_hints_looks_seldom_by_itself(claimer: Claimer) -> None:
-    claimer.is_listening = lambda: True
+    claimer._is_listening = lambda: True
     assert 0.75 * HEARING_POLLS * POLL_SECONDS <= (await claimer.run_once() or 0) <= HEARING_POLLS * POLL_SECONDS
 
 
@@ -112,7 +114,7 @@ async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: Even
         for _ in range(2):
             await insert(store, 1)
             with events.expect(RunsClaimed) as claimed:
-                claimer.hinted()
+                claimer.on_hint()
                 await claimed
 
 
@@ -121,7 +123,7 @@ async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_
 ) -> None:
     found = []
     for _ in range(8):
-        claimer.hinted()
+        claimer.on_hint()
         await claimer.run_once()
         found.append(claimer._hint_delay_seconds)
     assert (
@@ -138,14 +140,14 @@ async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_
 async def test_a_poll_that_finds_nothing_is_no_reason_for_courtesy(claimer: Claimer) -> None:
     await claimer.run_once()
     assert claimer._hint_delay_seconds == 0
-    claimer.hinted()
+    claimer.on_hint()
     assert is_woken(claimer)
 
 
 async def test_courtesy_is_a_moment_s_wait_once_for_all_hints_that_come_meanwhile(
     claimer: Claimer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claimer.hinted()
+    claimer.on_hint()
     await claimer.run_once()
     claimer._woken.clear()
     loop, delays = asyncio.get_running_loop(), []
@@ -158,7 +160,7 @@ async def test_courtesy_is_a_moment_s_wait_once_for_all_hints_that_come_meanwhil
 
     monkeypatch.setattr(loop, "call_later", noting)
     for _ in range(3):
-        claimer.hinted()
+        claimer.on_hint()
         assert not is_woken(claimer)
     async with asyncio.timeout(PATIENCE_SECONDS):
         await claimer._woken.wait()

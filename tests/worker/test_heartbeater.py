@@ -7,6 +7,7 @@ from foliot.store.store import open_store
 from foliot.worker.attempts import Attempts
 from foliot.worker.heartbeater import Heartbeater
 from foliot.worker.holdings import Holdings
+from foliot.worker.identity import WorkerIdentity
 from tests.support.fake_clock import FakeClock
 
 
@@ -16,7 +17,7 @@ async def test_a_lease_that_took_long_to_get_is_renewed_at_once(
     """It is trusted from before it was asked for. Where PostgreSQL was away meanwhile, there is next to nothing left of
     that."""
     config = Config()
-    registered, holdings = [], Holdings()
+    registered, holdings, identity = [], Holdings(), WorkerIdentity(new_id())
     async with open_store(database_url, config=config, clock=fake_clock, events=events, part="test") as store:
 
         async def begin_anew() -> None:
@@ -24,10 +25,12 @@ async def test_a_lease_that_took_long_to_get_is_renewed_at_once(
             await fake_clock.advance(config.worker_ttl_seconds - 3)
             registered.append(new_id())
             await store.workers.register_worker(registered[-1], "worker", {}, [])
-            heartbeater.took_lease(registered[-1], asked_at)
+            identity.register(registered[-1])
+            heartbeater.begin_lease(asked_at)
 
         heartbeater = Heartbeater(
             workers=store.workers,
+            identity=identity,
             attempts=Attempts(
                 tasks={}, slots={}, output_max_bytes=0, holdings=holdings, on_outcome=lambda _outcome, _claim: None
             ),
@@ -38,8 +41,8 @@ async def test_a_lease_that_took_long_to_get_is_renewed_at_once(
             clock=fake_clock,
             events=events,
         )
-        # One that was struck off.
-        heartbeater.took_lease(new_id(), fake_clock.monotonic())
+        # Nothing is registered under the first id.
+        heartbeater.begin_lease(fake_clock.monotonic())
         for _ in range(5):
             await fake_clock.advance(await heartbeater.run_once())
         assert len(registered) == 1, "it gave up a lease that was in force"

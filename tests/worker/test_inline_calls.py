@@ -16,10 +16,11 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
 from foliot.model.run import Cancel, Claim, RunOptions
 from foliot.model.states import RunState
-from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.attempts import Attempts
 from foliot.worker.executors.python import on_the_loop
 from foliot.worker.holdings import Holdings
 from foliot.worker.inline_calls import TURN_SECONDS
+from foliot.worker.known_tasks import KnownTask
 
 NUMBER = 5
 marked: ContextVar[str] = ContextVar("marked", default="")

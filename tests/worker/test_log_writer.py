@@ -19,6 +19,7 @@ from foliot.store.logs import LogPart, Logs, ProgressNote
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, RunningAttempt
 from foliot.worker.holdings import Holdings
+from foliot.worker.identity import WorkerIdentity
 from foliot.worker.live_output import LiveOutput
 from foliot.worker.log_writer import LogWriter
 from tests.support.runs import WORKER, claim, insert
@@ -106,8 +107,9 @@ async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(
     running = RunningAttempt(claimed, RunOptions(), 100)
     attempts = Attempts(tasks={}, slots={}, output_max_bytes=100, holdings=Holdings(), on_outcome=lambda *_: None)
     attempts._running[run_id, claimed.token] = running
-    writer = LogWriter(store=store, attempts=attempts, clock=store.database.clock, events=events)
-    writer.worker_id = WORKER
+    writer = LogWriter(
+        store=store, identity=WorkerIdentity(WORKER), attempts=attempts, clock=store.database.clock, events=events
+    )
     running.write(b"one")
     running.context.progress(1.0)
     await writer.run_once()

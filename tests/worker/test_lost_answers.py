@@ -27,10 +27,12 @@ from foliot.model.states import RunState
 from foliot.scheduler.promoter import Promoter
 from foliot.sdk.context import Context
 from foliot.store.store import Store
-from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.attempts import Attempts
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.holdings import Holdings
+from foliot.worker.identity import WorkerIdentity
+from foliot.worker.known_tasks import KnownTask
 from tests.support.breakable_store import door_to, store_behind
 from tests.support.waiting import until
 from tests.support.workers import QUICK, worker_node
@@ -44,9 +46,11 @@ class Bench:
 
     def __init__(self, store: Store, clock: Clock, events: EventBus) -> None:
         self.store = store
-        self.holdings = Holdings()
+        self.holdings, self.identity = Holdings(), WorkerIdentity(new_id())
         self.started: Counter[tuple[UUID, int]] = Counter()
-        self.completer = Completer(store=store, holdings=self.holdings, clock=clock, events=events)
+        self.completer = Completer(
+            store=store, identity=self.identity, holdings=self.holdings, clock=clock, events=events
+        )
         self.attempts = Attempts(
             tasks={"task": KnownTask(self._run, AT_MOST_ONCE)},
             slots={"default": NUMBER},
@@ -56,6 +60,7 @@ class Bench:
         )
         self.claimer = Claimer(
             store=store,
+            identity=self.identity,
             attempts=self.attempts,
             holdings=self.holdings,
             completer=self.completer,
@@ -66,8 +71,7 @@ class Bench:
         )
 
     async def register(self) -> None:
-        self.worker_id = self.claimer.worker_id = self.completer.worker_id = new_id()
-        await self.store.workers.register_worker(self.worker_id, "worker", {"default": NUMBER}, ["task"])
+        await self.store.workers.register_worker(self.identity.id, "worker", {"default": NUMBER}, ["task"])
 
     async def _run(self, payload: dict[str, Any], context: Context) -> Attempted:
         self.started[context.run_id, context.token] += 1
@@ -85,7 +89,7 @@ class Bench:
             await self.completer.run_once()
 
     async def running(self) -> int:
-        return len(await self.store.runs.recover_claims(self.worker_id, []))
+        return len(await self.store.runs.recover_claims(self.identity.id, []))
 
 
 @pytest.fixture
@@ -164,22 +168,22 @@ async def test_an_outcome_whose_write_failed_stays_held(bench: Bench, monkeypatc
 async def test_a_beat_finds_a_claim_that_was_committed_after_all_doubt_was_over(bench: Bench) -> None:
     """A COMMIT that waits for its disk is bound by no statement limit."""
     await bench.insert(2)
-    await bench.store.runs.claim_runs(bench.worker_id, {"default": 2}, ["task"])
+    await bench.store.runs.claim_runs(bench.identity.id, {"default": 2}, ["task"])
     await bench.turn()
     assert not bench.started
-    beat = await bench.store.workers.beat(bench.worker_id, bench.holdings.keys())
+    beat = await bench.store.workers.beat(bench.identity.id, bench.holdings.keys())
     assert beat.owns_unheld
-    bench.claimer.doubt()
+    bench.claimer.recover_lost_claims()
     await bench.turn()
     assert sorted(bench.started.values()) == [1, 1]
-    assert not (await bench.store.workers.beat(bench.worker_id, bench.holdings.keys())).owns_unheld
+    assert not (await bench.store.workers.beat(bench.identity.id, bench.holdings.keys())).owns_unheld
     await bench.flush()
 
 
 async def test_recovered_runs_take_no_more_slots_than_there_are(bench: Bench) -> None:
     await bench.insert(NUMBER + 5)
-    await bench.store.runs.claim_runs(bench.worker_id, {"default": NUMBER + 5}, ["task"])
-    bench.claimer.doubt()
+    await bench.store.runs.claim_runs(bench.identity.id, {"default": NUMBER + 5}, ["task"])
+    bench.claimer.recover_lost_claims()
     await bench.claimer.run_once()
     assert len(bench.holdings) == NUMBER
     await bench.attempts.ended()

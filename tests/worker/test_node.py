@@ -324,7 +324,7 @@ async def test_a_worker_that_is_asked_to_drain_finishes_what_it_has_and_takes_no
     async with worker_node(store, app) as node:
         first = await submit(store, "wait_for_it")
         await started.wait()
-        assert await store.workers.drain_worker(node._worker_id)
+        assert await store.workers.drain_worker(node._identity.id)
         draining = asyncio.create_task(node.drained())
         await asyncio.wait_for(node.is_draining.wait(), PATIENCE_SECONDS)
         second = await submit(store, "wait_for_it")
@@ -353,7 +353,7 @@ async def test_a_plain_function_that_goes_on_after_its_attempt_keeps_its_slot(st
     async with worker_node(store, app, slots=1) as node:
         timed_out = await ended(store, await submit(store, "stubborn"))
         assert timed_out.reason == "timeout"
-        assert "goes on in a slot of its worker until it returns" in timed_out.error["message"]
+        assert "keeps running and holds a worker slot until it returns" in timed_out.error["message"]
         node._heartbeater.wake()
         await until(lambda: left_running(store, 1))
         after = await submit(store, "quick")

@@ -1,8 +1,8 @@
-"""The attempts that a worker runs right now: started from claims, timed, and turned into outcomes.
+"""Starts attempts from claims, enforces their timeouts, and turns them into outcomes.
 
-One asyncio task an attempt, but for async functions that never wait: see `inline_calls.py`. Timers are the loop's own, one
-handle an attempt, so that nothing is done per run until a time limit is really hit. An attempt is stopped for one of
-three reasons, its time limit, a cancel or the worker's end, and which one it was decides the outcome.
+Each attempt is an asyncio task, except async functions that never wait: see `inline_calls.py`. Each timeout is a timer
+handle of the event loop, which costs nothing until it fires. An attempt is stopped because of its timeout, a cancel, or
+the worker's shutdown; the reason decides the outcome.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -37,41 +37,23 @@ from foliot.worker.executors.task_errors import (
 )
 from foliot.worker.holdings import Holdings
 from foliot.worker.inline_calls import InlineCalls, PendingCall, decode_payload
+from foliot.worker.known_tasks import KnownTask
 from foliot.worker.live_output import LiveOutput
 from foliot.worker.upstream_results import AttemptRefused
 
 decode_options = msgspec.json.Decoder(RunOptions).decode
-# Tasks may write from several threads. One lock for all: it is held for a moment only.
+# Tasks may write from several threads. One lock serves all attempts, since it is held only briefly.
 writing = threading.Lock()
-LEFT_RUNNING = (
-    "; it does not stop: a plain function can't be ended, and goes on in a slot of its worker until it returns"
+THREAD_STILL_RUNNING = (
+    "; the function keeps running and holds a worker slot until it returns: a thread cannot be stopped"
 )
-GOES_ON = "; it has not stopped since, and goes on in a slot of its worker until it ends"
-REFUSAL_SECONDS = 5.0
-"""What an async function that was cancelled gets to end in. One that goes on keeps its slot; its attempt ends without
-it."""
-CLEARING_SECONDS = 20.0
-"""The same for executors of our own, which may have processes to end and to wait for."""
-DEALT_WITH = (Ending.COMMITTED, Ending.EXPANDED)
-NO_LONGER_OURS = Cancel("lost", "the run is no longer this worker's")
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTask:
-    """A task this worker can execute, with options that leave nothing open but the back-off."""
-
-    executor: Executor
-    options: RunOptions
-    asks_for_context: bool = True
-    """Otherwise it can't see what came before it, and that is read only if its payload points at it."""
-    may_never_wait: bool = False
-    """An async function that gets its payload and nothing else."""
-    clearing_seconds: float = CLEARING_SECONDS
-    """How long it may take to stop."""
+CANCEL_IGNORED = "; the function ignores its cancellation, keeps running and holds a worker slot until it returns"
+STORED_BY_EXECUTOR = (Ending.COMMITTED, Ending.EXPANDED)
+RUN_LOST = Cancel("lost", "the run no longer belongs to this worker")
 
 
 class RunningAttempt:
-    """One attempt under way."""
+    """One running attempt."""
 
     __slots__ = (
         "cancel",
@@ -107,7 +89,7 @@ class RunningAttempt:
         if why is Ending.TIMED_OUT:
             return Attempted(why, error=error_of("Timeout", f"ran longer than its {self.options.timeout_seconds:g} s"))
         if why is Ending.CANCELLED:
-            cancel = self.cancel or NO_LONGER_OURS
+            cancel = self.cancel or RUN_LOST
             return Attempted(why, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
         if why is Ending.RELEASED:
             return Attempted(why)
@@ -133,10 +115,12 @@ class Attempts:
         holdings: Holdings,
         on_outcome: Callable[[Outcome, Claim], None],
         on_committed: Callable[[Claim, Ending], None] = lambda _claim, _ending: None,
-        on_lasted: Callable[[float], None] = lambda _: None,
+        on_duration: Callable[[float], None] = lambda _: None,
+        on_busy: Callable[[], None] = lambda: None,
         provide: Callable[[Context, RunOptions, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """`on_busy` is called when the first attempt of an idle worker has to wait."""
         self._clock = clock or SystemClock()
         self._inline_calls = InlineCalls(
             clock=self._clock, on_waiting=self._inline_call_waits, on_ended=self._inline_call_ended
@@ -150,17 +134,15 @@ class Attempts:
         self._on_committed = on_committed
         self._provide = provide
         self.left_running = 0
-        """Functions that go on in their slots although their attempts have ended."""
-        self._on_lasted = on_lasted
-        # By token too: a run that was lost here may be claimed here anew before this worker has noticed that it lost
-        # it.
+        """Functions that still run, and hold a slot, although their attempts have ended."""
+        self._on_duration = on_duration
+        # The key includes the token: this worker may claim a run again before it notices that it had lost it.
         self._running: dict[tuple[UUID, int], RunningAttempt] = {}
-        self.on_busy: Callable[[], None] = lambda: None
-        """Called when the first attempt of an idle worker starts to run."""
+        self._on_busy = on_busy
         self._given_up: dict[tuple[UUID, int], RunningAttempt] = {}
-        """Async functions that go on although their attempts have ended."""
+        """Async functions that still run although their attempts have ended."""
         self._number = 0
-        """Of attempts that have been started and not ended: those that run, and those in the inline_calls."""
+        """The number of attempts that have started and not ended, inline calls included."""
         self._all_ended = asyncio.Event()
         self._all_ended.set()
 
@@ -169,7 +151,7 @@ class Attempts:
         return dict(self._running)
 
     def free_slots(self) -> dict[str, int]:
-        """Only the queues that have some."""
+        """The number of free slots of each queue that has any."""
         return {queue: free for queue, free in self._free.items() if free > 0}
 
     def start_all(self, claims: Sequence[Claim]) -> None:
@@ -182,7 +164,7 @@ class Attempts:
                 try:
                     options = decode_options(claim.options).or_else(known.options)
                 except msgspec.DecodeError as error:
-                    # Written past the API, by hand. It fails; the worker and the other attempts go on.
+                    # Somebody wrote these options past the API. Only this attempt fails.
                     executor = refusing(error)
             if claim.is_disabled:
                 executor = task_disabled
@@ -204,54 +186,54 @@ class Attempts:
             options.timeout_seconds or 0, self._stop, running, Ending.TIMED_OUT
         )
         if not self._running:
-            self.on_busy()
+            self._on_busy()
         self._running[claim.run_id, claim.token] = running
         return running
 
     def _inline_call_waits(self, claim: Claim, options: RunOptions, task: asyncio.Task[None]) -> RunningAttempt:
-        """One of the lane's has to wait: from here on it can be stopped."""
+        """An inline call has to wait. From here on it can be stopped."""
         running = self._register(claim, options)
         running.task = task
         return running
 
     def release_all(self) -> None:
-        """Stops everything; what was under way is given back unconsumed."""
+        """Stops every attempt and gives the runs back without using up an attempt."""
         for claim, _, _ in self._inline_calls.withdraw_all():
-            self._hand_on(claim, Outcome(claim.run_id, claim.token, RunState.READY))
+            self._report(claim, Outcome(claim.run_id, claim.token, RunState.READY))
         for running in list(self._running.values()):
             self._stop(running, Ending.RELEASED)
 
     def end(self, run_id: UUID, token: int, cancel: Cancel | None) -> None:
-        """The run was asked to end; or, without a word about it, it is no longer ours, and whatever comes of it will be
+        """Stops an attempt. Without a `cancel`, the run no longer belongs to this worker, and its outcome would be
         refused."""
         running = self._running.get((run_id, token))
         if running is not None and running.stopped_by is None:
             running.cancel = cancel
             self._stop(running, Ending.CANCELLED)
         elif running is None and (call := self._inline_calls.withdraw(run_id, token)) is not None:
-            cancel = cancel or NO_LONGER_OURS
+            cancel = cancel or RUN_LOST
             attempted = Attempted(Ending.CANCELLED, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
             self._conclude(call[0], call[1], attempted)
 
     async def ended(self) -> None:
-        """Returns when nothing is under way any more."""
+        """Returns when no attempt is running."""
         await self._all_ended.wait()
 
-    def _free_later(self, loop: asyncio.AbstractEventLoop, queue: str, _: object) -> None:
-        """Called by the thread that has come to its end."""
+    def _free_slot_from_thread(self, loop: asyncio.AbstractEventLoop, queue: str, _: object) -> None:
+        """Runs in the thread of a function that has returned at last."""
         with suppress(RuntimeError):
-            # The loop is closed: the worker has gone.
-            loop.call_soon_threadsafe(self._give_back, queue)
+            # The loop is closed: the worker has stopped.
+            loop.call_soon_threadsafe(self._free_slot, queue)
 
-    def _give_back(self, queue: str) -> None:
+    def _free_slot(self, queue: str) -> None:
         self.left_running -= 1
         self._free[queue] += 1
 
-    def _is_told(self, running: RunningAttempt) -> bool:
-        """Whether the attempt may use what came before it; a signal may also say that it must not begin."""
+    def _needs_upstream(self, running: RunningAttempt) -> bool:
+        """Whether the attempt may use upstream results. A signal may also forbid the attempt to start."""
         claim = running.claim
-        is_asked_for = self._tasks[claim.task].asks_for_context or running.options.signal is not None
-        return is_asked_for or (claim.payload is not None and REFERENCE in claim.payload)
+        may_be_used = self._tasks[claim.task].asks_for_context or running.options.signal is not None
+        return may_be_used or (claim.payload is not None and REFERENCE in claim.payload)
 
     def _stop(self, running: RunningAttempt, why: Ending) -> None:
         if running.stopped_by is None:
@@ -259,22 +241,22 @@ class Attempts:
             running.context.ask_to_stop()
             running.task.cancel()
             running.timer.cancel()
-            seconds = self._tasks[running.claim.task].clearing_seconds
+            seconds = self._tasks[running.claim.task].stop_seconds
             running.timer = asyncio.get_running_loop().call_later(seconds, self._give_up_on, running)
 
     def _give_up_on(self, running: RunningAttempt) -> None:
-        """It was cancelled and goes on. Nothing can end it but the end of this process."""
+        """Ends the attempt of a function that ignored its cancellation. Only the end of this process stops the function."""
         claim = running.claim
         self._given_up[claim.run_id, claim.token] = running
         self.left_running += 1
         self._free[claim.queue] -= 1
-        self._end(running, and_goes_on(running.stopped(), GOES_ON))
+        self._end(running, with_note(running.stopped(), CANCEL_IGNORED))
 
     async def _execute(self, running: RunningAttempt, executor: Executor) -> Attempted:
         claim = running.claim
         try:
             payload = decode_payload(claim.payload) if claim.payload else {}
-            if claim.has_upstream and self._provide is not None and self._is_told(running):
+            if claim.has_upstream and self._provide is not None and self._needs_upstream(running):
                 payload = await self._provide(running.context, running.options, payload)
             return await executor(payload, running.context)
         except asyncio.CancelledError:
@@ -282,10 +264,10 @@ class Attempts:
         except AttemptRefused as refusal:
             return refusal.attempted
         except BaseException as error:
-            # Whatever it was, it ends this attempt; the worker and the other attempts go on.
-            return await self._told(running, error)
+            # No error of a task may reach the worker or the other attempts.
+            return await self._classify(running, error)
 
-    async def _told(self, running: RunningAttempt, error: BaseException) -> Attempted:
+    async def _classify(self, running: RunningAttempt, error: BaseException) -> Attempted:
         try:
             return await classify_error_off_loop(error)
         except asyncio.CancelledError:
@@ -297,42 +279,44 @@ class Attempts:
         self._end(running, await self._execute(running, executor))
 
     def _inline_call_ended(self, claim: Claim, options: RunOptions, attempted: Attempted, seconds: float) -> None:
-        # Most often there is nothing at all that had to wait.
+        # Usually no call had to wait, and both tables are empty.
         key = claim.run_id, claim.token
         running = self._running.get(key) or self._given_up.get(key) if self._running or self._given_up else None
         if running is not None:
             self._end(running, attempted)
         else:
-            self._on_lasted(seconds)
+            self._on_duration(seconds)
             self._conclude(claim, options, attempted)
 
     def _end(self, running: RunningAttempt, attempted: Attempted) -> None:
         claim = running.claim
         if self._running.pop((claim.run_id, claim.token), None) is None:
-            # It has come to its end after all; its attempt has had its outcome for a while.
+            # The function has returned at last. Its attempt ended earlier.
             del self._given_up[claim.run_id, claim.token]
-            self._give_back(claim.queue)
+            self._free_slot(claim.queue)
             return
         running.timer.cancel()
-        self._on_lasted(self._clock.monotonic() - running.started_at)
+        self._on_duration(self._clock.monotonic() - running.started_at)
         left_running = running.context.left_running
         if running.stopped_by is Ending.CANCELLED and attempted.ending in (Ending.FAILED, Ending.SNOOZED):
-            # What fails while it is cancelled was cancelled. What had finished first stands.
+            # A failure during the cancellation counts as cancelled. A success stands.
             attempted = running.stopped()
-        # The context is in the hands of the task, and may say what it likes.
+        # The task can write to its context, so check the type.
         if isinstance(left_running, Future):
-            attempted = and_goes_on(attempted, LEFT_RUNNING)
+            attempted = with_note(attempted, THREAD_STILL_RUNNING)
             self.left_running += 1
             self._free[claim.queue] -= 1
-            left_running.add_done_callback(partial(self._free_later, asyncio.get_running_loop(), claim.queue))
+            left_running.add_done_callback(
+                partial(self._free_slot_from_thread, asyncio.get_running_loop(), claim.queue)
+            )
         if running.output is not None:
             attempted = replace(attempted, output=running.output.value())
         self._conclude(claim, running.options, attempted)
 
     def _conclude(self, claim: Claim, options: RunOptions, attempted: Attempted) -> None:
-        if attempted.ending in DEALT_WITH:
+        if attempted.ending in STORED_BY_EXECUTOR:
             self._holdings.settle([(claim.run_id, claim.token)])
-            self._count_out(claim)
+            self._forget(claim)
             self._on_committed(claim, attempted.ending)
             return
         chance = random.random()  # noqa: S311
@@ -342,18 +326,18 @@ class Attempts:
                 claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance
             )
         except BaseException as error:
-            # What can't be decided is a failure: an attempt that has ended must never stay open.
+            # An attempt that has ended must get an outcome, so this is a failure.
             failed = Attempted(Ending.FAILED, error=classify_error_without_user_code(error).error, is_retryable=False)
             outcome = decide(
                 claim.run_id, claim.token, failed, attempt=claim.attempt, lost=lost, options=options, chance=chance
             )
-        self._hand_on(claim, outcome)
+        self._report(claim, outcome)
 
-    def _hand_on(self, claim: Claim, outcome: Outcome) -> None:
-        self._count_out(claim)
+    def _report(self, claim: Claim, outcome: Outcome) -> None:
+        self._forget(claim)
         self._on_outcome(outcome, claim)
 
-    def _count_out(self, claim: Claim) -> None:
+    def _forget(self, claim: Claim) -> None:
         self._free[claim.queue] += 1
         self._number -= 1
         if not self._number:
@@ -361,8 +345,8 @@ class Attempts:
 
 
 async def task_disabled(payload: dict[str, Any], context: Context) -> Attempted:
-    """In place of what the task does."""
-    why = f"the task {context.task!r} is disabled in its namespace, so that the attempt did not begin"
+    """Replaces the executor of a disabled task."""
+    why = f"the task {context.task!r} is disabled in its namespace: the attempt did not start"
     return Attempted(Ending.FAILED, error=error_of("TaskDisabled", why), is_retryable=False)
 
 
@@ -373,7 +357,7 @@ def refusing(error: msgspec.DecodeError) -> Executor:
     return execute
 
 
-def and_goes_on(attempted: Attempted, how: str) -> Attempted:
-    """Says of an attempt that has ended that its function has not."""
+def with_note(attempted: Attempted, how: str) -> Attempted:
+    """Adds a note to the error of an attempt whose function still runs."""
     why = attempted.error
     return attempted if why is None else replace(attempted, error=error_of(why.kind, f"{why.message}{how}"))

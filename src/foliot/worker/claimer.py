@@ -1,15 +1,15 @@
-"""Takes ready runs, never more than there are free slots, and starts them.
+"""Claims ready runs, never more than there are free slots, and starts them.
 
-It asks again at once while a queue has most of what it asked for (what another worker is taking is stepped over, and
-may leave a claim a little short), when a hint says that there is work, when a slot frees while the queue is known to
-hold more, and otherwise after a jittered poll: hints only shorten that wait. One that hears hints polls seldom, since
-`scheduler/announcer.py` looks for all of them. Where many workers hear the same hint, most come too late: one that
-found nothing lets the others go first, for a moment that grows each time, until it finds something again.
+The claimer claims again at once while a claim returns most of the runs it requested (runs that another worker is
+claiming are skipped, so a claim may come back a little short), when a hint arrives, and when a slot frees while the
+queue is known to hold more. Otherwise it polls, with jitter. A claimer that receives hints polls rarely, since
+`scheduler/announcer.py` polls for all of them. When many workers receive the same hint, most come too late: a claimer
+that finds nothing delays its next claim after a hint, longer each time, until it finds a run again.
 
-A claim whose answer got lost leaves runs that are ours without our knowing. For as long as such a statement usually
-takes to end on the server, each turn first asks for the runs that we own but do not hold. A commit can take longer than
-any limit, so every beat asks the same and casts doubt again. The runs of each answer start as it arrives: a later
-statement that fails cannot leave them behind.
+A claim whose answer was lost leaves runs that this worker owns without knowing. For as long as such a statement
+usually takes to end on the server, each turn first reads the runs that the worker owns but does not hold. A commit can
+take longer than any limit, so every heartbeat checks for such runs too. The runs of each answer start as it arrives, so
+that a later statement that fails cannot strand them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from foliot.store.store import Store
 from foliot.worker.attempts import Attempts
 from foliot.worker.completer import Completer
 from foliot.worker.holdings import Holdings
+from foliot.worker.identity import WorkerIdentity
 
 BATCH = 500
 BACKLOG_MAX = 5000
 BACKLOG_SECONDS = 0.02
 HEARING_POLLS = 5
-"""How many times longer the wait between two polls is for who hears hints."""
+"""A claimer that receives hints waits this many times longer between polls."""
 FIRST_HINT_DELAY_SECONDS = 0.001
 LAST_HINT_DELAY_SECONDS = 0.05
 
@@ -48,70 +49,69 @@ class Claimer(Service):
         self,
         *,
         store: Store,
+        identity: WorkerIdentity,
         attempts: Attempts,
         holdings: Holdings,
         completer: Completer,
         tasks: Sequence[str],
+        is_listening: Callable[[], bool] = lambda: False,
         config: Config,
         clock: Clock,
         events: EventBus,
     ) -> None:
         super().__init__(clock=clock, events=events)
-        self.worker_id: UUID | None = None
-        """None while this worker has no lease: then nothing is claimed."""
         self._store = store
+        self._identity = identity
         self._attempts = attempts
         self._holdings = holdings
         self._completer = completer
         self._tasks = list(tasks)
+        self._is_listening = is_listening
         self._config = config
-        self._doubt_until = 0.0
+        self._recover_until = 0.0
         self._owns_unheld = False
         self.limited_queues: frozenset[str] = frozenset()
-        """Those of ours that have a limit, as the last beat told."""
-        self.is_listening: Callable[[], bool] = lambda: False
-        """Whether hints can be heard right now."""
+        """This worker's queues that have a limit, according to the last heartbeat."""
         self._more_is_ready = False
         self._is_hinted = False
         self._hint_delay_seconds = 0.0
-        """How long others go first, at the most, when all have heard the same hint."""
+        """The longest delay before this worker follows a hint that other workers receive too."""
 
-    def hinted(self) -> None:
-        """There may be work."""
+    def on_hint(self) -> None:
+        """There may be ready runs."""
         if not self._hint_delay_seconds:
             self.wake()
         elif not self._is_hinted:
             asyncio.get_running_loop().call_later(random.uniform(0, self._hint_delay_seconds), self.wake)  # noqa: S311
         self._is_hinted = True
 
-    def slot_freed(self) -> None:
+    def on_slot_freed(self) -> None:
         if self._more_is_ready:
             self.wake()
 
-    def doubt(self) -> None:
-        """The worker owns a run that it did not hold when it beat: unless its claim has been answered since, the answer
-        got lost."""
+    def recover_lost_claims(self) -> None:
+        """At its last heartbeat, the worker owned a run that it did not hold. Unless its claim was answered since, the
+        answer was lost."""
         self._owns_unheld = True
         self.wake()
 
     async def run_once(self) -> float:
-        worker_id, slots = self.worker_id, self._slots()
+        worker_id, slots = self._identity.claiming_id, self._slots()
         is_hinted, self._is_hinted = self._is_hinted, False
         if worker_id is None or not slots:
             self._more_is_ready = True
             return self._config.poll_seconds
         if self._completer.backlog > BACKLOG_MAX:
             return BACKLOG_SECONDS
-        claims = await self._recover(worker_id, slots) if self._is_in_doubt() else []
-        # Recovered runs were claimed before: they do not tell how much is ready.
+        claims = await self._recover(worker_id, slots) if self._may_have_lost_claims() else []
+        # Recovered runs were claimed before: they say nothing about how many are ready.
         is_recovered = bool(claims)
         if not is_recovered:
             claims = await self._claim(worker_id, slots)
         taken = Counter(claim.queue for claim in claims)
         self._more_is_ready = is_recovered or any(2 * number >= slots[queue] for queue, number in taken.items())
         if not self._more_is_ready:
-            # A job that came alone starts before anything is told of it. Where there are more, the next claim is to be
-            # on its way first.
+            # A single run starts before its claim is reported. When there are more, the next claim is sent first.
             await self.clock.sleep(0)
         if claims:
             self.events.emit(RunsClaimed(len(claims), histogram_of(claim.waited_seconds for claim in claims)))
@@ -119,7 +119,7 @@ class Claimer(Service):
         return 0 if self._more_is_ready else self._poll_seconds() * random.uniform(0.75, 1.0)  # noqa: S311
 
     def _poll_seconds(self) -> float:
-        return self._config.poll_seconds * (HEARING_POLLS if self.is_listening() else 1)
+        return self._config.poll_seconds * (HEARING_POLLS if self._is_listening() else 1)
 
     def _next_hint_delay(self, is_hinted: bool, has_found: bool) -> float:
         if has_found:
@@ -131,8 +131,8 @@ class Claimer(Service):
     def _slots(self) -> dict[str, int]:
         return {queue: min(free, BATCH) for queue, free in self._attempts.free_slots().items()}
 
-    def _is_in_doubt(self) -> bool:
-        return self._owns_unheld or self.clock.monotonic() < self._doubt_until
+    def _may_have_lost_claims(self) -> bool:
+        return self._owns_unheld or self.clock.monotonic() < self._recover_until
 
     async def _claim(self, worker_id: UUID, slots: dict[str, int]) -> list[Claim]:
         runs = self._store.runs
@@ -144,8 +144,7 @@ class Claimer(Service):
         return claims
 
     async def _recover(self, worker_id: UUID, slots: dict[str, int]) -> list[Claim]:
-        """Starts the runs of claims whose answer got lost, as far as there are slots. The others wait for the next
-        turn."""
+        """Starts the runs of claims whose answer was lost, while slots last. The others wait for the next turn."""
         self._owns_unheld = False
         free, claims = dict(slots), []
         for claim in await self._store.runs.recover_claims(worker_id, self._holdings.keys()):
@@ -157,16 +156,16 @@ class Claimer(Service):
         return self._start(worker_id, claims)
 
     async def give_back_unstarted(self) -> None:
-        """For a worker that stops: the runs of claims whose answer got lost become ready again without having been
-        started."""
-        if self.worker_id is not None and self._is_in_doubt():
-            for claim in await self._store.runs.recover_claims(self.worker_id, self._holdings.keys()):
+        """When the worker stops: makes the runs of claims whose answer was lost ready again, without starting them."""
+        worker_id = self._identity.claiming_id
+        if worker_id is not None and self._may_have_lost_claims():
+            for claim in await self._store.runs.recover_claims(worker_id, self._holdings.keys()):
                 self._holdings.take([claim])
                 self._completer.add(Outcome(claim.run_id, claim.token, RunState.READY), claim)
 
     def _start(self, worker_id: UUID, claims: list[Claim]) -> list[Claim]:
-        if self.worker_id != worker_id:
-            # The lease was lost while we asked. The reaper gives these runs back.
+        if self._identity.claiming_id != worker_id:
+            # The lease was lost during the claim. The reaper gives these runs back.
             return []
         self._attempts.start_all(claims)
         return claims
@@ -176,5 +175,5 @@ class Claimer(Service):
             return await claiming
         except BaseException as error:
             if not isinstance(error, StoreUnavailable) or error.is_doubtful:
-                self._doubt_until = self.clock.monotonic() + 2 * self._config.database_statement_seconds
+                self._recover_until = self.clock.monotonic() + 2 * self._config.database_statement_seconds
             raise

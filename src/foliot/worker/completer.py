@@ -1,8 +1,8 @@
-"""Writes how attempts ended, in batches: whatever gathered while the previous batch was on its way.
+"""Writes the outcomes of attempts in batches: each batch holds the outcomes added while the previous one was written.
 
 Every write is fenced by (run, token, worker), so sending a batch again after a lost answer changes nothing. A write
-that matches no live attempt of ours came too late, is refused, and is counted. Content can't hold a batch up: what
-PostgreSQL will not take for itself alone becomes a failure that says so.
+that matches no live attempt of this worker is too late: it is refused and counted. An outcome that PostgreSQL refuses
+does not block its batch: it is written alone, as a failure that says so.
 """
 
 from __future__ import annotations
@@ -36,26 +36,38 @@ from foliot.service import Service
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.store import Store
 from foliot.worker.holdings import Holdings
+from foliot.worker.identity import WorkerIdentity
 
 BATCH = 1000
-# Looked up once: an enumeration takes its time to find a member, and here that would be for every run.
+# Bound once: looking up an enum member is slow, and this code runs for every run.
 SUCCEEDED, FAILED, SCHEDULED, READY = RunState.SUCCEEDED, RunState.FAILED, RunState.SCHEDULED, RunState.READY
 
 
 class Completer(Service):
-    def __init__(self, *, store: Store, holdings: Holdings, clock: Clock, events: EventBus) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        identity: WorkerIdentity,
+        holdings: Holdings,
+        circuits: Mapping[str, Circuit] | None = None,
+        on_dependents_released: Callable[[], None] = lambda: None,
+        clock: Clock,
+        events: EventBus,
+    ) -> None:
+        """`circuits`: the tasks whose consecutive failures are counted. `on_dependents_released` is called when an
+        outcome was written that other runs waited for, so that this worker need not wait for a hint."""
         super().__init__(clock=clock, events=events)
-        self.worker_id: UUID
         self._store = store
+        self._identity = identity
         self._holdings = holdings
         self._pending: list[Outcome] = []
-        self._lasted: list[float] = []
-        self._circuits: dict[str, Circuit] = {}
+        self._durations: list[float] = []
+        self._circuits = dict(circuits or {})
+        self._on_dependents_released = on_dependents_released
         self._task_of: dict[tuple[UUID, int], str] = {}
-        self._makes_room = False
-        self._lets_go = False
-        self.on_others_let_go: Callable[[], None] = lambda: None
-        """Called when something was written that others waited for: it need not wait for a hint."""
+        self._frees_gates = False
+        self._releases_dependents = False
         self.batches_written = 0
         self._flushed = asyncio.Event()
         self._flushed.set()
@@ -71,9 +83,9 @@ class Completer(Service):
     def add(self, outcome: Outcome, claim: Claim) -> None:
         self._pending.append(outcome)
         if claim.options is not None and "concurrency" in claim.options:
-            self._makes_room = True
+            self._frees_gates = True
         if claim.concerns_others:
-            self._lets_go = True
+            self._releases_dependents = True
         if claim.task in self._circuits:
             self._task_of[outcome.run_id, outcome.token] = claim.task
         if outcome.state is FAILED:
@@ -82,12 +94,12 @@ class Completer(Service):
             self._flushed.clear()
             self.wake()
 
-    def lasted(self, seconds: float) -> None:
-        """An attempt took so long, whatever is to be written about it. Told in batches, as they are written."""
-        self._lasted.append(seconds)
+    def record_duration(self, seconds: float) -> None:
+        """Records how long an attempt took. Durations are emitted once per batch."""
+        self._durations.append(seconds)
 
     def discard(self) -> None:
-        """Forgets what can't be written any more because the worker's lease is gone."""
+        """Drops the outcomes that cannot be written any more, because the worker has lost its lease."""
         self._pending.clear()
         self._holdings.clear()
         self._flushed.set()
@@ -97,9 +109,9 @@ class Completer(Service):
         await self._flushed.wait()
 
     async def run_once(self) -> float | None:
-        if self._lasted:
-            lasted, self._lasted = self._lasted, []
-            self.events.emit(AttemptsEnded(len(lasted), histogram_of(lasted)))
+        if self._durations:
+            durations, self._durations = self._durations, []
+            self.events.emit(AttemptsEnded(len(durations), histogram_of(durations)))
         batch = self._pending[:BATCH]
         if not batch:
             self._flushed.set()
@@ -113,26 +125,22 @@ class Completer(Service):
         self.batches_written += 1
         return 0
 
-    def watch(self, circuits: Mapping[str, Circuit]) -> None:
-        """The tasks whose failures in a row are counted."""
-        self._circuits = dict(circuits)
-
     async def _write(self, batch: list[Outcome]) -> None:
         await self._write_outcomes(batch)
         self._holdings.settle([(outcome.run_id, outcome.token) for outcome in batch])
-        if self._makes_room:
-            self._makes_room = False
+        if self._frees_gates:
+            self._frees_gates = False
             self._store.hints.send([GATES_TOPIC])
-        if self._lets_go:
-            # What waited for one of these may be in any queue.
-            self._lets_go = False
+        if self._releases_dependents:
+            # The dependents may be in any queue.
+            self._releases_dependents = False
             self._store.hints.send([ALL_QUEUES_TOPIC])
-            self.on_others_let_go()
+            self._on_dependents_released()
         if self._task_of:
             await self._count(batch)
 
     async def _count(self, batch: list[Outcome]) -> None:
-        """A success ends a row of failures; those after the last one begin another."""
+        """A success resets the count of consecutive failures. Failures after the last success count again."""
         succeeded: dict[str, list[UUID]] = {}
         failures: Counter[str] = Counter()
         for outcome in batch:
@@ -175,25 +183,25 @@ class Completer(Service):
 
     async def _send(self, write: Callable[[UUID, list[Outcome]], Awaitable[int]], outcomes: list[Outcome]) -> None:
         try:
-            written = await write(self.worker_id, outcomes)
+            written = await write(self._identity.id, outcomes)
         except FoliotError:
             raise
         except Exception as error:
-            await self._send_apart(write, outcomes, error)
+            await self._send_one_by_one(write, outcomes, error)
             return
         if written < len(outcomes):
-            already = await self._store.runs.count_written(self.worker_id, outcomes)
+            already = await self._store.runs.count_written(self._identity.id, outcomes)
             if already < len(outcomes):
                 self.events.emit(StaleWritesRefused(len(outcomes) - already))
 
-    async def _send_apart(
+    async def _send_one_by_one(
         self, write: Callable[[UUID, list[Outcome]], Awaitable[int]], outcomes: list[Outcome], error: Exception
     ) -> None:
-        """One of them holds what PostgreSQL refuses. Alone, it ends without its content rather than never."""
+        """PostgreSQL refuses one of these outcomes. That one is written alone, without its content."""
         if len(outcomes) > 1:
             for outcome in outcomes:
                 await self._send(write, [outcome])
             return
         reason = msgspec.json.encode(error_of("OutcomeNotStorable", f"{type(error).__name__}: {error}")).decode()
         bare = Outcome(outcomes[0].run_id, outcomes[0].token, FAILED, "error", error=reason)
-        await self._store.runs.finish_runs(self.worker_id, [bare])
+        await self._store.runs.finish_runs(self._identity.id, [bare])

@@ -1,10 +1,10 @@
-"""Keeps this worker's lease: one row for all its attempts. The answer says which of them are to end.
+"""Renews this worker's lease, one row for all its attempts. The answer names the attempts that must stop.
 
-The lease is trusted until two seconds before its end, counted from *before* the renewal was sent, on the monotonic
-clock. A worker that could not renew by then, or that was struck off, must stop all its attempts before others may start
-them anew; `on_lease_lost` does that.
+The worker trusts its lease until two seconds before it expires. The time counts from *before* the renewal was sent, on
+the monotonic clock. A worker that could not renew in time, or whose registration was removed, must stop all its
+attempts before other workers may start them again; `on_lease_lost` does that.
 
-It runs where user code can't block it: `HeartbeatThread` gives it a thread, an event loop and a connection of its own.
+User code cannot block the heartbeat: `HeartbeatThread` gives it a thread, an event loop and a connection of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.config import Config
@@ -23,6 +22,7 @@ from foliot.store.postgres import Database
 from foliot.store.workers import Beat, Workers
 from foliot.worker.attempts import Attempts
 from foliot.worker.holdings import Holdings
+from foliot.worker.identity import WorkerIdentity
 
 MARGIN_SECONDS = 2.0
 RETRY_SECONDS = 0.2
@@ -33,6 +33,7 @@ class Heartbeater(Service):
         self,
         *,
         workers: Workers,
+        identity: WorkerIdentity,
         attempts: Attempts,
         holdings: Holdings,
         on_beat: Callable[[Beat], None],
@@ -43,16 +44,16 @@ class Heartbeater(Service):
     ) -> None:
         super().__init__(clock=clock, events=events)
         self._workers = workers
+        self._identity = identity
         self._attempts = attempts
         self._holdings = holdings
         self._on_beat = on_beat
         self._config = config
         self._on_lease_lost = on_lease_lost
-        self._worker_id: UUID
         self._trusted_until = 0.0
 
-    def took_lease(self, worker_id: UUID, asked_at: float) -> None:
-        self._worker_id = worker_id
+    def begin_lease(self, asked_at: float) -> None:
+        """`asked_at`: the monotonic time just before the worker registered."""
         self._trust_from(asked_at)
 
     async def run_once(self) -> float:
@@ -60,18 +61,18 @@ class Heartbeater(Service):
         is_renewed: bool | None = None
         try:
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
-                beat = await self._workers.beat(self._worker_id, self._holdings.keys(), self._attempts.left_running)
+                beat = await self._workers.beat(self._identity.id, self._holdings.keys(), self._attempts.left_running)
                 is_renewed = beat.is_renewed
                 self._on_beat(beat)
         except Exception as error:
-            # Whatever kept the beat from arriving, the lease runs out all the same.
+            # The lease expires whatever the error was.
             self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", RETRY_SECONDS))
         if is_renewed:
             self._trust_from(asked_at)
         elif is_renewed is False or self.clock.monotonic() >= self._trusted_until:
             await self._on_lease_lost()
-            # The new lease is trusted from before it was asked for; while PostgreSQL was away, that may be nearly all
-            # of it.
+            # The new lease counts from before it was requested. If PostgreSQL was unavailable meanwhile, the lease may
+            # be about to expire.
             return 0
         else:
             return RETRY_SECONDS
@@ -87,12 +88,13 @@ class Heartbeater(Service):
 
 
 class HeartbeatThread:
-    """Runs a heartbeater apart from the worker's own loop, and carries what it hears over there."""
+    """Runs a heartbeater in its own thread and passes its events and answers to the worker's event loop."""
 
     def __init__(
         self,
         *,
         url: str,
+        identity: WorkerIdentity,
         attempts: Attempts,
         holdings: Holdings,
         on_beat: Callable[[Beat], None],
@@ -102,6 +104,7 @@ class HeartbeatThread:
         events: EventBus,
     ) -> None:
         self._url = url
+        self._identity = identity
         self._attempts = attempts
         self._holdings = holdings
         self._on_beat = on_beat
@@ -109,17 +112,17 @@ class HeartbeatThread:
         self._config = config
         self._clock = clock
         self._events = events
-        self._lease: tuple[UUID, float] | None = None
+        self._lease_asked_at: float | None = None
         self._heartbeater: Heartbeater | None = None
         self._loop: asyncio.AbstractEventLoop
         self._home: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._stopping: asyncio.Event
 
-    def took_lease(self, worker_id: UUID, asked_at: float) -> None:
-        self._lease = (worker_id, asked_at)
+    def begin_lease(self, asked_at: float) -> None:
+        self._lease_asked_at = asked_at
         if self._heartbeater is not None:
-            self._heartbeater.took_lease(worker_id, asked_at)
+            self._heartbeater.begin_lease(asked_at)
 
     @property
     def has_lease(self) -> bool:
@@ -160,6 +163,7 @@ class HeartbeatThread:
                 workers = Workers(database, ttl_seconds=self._config.worker_ttl_seconds)
                 heartbeater = Heartbeater(
                     workers=workers,
+                    identity=self._identity,
                     attempts=self._attempts,
                     holdings=self._holdings,
                     on_beat=lambda beat: self._at_home(self._on_beat, beat),
@@ -168,8 +172,8 @@ class HeartbeatThread:
                     clock=self._clock,
                     events=events,
                 )
-                if self._lease is not None:
-                    heartbeater.took_lease(*self._lease)
+                if self._lease_asked_at is not None:
+                    heartbeater.begin_lease(self._lease_asked_at)
                 self._heartbeater = heartbeater
                 await heartbeater.start()
                 self._at_home(ready.set_result, None)
@@ -177,17 +181,17 @@ class HeartbeatThread:
                 self._heartbeater = None
                 await heartbeater.stop()
         except Exception as error:
-            # Whoever waits for the start is told; later there is nobody, and the lease runs out.
+            # `start` raises the error if it is still waiting. Later, the lease expires.
             self._at_home(_fail, ready, error)
 
     async def _lose_lease(self) -> None:
-        """Waits for the attempts to have ended, which takes a loop that is not blocked."""
+        """Waits until the worker's own loop has stopped every attempt."""
         ending = asyncio.run_coroutine_threadsafe(_awaited(self._on_lease_lost), self._home)
         await asyncio.wrap_future(ending)
 
     def _at_home(self, call: Callable[..., object], *arguments: object) -> None:
         with suppress(RuntimeError):
-            # The loop is closed: nobody is left to hear it.
+            # The worker's loop is closed.
             self._home.call_soon_threadsafe(call, *arguments)
 
 

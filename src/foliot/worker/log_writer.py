@@ -1,9 +1,8 @@
-"""Shows what attempts write, and how far they say they are, while they run: new output and progress twice a second, in
-one statement.
+"""Stores the output and progress of running attempts twice a second, in one statement.
 
-An attempt that is silent, or that has ended before this service has seen it twice, costs nothing. Parts are for looking
-at a run under way: what counts is the output kept at its end, and once that is stored the parts are deleted. Of an
-attempt whose worker dies they are all there is, and the scheduler's reaper makes its output of them.
+An attempt that writes nothing, or that ends before this service has seen it twice, costs nothing. The stored parts let
+users follow a running attempt. They are deleted once the complete output is stored at its end. If the worker dies, the
+scheduler's reaper assembles the output from the parts.
 """
 
 from __future__ import annotations
@@ -23,47 +22,50 @@ from foliot.service import Service
 from foliot.store.logs import PART_MAX_BYTES, LogPart, ProgressNote
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts, RunningAttempt
+from foliot.worker.identity import WorkerIdentity
 
 INTERVAL_SECONDS = 0.5
 BATCH_MAX_BYTES = 4_194_304
-# Turns after the end of an attempt until its parts go: its outcome is stored by then, and who follows it has read on.
+# Turns between the end of an attempt and the deletion of its parts. By then its outcome is stored and followers have
+# read the last part.
 TURNS_KEPT = 6
 
 Key = tuple[UUID, int]
 
 
 class LogWriter(Service):
-    def __init__(self, *, store: Store, attempts: Attempts, clock: Clock, events: EventBus) -> None:
+    def __init__(
+        self, *, store: Store, identity: WorkerIdentity, attempts: Attempts, clock: Clock, events: EventBus
+    ) -> None:
         super().__init__(clock=clock, events=events)
-        self.worker_id: UUID
         self._store = store
+        self._identity = identity
         self._attempts = attempts
         self._seen: set[Key] = set()
         self._progress: dict[Key, Progress] = {}
         self._parts: list[LogPart] = []
         self._notes: list[ProgressNote] = []
         self._written: dict[Key, int] = {}
-        """Attempts with parts in the store, and for how many turns they have been over."""
+        """Attempts with stored parts, and the number of turns since each ended."""
         self._is_asleep = False
-        attempts.on_busy = self._wake_soon
 
     async def run_once(self) -> float | None:
         under_way = self._attempts.under_way
-        # What could not be written goes first, as it was; until then nothing is added to it.
+        # A batch that could not be written is retried unchanged before anything new is gathered.
         if not self._parts and not self._notes:
             self._gather(under_way)
         if self._parts or self._notes:
-            await self._store.logs.write_logs(self.worker_id, self._parts, self._notes)
+            await self._store.logs.write_logs(self._identity.id, self._parts, self._notes)
             self._written.update({(part.run_id, part.token): 0 for part in self._parts})
             self._parts, self._notes = [], []
         if self._written:
-            await self._tidy(under_way)
-        # An idle worker has nothing to show. Two wake-ups a second would be most of its cost.
+            await self._delete_old_parts(under_way)
+        # Two wake-ups a second would be most of the cost of an idle worker.
         self._is_asleep = not under_way and not self._written
         return None if self._is_asleep else INTERVAL_SECONDS
 
-    def _wake_soon(self) -> None:
-        """Not at once, because most attempts end before they would be seen twice."""
+    def wake_soon(self) -> None:
+        """Wakes the service after a moment: most attempts end before they are seen twice."""
         if self._is_asleep:
             self._is_asleep = False
             asyncio.get_running_loop().call_later(INTERVAL_SECONDS / 2, self.wake)
@@ -90,15 +92,15 @@ class LogWriter(Service):
         for key in [key for key in self._progress if key not in under_way]:
             del self._progress[key]
 
-    async def _tidy(self, under_way: dict[Key, RunningAttempt]) -> None:
-        over = []
+    async def _delete_old_parts(self, under_way: dict[Key, RunningAttempt]) -> None:
+        expired = []
         for key in [key for key in self._written if key not in under_way]:
             self._written[key] += 1
             if self._written[key] > TURNS_KEPT:
-                over.append(key)
-        if over:
-            await self._store.logs.delete_logs(over)
-            for key in over:
+                expired.append(key)
+        if expired:
+            await self._store.logs.delete_logs(expired)
+            for key in expired:
                 del self._written[key]
 
 

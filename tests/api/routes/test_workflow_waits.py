@@ -159,4 +159,4 @@ async def test_a_result_that_is_too_big_is_refused_with_advice(bench: WorkflowBe
 async def test_a_map_over_what_is_no_list_fails_and_says_so(bench: WorkflowBench) -> None:
     workflow_id = await bench.create(act("a"), act("m", "a", map={"result_of": "a"}))
     shown = await bench.ended(workflow_id)
-    assert "is no list but str" in steps_of(shown)["m"]["error"]["message"]
+    assert "is not a list but str" in steps_of(shown)["m"]["error"]["message"]

@@ -18,10 +18,11 @@ from foliot.model.ids import new_id
 from foliot.model.outcome import Attempted, Ending, Outcome
 from foliot.model.run import Claim, RunOptions
 from foliot.model.states import RunState
-from foliot.worker.attempts import Attempts, KnownTask
+from foliot.worker.attempts import Attempts
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.holdings import Holdings
+from foliot.worker.known_tasks import KnownTask
 from tests.support.contexts import KeptContext
 from tests.support.waiting import PATIENCE_SECONDS
 

@@ -6,9 +6,7 @@ them. Items may be the result of an earlier step, so a map always expands on a w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -23,11 +21,12 @@ from foliot.store.store import Store
 from foliot.store.workflows import Family
 from foliot.worker.executors.base import Executor, invalid_payload
 from foliot.worker.executors.workflow import NOT_EXPANDED, with_declared
+from foliot.worker.identity import WorkerIdentity
 
 NO_ITEMS = '{"succeeded":0,"failed":0,"cancelled":0,"skipped":0,"results":[]}'
 
 
-def map_items(store: Store, namespace: Namespace, worker_id: Callable[[], UUID], aging_seconds: float) -> Executor:
+def map_items(store: Store, namespace: Namespace, identity: WorkerIdentity, aging_seconds: float) -> Executor:
     aging = aging_microseconds(aging_seconds)
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
@@ -40,7 +39,7 @@ def map_items(store: Store, namespace: Namespace, worker_id: Callable[[], UUID],
             return invalid_payload(error)
         if family.total == 0:
             return Attempted(Ending.SUCCEEDED, result=NO_ITEMS)
-        if not await store.workflows.expand_map(context.run_id, context.token, worker_id(), family):
+        if not await store.workflows.expand_map(context.run_id, context.token, identity.id, family):
             return NOT_EXPANDED
         store.hints.send([namespace.qualified(queue)])
         return Attempted(Ending.EXPANDED)
@@ -82,11 +81,11 @@ def family_of(asked: MapPayload, queue: str, context: Context, aging: int, names
 def result_list(key: str, context: Context) -> list[Any]:
     field = "map.result_of"
     if key not in context.upstream:
-        raise Invalid(f"{field}: there is no result of a step {key!r}", field=field)
+        raise Invalid(f"{field}: no step {key!r} has a result", field=field)
     found = context.upstream[key]
     if isinstance(found, dict) and "results" in found:
-        # Of another map.
+        # The result of another map.
         found = found["results"]
     if not isinstance(found, list):
-        raise Invalid(f"{field}: the result of {key!r} is no list but {type(found).__name__}", field=field)
+        raise Invalid(f"{field}: the result of {key!r} is not a list but {type(found).__name__}", field=field)
     return found

@@ -1,16 +1,14 @@
-"""The built-in tasks `workflow` and `map`: an attempt that turns its own run into others, and is over.
+"""The built-in task `workflow`: turns its run into the steps of the workflow.
 
-What it becomes is stored in one transaction with the end of the attempt, fenced by its token. From there on the run
-waits for its children; what follows from their ends is settled by the store. Most workflows come in through the API,
-which stores their steps at once: the tasks are for those that a schedule fires, for workflows that are steps of others,
-and for maps, whose items may be the result of another step.
+The steps are stored in one transaction with the end of the attempt, fenced by its token. The run then waits for its
+children, and the store settles it when they end. Most workflows come through the API, which stores their steps at once;
+this task expands workflows that a schedule fires and workflows that are steps of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
-from uuid import UUID
 
 import msgspec
 
@@ -26,16 +24,16 @@ from foliot.store.store import Store
 from foliot.store.workers import DeclaredTask
 from foliot.submission.known_tasks import unknown_task, with_tags
 from foliot.worker.executors.base import Executor, invalid_payload
+from foliot.worker.identity import WorkerIdentity
 
 A = TypeVar("A", bound=RunRequest)
-# It was asked to end meanwhile; or is not ours any more, and then this is refused like everything else that we say of
-# it.
+# The run was cancelled meanwhile. If it no longer belongs to this worker, this outcome is refused too.
 NOT_EXPANDED = Attempted(
-    Ending.CANCELLED, reason="cancelled", error=error_of("Cancelled", "asked to end before it was made of others")
+    Ending.CANCELLED, reason="cancelled", error=error_of("Cancelled", "cancelled before its children were stored")
 )
 
 
-def workflow(store: Store, namespace: Namespace, worker_id: Callable[[], UUID]) -> Executor:
+def workflow(store: Store, namespace: Namespace, identity: WorkerIdentity) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
             asked = payload_of(payload, Workflow)
@@ -44,7 +42,7 @@ def workflow(store: Store, namespace: Namespace, worker_id: Callable[[], UUID]) 
         except Invalid as error:
             return invalid_payload(error)
         queues = await store.workflows.expand_workflow(
-            context.run_id, context.token, worker_id(), plan(steps), asked.on_failure, namespace
+            context.run_id, context.token, identity.id, plan(steps), asked.on_failure, namespace
         )
         if queues is None:
             return NOT_EXPANDED
@@ -56,10 +54,10 @@ def workflow(store: Store, namespace: Namespace, worker_id: Callable[[], UUID]) 
 
 
 def with_declared(asked: A, known: Mapping[str, DeclaredTask]) -> A:
-    """The step, or the items of a map, with what their task declares, where they are silent themselves."""
+    """Fills in the queue and tags that the task declares, where the step or map sets none."""
     task = asked.task_name()
     if task not in known and asked.queue is not None:
-        # It may become known before it is its turn; the queue says where it waits for that.
+        # A worker may announce the task before the step is ready. It waits in its queue until then.
         return asked
     if task not in known:
         raise unknown_task(task, known)

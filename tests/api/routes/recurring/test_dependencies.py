@@ -17,6 +17,7 @@ from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.worker.executors.workflow import workflow
+from foliot.worker.identity import WorkerIdentity
 from tests.support.dependencies import WORKER, create, end
 from tests.support.fake_clock import FakeClock
 from tests.support.runs import claim_runs
@@ -187,7 +188,7 @@ class TestBySuccess:
         await node.pass_time(10)
         (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
         context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
-        expand = workflow(store, Namespace(), lambda: WORKER)
+        expand = workflow(store, Namespace(), WorkerIdentity(WORKER))
         assert (await expand({"steps": steps}, context)).ending is Ending.EXPANDED
         await end(store)
         assert await ticks(client, "down") == []
@@ -205,7 +206,7 @@ class TestBySuccess:
         await node.pass_time(3600)
         (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
         context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
-        await workflow(store, Namespace(), lambda: WORKER)({"steps": steps}, context)
+        await workflow(store, Namespace(), WorkerIdentity(WORKER))({"steps": steps}, context)
         await end(store, RunState.FAILED)
         assert await ticks(client, "up") == ["failed"]
         answer = await client.post(f"/v1/workflows/{claim.run_id}/redrive")
