@@ -135,7 +135,7 @@ def test_workers_and_queues(shell: Shell) -> None:
     assert (worker["id"] in shown, "healthy" in shown) == (True, True)
     assert "default" in [queue["name"] for queue in parsed(shell, "queues")["items"]]
     assert shell.done("queues").splitlines()[0].startswith("QUEUE")
-    assert "no living worker" in shell.refusal("workers", "drain", str(new_id()), code=1)
+    assert "no live worker" in shell.refusal("workers", "drain", str(new_id()), code=1)
 
 
 def test_a_server_that_is_not_there_is_said_at_once(shell: Shell, closed_port: int) -> None:

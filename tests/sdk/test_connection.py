@@ -165,13 +165,13 @@ async def test_a_job_in_the_callers_own_transaction(connection: foliot.Connectio
 async def test_what_only_a_server_can_do_is_said(
     straight: foliot.Connection, server_url: str, database_url: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=r"is a direct_client, and this needs a server: connect to http://"):
+    with pytest.raises(ConfigurationError, match=r"is a database, and this needs a server: connect to http://"):
         _ = straight.operations
     workflow = foliot.Workflow("w")
     workflow.step("one", "add")
     with pytest.raises(ConfigurationError, match="needs a server"):
         await plainly(lambda: workflow.submit(straight))
-    with pytest.raises(Invalid, match="idempotency_key: only a server remembers those"):
+    with pytest.raises(Invalid, match="idempotency_key: only a server remembers idempotency keys"):
         await straight.submit_async("add", idempotency_key="k")
     with foliot.connect(server_url) as connection, connection.operations as operations:
         assert [queue["name"] for queue in await plainly(lambda: operations.list_queues().document["items"])] == [

@@ -16,7 +16,7 @@ from foliot.store.store import Store
 class CancelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=1000)] = ""
     force: bool = False
-    """Ends the run at once and refuses whatever its worker still writes, instead of asking the worker to stop it."""
+    """Ends the run at once and ignores later writes of its worker, instead of asking the worker to stop it."""
 
 
 cancel_decoder = msgspec.json.Decoder(CancelRequest)

@@ -19,13 +19,13 @@ from foliot.store.store import Store
 MOST = 1000
 COUNT_MAX = 9_007_199_254_740_991
 LIKE_WORDS = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
-# What changes something says how many it is meant for.
+# A request that changes something says how many it expects to change.
 IS_COUNTED = any_of(given("expected"), field_is("dry_run", {"const": True}, required=True))
 
 
 class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """At least one of the first four says which jobs. `dry_run` changes nothing and says how many they are; `expected`
-    is that number."""
+    """Selects jobs by at least one of `name`, `task`, `queue` and `tag`. `dry_run` counts them and changes nothing;
+    `expected` is that count."""
 
     name: (
         Annotated[str, Meta(min_length=1, max_length=200, description="A pattern: * is anything, ? is one character.")]
@@ -36,9 +36,7 @@ class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     tag: Tag | None = None
     dry_run: bool = False
     expected: (
-        Annotated[
-            int, Meta(ge=0, le=COUNT_MAX, description="With another number of jobs than this, nothing is done: 409.")
-        ]
+        Annotated[int, Meta(ge=0, le=COUNT_MAX, description="If another number of jobs matches, nothing changes: 409.")]
         | None
     ) = None
 
@@ -47,14 +45,14 @@ class GroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 def refuse_empty(asked: GroupRequest) -> None:
     if asked.name is None and asked.task is None and asked.queue is None and asked.tag is None:
-        raise Invalid("name: say which jobs: name, task, queue or tag; all of them have the name *", field="name")
+        raise Invalid("name: give name, task, queue or tag to select jobs; the name * selects all", field="name")
 
 
 async def matched_jobs(
     store: Store, namespace: Namespace, asked: GroupRequest, *, is_paused: bool | None
 ) -> list[tuple[UUID, str]]:
-    """Id and name of those that fit; `is_paused` None: paused or not. Raises `Conflict` when they are not as many as
-    were expected."""
+    """The id and name of the jobs that match; with `is_paused` None, paused or not. Raises `Conflict` if their
+    number is not the expected one."""
     pattern = None if asked.name is None else like(namespace.qualified(asked.name))
     task = None if asked.task is None else namespace.qualified(asked.task)
     queue = None if asked.queue is None else namespace.qualified(asked.queue)
@@ -63,14 +61,14 @@ async def matched_jobs(
         namespace, pattern, task, queue, asked.tag, is_paused=is_paused, limit=MOST + 1, whole_name=whole_name
     )
     if len(matched) > MOST:
-        raise Invalid(f"name: more than {MOST} jobs fit; take a narrower filter", field="name")
+        raise Invalid(f"name: more than {MOST} jobs match; use a narrower filter", field="name")
     if asked.expected is not None and asked.expected != len(matched):
-        raise Conflict(f"expected: {len(matched)} jobs fit now, not {asked.expected}; nothing was done")
+        raise Conflict(f"expected: {len(matched)} jobs match now, not {asked.expected}; nothing was changed")
     return [(job_id, bare(name)) for job_id, name in matched]
 
 
 def like(pattern: str) -> str:
-    """A pattern of SQL's LIKE. Raises `Invalid` for what can be in no name."""
+    """The pattern for SQL's LIKE. Raises `Invalid` for a NUL."""
     if "\0" in pattern:
         raise Invalid("name: the character NUL is in no name", field="name")
     return re.sub(r"[*?%_\\]", lambda found: LIKE_WORDS[found[0]], pattern)

@@ -54,7 +54,7 @@ class LabRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delay_seconds: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
     cron: Annotated[str, Meta(max_length=500, extra_json_schema=CRON)] | None = None
     cron_expression: (
-        Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description="Another name of `cron`.")] | None
+        Annotated[str, Meta(max_length=500, extra_json_schema=CRON, description="Alias of `cron`.")] | None
     ) = None
     max_retries: Retries = 3
     priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)] = 0
@@ -77,7 +77,7 @@ class LabRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
 
     def as_job(self) -> JobRequest:
-        """The same in Foliot's words. Raises `Invalid` for what does not fit the type of the job."""
+        """The job in Foliot's terms. Raises `Invalid` for a field that does not fit the type of the job."""
         cron = self.cron if self.cron is not None else self.cron_expression
         for field, value, belongs_to in (("delay_seconds", self.delay_seconds, "delayed"), ("cron", cron, "recurring")):
             if (value is not None) != (self.job_type == belongs_to):
@@ -134,7 +134,7 @@ class LabWorker(msgspec.Struct, frozen=True):
 
 
 async def latest_ids(store: Store, namespace: Namespace, status: str, limit: int) -> list[UUID]:
-    """Of runs that no recurring job made: those are shown with the job."""
+    """The latest runs that no recurring job made; the runs of recurring jobs are shown with the job."""
     first = first_id_of(await store.jobs.database_now() - LOOK_BACK)
     states = [word for state, named in STATUS.items() if named == status for word in (str(state), f"{state}+")] or None
     span = Span(LAST_ID, FIRST_ID, first, not_finished_before(first))
@@ -183,7 +183,7 @@ async def run_view(store: Store, run: RunView) -> LabJob:
 
 
 async def recurring_view(store: Store, job: RecurringJob) -> LabJob:
-    """Of what it has run, the latest: at work, or not."""
+    """A recurring job with its latest run."""
     page = await store.run_lists.list_job_runs(
         job.id, (LATEST, FIRST_ID), EARLIEST, RunFilter(Namespace(namespace_of(job.queue))), limit=1, scan=2
     )
@@ -208,7 +208,7 @@ async def recurring_view(store: Store, job: RecurringJob) -> LabJob:
 
 
 async def last_message(store: Store, run: RunView) -> str | None:
-    """Why the attempt before failed, while there is another."""
+    """Why the previous attempt failed."""
     if run.attempt == 0:
         return None
     ended = [attempt for attempt in await store.run_lists.list_attempts(run.id) if attempt.finished_at is not None]
@@ -222,7 +222,7 @@ def lab_payload(payload: Any) -> Any:
         try:
             payload = msgspec.json.decode(payload)
         except (msgspec.DecodeError, RecursionError):
-            # Deeper than we are: it is handed on as it is.
+            # Nested too deeply to decode here: shown unchanged.
             return payload
     return payload.get("payload", {}) if isinstance(payload, dict) and "execution_time_ms" in payload else payload or {}
 

@@ -1,4 +1,4 @@
-"""Runs by what they have in common: the filters of `GET /v1/runs`, and of whatever is done to several runs at once."""
+"""Finds runs by the filters of `GET /v1/runs` and of bulk actions on runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from foliot.store.workflows import Parent
 LOOK_BACK = timedelta(days=7)
 # The finished runs that overviews count.
 FINISHED_WITHIN = timedelta(days=1)
-# How many rows a page looks at in search of those that are wanted.
+# The rows that a page reads at most to find matching runs.
 SCAN_MAX = 10_000
-# So many children are found by their parent and sorted; more than that, and they are what most of the ids between are.
+# Up to this number, the children of a parent are read by parent and sorted. Beyond it, they are most of the runs
+# between their ids.
 FEW = 20_000
 FIRST_ID, LAST_ID = UUID(int=0), UUID(int=(1 << 128) - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """As a request has them; empty: not given."""
+    """The filters as a request gives them; an empty one is not set."""
 
     state: str = ""
     queue: str = ""
@@ -46,13 +47,13 @@ class Asked:
 class Found:
     items: list[RunItem]
     next: str | None
-    """Where the next page begins."""
+    """The cursor of the next page."""
     since: datetime | None
-    """How far back finished runs are looked for; None: to the beginning."""
+    """Finished runs are listed from here on; None: from the beginning."""
 
 
 async def find_runs(store: Store, namespace: Namespace, asked: Asked, *, after: str, limit: int) -> Found:
-    """A page of runs, the latest made first. Raises `Invalid` for filters that make no sense."""
+    """A page of runs, latest first. Raises `Invalid` for filters that contradict each other."""
     family = await _parent_named(store, namespace, asked.parent) if asked.parent else None
     wanted = RunFilter(
         namespace,
@@ -96,13 +97,13 @@ async def find_job_runs(
 
 
 def name_of(namespace: Namespace, text: str, field: str) -> str | None:
-    """As it is stored; None when it was not given."""
+    """The qualified name; None for an empty text."""
     name = text_of(text, field)
     return None if name is None else namespace.qualified(name)
 
 
 def place_of(wanted: RunFilter) -> tuple[Where, bool]:
-    """Where to look for the states that are wanted, and whether everything that is there is wanted."""
+    """The rows to read for the wanted states, and whether all of them match."""
     states, is_only_by_state = set(wanted.states or ()), wanted == RunFilter(wanted.namespace, wanted.states)
     if states == {"running"}:
         return "running", is_only_by_state

@@ -41,9 +41,26 @@ class RunListed(msgspec.Struct, frozen=True):
 
 def listed(item: RunItem) -> RunListed:
     return RunListed(
-        id=item.id, name=run_name(item.name, item.job_id), status=status_of(item.state, item.attempt), state=item.state,
-        reason=item.reason, task=bare(item.task), queue=bare(item.queue), priority=item.priority, attempt=item.attempt,
-        worker_id=item.worker_id, job_id=item.job_id, tick_at=item.tick_at, rerun_of=item.rerun_of, rerun_as=item.rerun_as,
-        parent_id=item.parent_id, step=item.step, tags=item.tags, error=item.error, created_at=item.created_at,
-        scheduled_at=item.due_at, started_at=item.started_at, finished_at=item.finished_at,
-    )  # fmt: skip
+        id=item.id,
+        name=run_name(item.name, item.job_id),
+        status=status_of(item.state, item.attempt),
+        state=item.state,
+        reason=item.reason,
+        task=bare(item.task),
+        queue=bare(item.queue),
+        priority=item.priority,
+        attempt=item.attempt,
+        worker_id=item.worker_id,
+        job_id=item.job_id,
+        tick_at=item.tick_at,
+        rerun_of=item.rerun_of,
+        rerun_as=item.rerun_as,
+        parent_id=item.parent_id,
+        step=item.step,
+        tags=item.tags,
+        error=item.error,
+        created_at=item.created_at,
+        scheduled_at=item.due_at,
+        started_at=item.started_at,
+        finished_at=item.finished_at,
+    )

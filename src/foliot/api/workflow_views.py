@@ -1,4 +1,4 @@
-"""Workflows and their steps as they are shown."""
+"""Workflows and their steps as the API shows them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ from foliot.store.store import Store
 from foliot.store.workflows import Child, Parent, WorkflowItem
 
 WORDS = {
-    "running": tuple(LIVE), "completed": ("succeeded",), "succeeded": ("succeeded",), "failed": ("failed",), "cancelled": ("cancelled",),
-}  # fmt: skip
+    "running": tuple(LIVE),
+    "completed": ("succeeded",),
+    "succeeded": ("succeeded",),
+    "failed": ("failed",),
+    "cancelled": ("cancelled",),
+}
 
 
 class StepShown(msgspec.Struct, frozen=True):
@@ -45,7 +49,7 @@ class StepShown(msgspec.Struct, frozen=True):
 
 
 class WorkflowProgress(msgspec.Struct, frozen=True):
-    """How many steps there are, how many have not ended, and how the others did; `share` is from 0 to 1."""
+    """The number of steps by outcome. `share` is the finished part, from 0 to 1."""
 
     share: float
     total: int
@@ -59,7 +63,7 @@ class WorkflowProgress(msgspec.Struct, frozen=True):
 class WorkflowListed(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
     run_id: UUID
-    """Of its latest run: a redrive makes a new one."""
+    """The workflow's latest run: a redrive makes a new one."""
     name: str | None
     status: str
     state: str
@@ -81,8 +85,7 @@ class WorkflowShown(WorkflowListed, frozen=True, kw_only=True):
 class WorkflowPage(msgspec.Struct, frozen=True):
     items: list[WorkflowListed]
     next: str | None
-    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no
-    further."""
+    """Pass it as `after` to get the next page. A short or empty page may have a next one."""
 
 
 class WorkflowCreated(msgspec.Struct, frozen=True):
@@ -99,20 +102,29 @@ class WorkflowCreated(msgspec.Struct, frozen=True):
 
 
 def states_of(word: str) -> tuple[str, ...]:
-    """The states that an outside word stands for."""
+    """The states that a status covers."""
     if word not in WORDS:
-        raise Invalid(f"state: no workflow is {word!r}{did_you_mean(word, list(WORDS))}", field="state")
+        raise Invalid(f"state: unknown workflow state {word!r}{did_you_mean(word, list(WORDS))}", field="state")
     return WORDS[word]
 
 
 def listed(item: WorkflowItem) -> WorkflowListed:
     parent = item.parent
     return WorkflowListed(
-        id=parent.id, run_id=parent.run_id, name=run_name(item.name, item.job_id), status=status_word(item.state),
-        state=item.state, reason=item.reason,
-        on_failure=parent.on_failure, progress=progress_of(parent), created_at=parent.created_at, finished_at=parent.finished_at,
-        error=item.error, job_id=item.job_id, tick_at=item.tick_at,
-    )  # fmt: skip
+        id=parent.id,
+        run_id=parent.run_id,
+        name=run_name(item.name, item.job_id),
+        status=status_word(item.state),
+        state=item.state,
+        reason=item.reason,
+        on_failure=parent.on_failure,
+        progress=progress_of(parent),
+        created_at=parent.created_at,
+        finished_at=parent.finished_at,
+        error=item.error,
+        job_id=item.job_id,
+        tick_at=item.tick_at,
+    )
 
 
 def status_word(state: RunState) -> str:
@@ -121,13 +133,19 @@ def status_word(state: RunState) -> str:
 
 def progress_of(parent: Parent) -> WorkflowProgress:
     return WorkflowProgress(
-        share=(parent.total - parent.unfinished) / max(1, parent.total), total=parent.total, unfinished=parent.unfinished,
-        succeeded=parent.succeeded, failed=parent.failed, cancelled=parent.cancelled, skipped=parent.skipped,
-    )  # fmt: skip
+        share=(parent.total - parent.unfinished) / max(1, parent.total),
+        total=parent.total,
+        unfinished=parent.unfinished,
+        succeeded=parent.succeeded,
+        failed=parent.failed,
+        cancelled=parent.cancelled,
+        skipped=parent.skipped,
+    )
 
 
 def not_begun(run: RunView) -> Parent:
-    """Raises `NotFound` for what was written past the API and is no workflow at all."""
+    """The parent of a workflow that has not started. Raises `NotFound` for a run that is no workflow, which only SQL
+    can store."""
     try:
         definition = msgspec.convert(run.payload, Workflow)
         check(definition)
@@ -179,19 +197,33 @@ def step_shown(step: Step, child: Child) -> StepShown:
 
 
 def planned_shown(step: Step, run: RunView) -> StepShown:
-    """A step of a workflow that has not begun, or never will."""
+    """A step of a workflow that has not started."""
     state = run.state if run.state in TERMINAL else RunState.WAITING
     return StepShown(
-        key=step.key, id=None, task=step.task_name(), queue=step.queue, status=status_of(state, 0), state=state, reason=run.reason,
-        after=list(step.after), rule=step.needs, attempt=0, scheduled_at=None, started_at=None, finished_at=None, result=None, error=None,
+        key=step.key,
+        id=None,
+        task=step.task_name(),
+        queue=step.queue,
+        status=status_of(state, 0),
+        state=state,
+        reason=run.reason,
+        after=list(step.after),
+        rule=step.needs,
+        attempt=0,
+        scheduled_at=None,
+        started_at=None,
+        finished_at=None,
+        result=None,
+        error=None,
         children=None,
-    )  # fmt: skip
+    )
 
 
 async def find_workflow(
     store: Store, namespace: Namespace, reference: str, within: Transaction | None = None
 ) -> tuple[Parent, RunView]:
-    """By its id, or by that of any run of it; one that has not begun yet stands with all its steps before it."""
+    """Finds a workflow by its id or that of any of its runs. One that has not started has all its steps ahead.
+    Raises `NotFound`."""
     try:
         run_id: UUID | None = UUID(reference)
     except ValueError:
@@ -203,7 +235,7 @@ async def find_workflow(
             break
         if parent is not None:
             if run.state in TERMINAL and parent.finished_at is None:
-                # It ended between the two looks.
+                # It ended between the two reads.
                 parent = await store.workflows.get_parent(run_id, within=within) or parent
             return parent, run
         if run.rerun_as is None:

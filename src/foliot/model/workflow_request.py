@@ -18,7 +18,7 @@ DELAYED_BY = ("delay_seconds", "schedule_time", "schedule", "unique", "expires_a
 
 
 class WorkflowRequest(JobRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A workflow to run now; or, with the fields that a job has for it, later or again and again."""
+    """A workflow to run now; with the schedule fields of a job, later or repeatedly."""
 
     steps: Annotated[tuple[Step, ...], Meta(min_length=1)]
     on_failure: OnFailure = "continue"

@@ -1,6 +1,6 @@
-"""Runs and recurring jobs by id or name, for those whose namespace they are in. For all others they are not there.
+"""Finds runs and recurring jobs by id or name within one namespace; those of others do not exist for the caller.
 
-Routes look nowhere else: a test says so.
+The API and submissions use no other lookup: a test checks that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def find_run(
 
 
 async def find_job(store: Store, namespace: Namespace, job_id: UUID | None, name: str) -> RecurringJob | None:
-    """By either."""
+    """By id or by name."""
     job = await store.jobs.get_job(job_id, namespace.qualified(name))
     return job if job is not None and namespace.owns(job.queue) else None
 

@@ -1,8 +1,6 @@
-"""Jobs that carry a key. Each is stored in the same transaction as what its key promises, so that no two of them can
-both be first.
+"""Stores jobs with a unique key or an idempotency key, in one transaction with the key, so that only one can be first.
 
-A transaction may be sent again after a lost answer: the keys, and the ids of the runs, then find what the first one
-wrote.
+A transaction may be repeated after its answer was lost. The keys and run ids then find the rows of the first one.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from foliot.store import queries
 from foliot.store.postgres import Database, Record, Transaction
 from foliot.store.runs import Runs
 
-# A run that has the key may end between two looks, and another one begin.
+# A run that has the key may end between two statements, and another one take the key.
 LOOKS = 10
 BATCH = 1000
 
@@ -27,7 +25,7 @@ BATCH = 1000
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
     text: str
-    """JSON, as it was given the first time."""
+    """The JSON of the first answer."""
     is_new: bool
 
 
@@ -40,8 +38,8 @@ class Submissions:
         self._queries = queries.load("submissions")
 
     async def submit(self, runs: Sequence[NewRun]) -> list[SubmittedRun]:
-        """All of them or none, in the order given. Raises `Conflict` for a unique key that is taken, when its run says
-        to reject that."""
+        """Stores all runs or none, and returns them in the order given. Raises `Conflict` for a taken unique key
+        with `on_conflict: reject`."""
         if all(run.unique_key is None for run in runs):
             stored = await self._runs.insert_runs(runs)
             return [new_submission(run, stored[run.id]) for run in runs]
@@ -54,8 +52,8 @@ class Submissions:
         ]
 
     async def once(self, key: str, fingerprint: str, work: Callable[[Transaction], Awaitable[str]]) -> KeptAnswer:
-        """The answer that `work` gives, or that it gave before under this key. Raises `Conflict` when it came with
-        something else."""
+        """The answer of `work`, or its earlier answer for this key. Raises `Conflict` when the key came with another
+        request."""
 
         async def attempt(within: Transaction) -> KeptAnswer:
             for _ in range(LOOKS):
@@ -84,12 +82,12 @@ class Submissions:
             return None
         if row[0] != fingerprint:
             raise Conflict(
-                f"idempotency_key: {bare_key(key)!r} came with another request before; a new request needs a new key"
+                f"idempotency_key: {bare_key(key)!r} belongs to another request; a new request needs a new key"
             )
         return KeptAnswer(row[1], is_new=False)
 
     async def forget_answers(self) -> int:
-        """The number of keys forgotten, at most a batch of them."""
+        """Deletes a batch of expired keys. Returns their number."""
         return await self._database.execute(self._queries["forget_answers"], BATCH, self._database.clock.sql_now())
 
     async def find_unique_run(self, within: Transaction, key: str) -> SubmittedRun | None:
@@ -97,15 +95,26 @@ class Submissions:
         return _existing(row) if row else None
 
     async def replace_run(self, within: Transaction, run: NewRun) -> SubmittedRun | None:
-        """None when the run has started, or is gone."""
+        """None when the run has started or ended."""
         row = await within.fetch_row(
-            self._queries["replace_run"], run.unique_key, run.task, run.queue, run.name, run.priority, run.due_at, run.delay_seconds,
-            run.payload, run.options, run.expires_at, self._database.clock.sql_now(), self._aging,
-        )  # fmt: skip
+            self._queries["replace_run"],
+            run.unique_key,
+            run.task,
+            run.queue,
+            run.name,
+            run.priority,
+            run.due_at,
+            run.delay_seconds,
+            run.payload,
+            run.options,
+            run.expires_at,
+            self._database.clock.sql_now(),
+            self._aging,
+        )
         return _existing(row) if row else None
 
     async def _met(self, within: Transaction, run: NewRun) -> SubmittedRun:
-        """The run was not stored, because there is another one with its key."""
+        """Resolves a run that was not stored because another run has its key."""
         key = run.unique_key or ""
         for _ in range(LOOKS):
             replaced = await self.replace_run(within, run) if run.on_conflict == "replace" else None

@@ -1,5 +1,4 @@
-"""Queues that are deeper than they may be: a job for one of them is refused for now, with the time after which to try
-again."""
+"""Refuses jobs for a queue that has reached its `max_depth`."""
 
 from __future__ import annotations
 
@@ -19,10 +18,10 @@ class BackPressure:
         self._read_at = float("-inf")
 
     async def check(self, namespace: Namespace, queue: str) -> None:
-        """Raises `QueueFull`. What is known is about a second old, so that submitting costs nothing."""
+        """Raises `QueueFull`. The list of full queues is up to a second old, so that a submission costs no query."""
         now = self._clock.monotonic()
         if now - self._read_at > FRESH_SECONDS:
-            # One asks anew; the others, of whom there may be many at that moment, go by what was known.
+            # Only one caller reads; the others use the previous list meanwhile.
             self._read_at = now
             self._full = await self._store.gates.full_queues()
         if namespace.qualified(queue) in self._full:

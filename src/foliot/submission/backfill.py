@@ -13,8 +13,8 @@ TICKS_MAX = 10_000
 
 
 def ticks_between(job: RecurringJob, start: datetime, end: datetime) -> list[int]:
-    """The ticks from `start` to `end` that its schedule is done with: what is still to fire would run twice. Raises
-    `Invalid` when there are too many for one request."""
+    """The ticks from `start` to `end` that the schedule has passed; a tick that is still to fire would run twice.
+    Raises `Invalid` for more than `TICKS_MAX`."""
     if start > end:
         raise Invalid("to: is before from", field="to")
     if max(start, end) >= LATEST or start.year < 1970:

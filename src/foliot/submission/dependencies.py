@@ -1,4 +1,4 @@
-"""The jobs that another one depends on, by name or id: recurring jobs, or single ones, of which each is its own run."""
+"""Finds the jobs that a job depends on: recurring jobs by name or id, one-off jobs by id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Dependencies:
 
 
 async def find_dependencies(store: Store, namespace: Namespace, references: Sequence[str]) -> Dependencies:
-    """Raises `Invalid` for what there is not, and for recurring jobs beside single ones."""
+    """Raises `Invalid` for an unknown job, and for a mix of recurring and one-off jobs."""
     found = Dependencies()
     for index, reference in enumerate(references):
         place = f"dependencies[{index}]"

@@ -20,10 +20,24 @@ from foliot.store.store import Store
 from foliot.submission.admission import Admission
 from foliot.submission.calendars import find_calendar
 
-OPTION_FIELDS = frozenset({
-    "retries", "max_retries", "timeout_seconds", "backoff", "retry_on", "never_on", "max_snoozes", "concurrency", "rate", "fairness_key",
-    "guarantee", "metadata", "tags", "notify",
-})  # fmt: skip
+OPTION_FIELDS = frozenset(
+    {
+        "retries",
+        "max_retries",
+        "timeout_seconds",
+        "backoff",
+        "retry_on",
+        "never_on",
+        "max_snoozes",
+        "concurrency",
+        "rate",
+        "fairness_key",
+        "guarantee",
+        "metadata",
+        "tags",
+        "notify",
+    }
+)
 CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
 
 
@@ -77,7 +91,7 @@ def apply_change(
             job, calendar=calendar.days if calendar else None, calendar_version=calendar.version if calendar else None
         )
     if given.intersection(SCHEDULE_FIELDS):
-        # Another schedule begins now; what the one before had put off is not its business.
+        # A new schedule starts now; a tick that the old one had postponed is dropped.
         job = replace(job, next_at=None)
     if asked.cron is not None and asked.every is not None:
         raise Invalid("cron: give either cron or every", field="cron")
@@ -101,7 +115,7 @@ def apply_change(
 def changed_options(
     job: RecurringJob, asked: JobRequest, given: set[str], namespace: Namespace
 ) -> dict[str, object] | None:
-    """A field given as null falls back to what the task says."""
+    """The job's options with the given fields changed. A field given as null falls back to the task's default."""
     options = dict(job.options or {})
     wanted = msgspec.to_builtins(asked.run_options(namespace))
     for name in {"retries" if field == "max_retries" else field for field in given & OPTION_FIELDS}:

@@ -1,7 +1,7 @@
-"""Which tasks may be submitted: those that workers have announced and nobody has turned off. Remembered for a few
-seconds.
+"""The tasks that jobs may name: workers have announced them, and nobody has disabled them.
 
-Whatever comes in meanwhile with a task that was turned off is refused when a worker claims it: see `claim_runs`.
+The list is cached for a few seconds. A job whose task is disabled meanwhile is refused when a worker claims it: see
+`claim_runs`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ A = TypeVar("A", bound=RunRequest)
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Those of one namespace."""
+    """The tasks of one namespace, as last read."""
 
     read_at: float = float("-inf")
     declared: Mapping[str, DeclaredTask] = field(default_factory=dict)
@@ -41,8 +41,8 @@ class KnownTasks:
         self._known: dict[str, Tasks] = {}
 
     async def queue_of(self, namespace: Namespace, task: str) -> str:
-        """Raises `TaskDisabled`, or `UnknownTask` for a name that no worker of the namespace ever announced: such a job
-        could never run."""
+        """The queue that the task declares. Raises `TaskDisabled`, or `UnknownTask` for a task that no worker of the
+        namespace has announced: its job could never run."""
         known = self._known.get(namespace.name, Tasks())
         if task not in known.declared or self._clock.monotonic() - known.read_at > FRESH_SECONDS:
             known = await self._read(namespace, known)
@@ -54,19 +54,18 @@ class KnownTasks:
             raise unknown_task(task, known.declared) from None
 
     async def tags_of(self, namespace: Namespace, task: str) -> tuple[str, ...] | None:
-        """Those that the task gives to jobs which say nothing about tags. Raises as `queue_of` does."""
+        """The tags that the task gives to jobs without tags of their own. Raises as `queue_of` does."""
         await self.queue_of(namespace, task)
         return self._known[namespace.name].declared[task].tags
 
     def with_declared(self, namespace: Namespace, asked: A) -> A:
-        """The job or step with what its task declares, where it is silent itself. `queue_of` has found the task a
-        moment ago."""
+        """The job or step with the tags that its task declares, unless it has its own. Call `queue_of` first."""
         if asked.tags is not None:
             return asked
         return with_tags(asked, self._known[namespace.name].declared[asked.task_name()])
 
     async def refuse_disabled(self, namespace: Namespace, task: str) -> None:
-        """Raises `TaskDisabled`, for what is stored without a look at its queue."""
+        """Raises `TaskDisabled`. For runs that do not need the queue of their task."""
         known = self._known.get(namespace.name, Tasks())
         if self._clock.monotonic() - known.read_at > FRESH_SECONDS:
             known = await self._read(namespace, known)
@@ -74,19 +73,19 @@ class KnownTasks:
             raise disabled(namespace, task)
 
     async def refuse_disabled_items(self, namespace: Namespace, task: str, payload: Mapping[str, Any] | None) -> None:
-        """The same for the task that the items of a `map` run."""
+        """Raises `TaskDisabled` for the task of a map's items."""
         if task == MAP_TASK and payload is not None:
             named = "shell" if "command" in payload else payload.get("task") or payload.get("job_type")
             if isinstance(named, str):
                 await self.refuse_disabled(namespace, named)
 
     def forget(self) -> None:
-        """Something was turned off, or on again."""
+        """Clears the cache, after a task was disabled or enabled."""
         self._known.clear()
 
     async def _read(self, namespace: Namespace, known: Tasks) -> Tasks:
         now = self._clock.monotonic()
-        # One asks anew; the others, of whom there may be many at that moment, go by what was known.
+        # Only one caller reads; the others use the cached list meanwhile.
         self._known[namespace.name] = Tasks(now, known.declared, known.disabled)
         disabled = await self._store.disabled_tasks.list_disabled_tasks(namespace.name)
         found = Tasks(now, await self._store.workers.list_tasks(namespace), frozenset(one.task for one in disabled))

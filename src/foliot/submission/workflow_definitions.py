@@ -1,4 +1,4 @@
-"""Workflows as they are asked for: checked as a whole, and every step given its queue, before anything is stored."""
+"""Checks the definition of a workflow as a whole, and completes each step with its queue and tags."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foliot.model.workflow import NESTING_MAX, WORKFLOW_TASK, Workflow, check, r
 from foliot.submission.back_pressure import BackPressure
 from foliot.submission.known_tasks import KnownTasks
 
-# So many steps are checked, or jobs of a batch, before other requests get a turn.
+# The number of steps, or jobs of a batch, that are checked before other requests get a turn.
 TURN = 500
 
 
@@ -23,7 +23,8 @@ class WorkflowDefinitions:
         self._back_pressure = back_pressure
 
     async def complete(self, namespace: Namespace, workflow: Workflow, *, depth: int = 1) -> Workflow:
-        """With the arrows of teardown and the queues written out. Raises `Invalid` that names the step."""
+        """The workflow with the dependencies of teardown steps and all queues filled in. Raises `Invalid`, which
+        names the step, or `QueueFull`."""
         await self._known_tasks.refuse_disabled(namespace, WORKFLOW_TASK)
         steps = []
         for index, step in enumerate(check(workflow)):
@@ -47,7 +48,7 @@ class WorkflowDefinitions:
         return msgspec.structs.replace(workflow, steps=tuple(steps))
 
     async def of_payload(self, namespace: Namespace, payload: object, *, depth: int = 1) -> dict[str, object]:
-        """The payload of the task `workflow`, complete. Raises `Invalid`."""
+        """The completed payload of the task `workflow`. Raises as `complete` does."""
         if depth > NESTING_MAX:
             raise Invalid(f"payload: workflows are nested more than {NESTING_MAX} deep", field="payload")
         if isinstance(payload, dict) and isinstance(steps := payload.get("steps"), list):
@@ -55,7 +56,7 @@ class WorkflowDefinitions:
                 refuse_many_steps(len(steps))
             except Invalid as error:
                 raise Invalid(f"payload.{error.detail}", field=f"payload.{error.field}") from None
-        # Each level is read as a whole.
+        # Decoding one level takes a while.
         await give_way()
         try:
             workflow = payload_of(payload or {}, Workflow)

@@ -89,7 +89,7 @@ class WorkflowSubmission:
         steps = plan_redrive(known, {child.step: (child.id, child.state) for child in children})
         if not steps:
             raise Conflict(f"the workflow {reference!r} has nothing to run again: no step failed or was cancelled")
-        # The workflow's own run waits for its steps, and no worker ever claims it.
+        # No worker claims the workflow's own run, so no worker would refuse its task.
         for task in {WORKFLOW_TASK, *(planned.step.task_name() for planned in steps)}:
             await self._admission.known_tasks.refuse_disabled(namespace, task)
         again = {planned.step.key for planned in steps}
@@ -114,7 +114,7 @@ class WorkflowSubmission:
 
 
 def own_options(asked: WorkflowRequest, namespace: Namespace) -> str | None:
-    """Those of the workflow's own run, which no worker ever holds: what it is found by, and who is told of its end."""
+    """The options of the workflow's own run, which no worker claims: metadata, tags and notifications."""
     said = asked.run_options(namespace)
     options = RunOptions(metadata=said.metadata, tags=said.tags, notify=said.notify)
     return None if options == NO_OPTIONS else msgspec.json.encode(options).decode()

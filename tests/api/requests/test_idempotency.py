@@ -75,7 +75,7 @@ class TestIdempotencyKeys:
         ):
             answer = await post_job(client, "k", **other)
             assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
-            assert "'k' came with another request before" in answer.json()["detail"]
+            assert "'k' belongs to another request" in answer.json()["detail"]
         assert (await client.post("/v1/jobs/batch", json=[ONCE], headers={"Idempotency-Key": "k"})).status_code == 409
         assert await count_runs(sql) == 1
 

@@ -63,7 +63,7 @@ async def test_those_that_fit_and_no_others(
 async def test_with_another_number_than_expected_nothing_is_done(client: httpx.AsyncClient, jobs: None) -> None:
     answer = await client.post("/v1/jobs/pause", json={"name": "*", "expected": 3})
     assert (answer.status_code, await paused(client)) == (409, set())
-    assert "4 jobs fit now, not 3" in answer.json()["detail"]
+    assert "4 jobs match now, not 3" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(

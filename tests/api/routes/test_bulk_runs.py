@@ -99,7 +99,7 @@ async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient,
     for _ in range(3):
         await insert(store)
     answer = await client.post("/v1/runs/cancel", json={"queue": "mail", "expected": 2})
-    assert (answer.status_code, "more than 2 runs fit now" in answer.json()["detail"]) == (409, True)
+    assert (answer.status_code, "more than 2 runs match now" in answer.json()["detail"]) == (409, True)
     assert await listed_ids(client, state="cancelled") == []
 
 

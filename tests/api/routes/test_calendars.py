@@ -118,7 +118,7 @@ async def test_a_calendar_that_a_job_refers_to_is_not_deleted(client: httpx.Asyn
     await make(client, name="report", cron="@daily", calendar="holidays")
     refused = await client.delete(URL)
     assert (refused.status_code, refused.json()["detail"]) == (
-        409, "the job 'report' refers to the calendar 'holidays': change it first",
+        409, "the job 'report' uses the calendar 'holidays'; change the job first",
     )  # fmt: skip
     assert (await client.patch("/v1/jobs/report", json={"calendar": None})).status_code == 200
     assert (await client.delete(URL)).status_code == 204

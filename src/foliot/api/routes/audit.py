@@ -1,4 +1,4 @@
-"""`GET /v1/audit`: who changed what, and who was refused what."""
+"""`GET /v1/audit`: the audit log of changes and refusals."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ FIRST_ID = UUID(int=0)
 class AuditPage(msgspec.Struct, frozen=True):
     items: list[AuditRecord]
     next: str | None
-    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no
-    further."""
+    """Pass it as `after` to get the next page. A short or empty page may have a next one."""
     since: datetime
 
 
@@ -49,9 +48,10 @@ def audit_router(*, store: Store) -> APIRouter:
         after: str = "",
         limit: int = 50,
     ) -> Response:
-        """Changes and refusals of the last seven days, or `since`, latest first; with `denied=1` refusals only.
+        """Lists changes and refusals of the last seven days, or since `since`, latest first; with `denied=1` only
+        refusals.
 
-        Of one namespace; with a token for all namespaces, of every one.
+        Shows one namespace; to a token for all namespaces, all of them.
         """
         now = await store.jobs.database_now()
         begin = instant_of(since, "since", now=now) or now - LOOK_BACK

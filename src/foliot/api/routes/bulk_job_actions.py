@@ -1,5 +1,4 @@
-"""`/v1/jobs/trigger` and `/v1/jobs/delete`: what can't be taken back, done to several recurring jobs at once, after
-they were counted."""
+"""`/v1/jobs/trigger` and `/v1/jobs/delete`: triggers and deletes recurring jobs by a filter, after a count."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from foliot.store.store import Store
 
 
 class GroupActionRequest(GroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """As for pausing; but `expected` must be given, unless it is a dry run."""
+    """Selects jobs as pausing does. `expected` is required, except for a dry run."""
 
     idempotency_key: IdempotencyKey | None = None
 
@@ -42,7 +41,7 @@ class GroupTriggered(msgspec.Struct, frozen=True):
     count: int
     names: list[str]
     runs: list[UUID]
-    """One for each name; none in a dry run."""
+    """One run for each name; none in a dry run."""
     dry_run: bool
     created: bool
 
@@ -51,7 +50,7 @@ class GroupDeleted(msgspec.Struct, frozen=True):
     count: int
     names: list[str]
     kept: list[str]
-    """Those that other jobs depend on."""
+    """The jobs that were kept because other jobs depend on them."""
     dry_run: bool
 
 
@@ -76,7 +75,7 @@ class JobGroupActionRoutes:
 
     @requires(Permission.OPERATE)
     async def trigger_jobs(self, request: Request, namespace: Within) -> Response:
-        """Runs the recurring jobs that fit once now, paused or not, beside their schedules: all of them or none."""
+        """Runs the matching recurring jobs once now, paused or not, outside their schedules: all of them or none."""
         body = await read(request, self._body_max_bytes)
         asked = checked(await decoded(body, decoder))
         key = idempotency_key_of(request, asked.idempotency_key)
@@ -96,12 +95,12 @@ class JobGroupActionRoutes:
 
     @requires(Permission.OPERATE)
     async def delete_jobs(self, request: Request, namespace: Within) -> Response:
-        """Deletes the recurring jobs that fit, paused or not, but for those that others depend on. What they have run
-        stays in history."""
+        """Deletes the matching recurring jobs, paused or not, except those that other jobs depend on. Their runs
+        stay in history."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), decoder))
         matched = await matched_jobs(self._store, namespace, asked, is_paused=None)
         left = {} if asked.dry_run else dict(matched)
-        # Those that depend on others go before these: as long as one goes, it is worth another look.
+        # A job can be deleted once its dependents are gone, so repeat while any was deleted.
         while gone := [job_id for job_id in left if await self._is_deleted(job_id)]:
             for job_id in gone:
                 del left[job_id]
@@ -135,5 +134,5 @@ class JobGroupActionRoutes:
 def checked(asked: GroupActionRequest) -> GroupActionRequest:
     refuse_empty(asked)
     if asked.expected is None and not asked.dry_run:
-        raise Invalid("expected: ask with dry_run first, and give the count that it says", field="expected")
+        raise Invalid("expected: request with dry_run first, and give its count", field="expected")
     return asked

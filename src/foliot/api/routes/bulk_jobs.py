@@ -1,5 +1,4 @@
-"""`/v1/jobs/pause` and `/v1/jobs/resume`: several recurring jobs at once, by a filter; how many they are can be asked
-first."""
+"""`/v1/jobs/pause` and `/v1/jobs/resume`: pauses and resumes recurring jobs by a filter."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ class JobGroupRoutes:
 
     @requires(Permission.OPERATE)
     async def pause_jobs(self, request: Request, namespace: Within) -> Response:
-        """Pauses the recurring jobs that fit and are not paused."""
+        """Pauses the matching recurring jobs that are not paused."""
         asked = await self._asked(request, pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
@@ -72,12 +71,12 @@ class JobGroupRoutes:
 
     @requires(Permission.OPERATE)
     async def resume_jobs(self, request: Request, namespace: Within) -> Response:
-        """Lets the paused jobs that fit go on, each with its next tick from now."""
+        """Resumes the matching jobs that are paused, each with its next tick from now."""
         asked = await self._asked(request, resume_decoder)
         matched = await matched_jobs(self._store, namespace, asked, is_paused=True)
         if not asked.dry_run:
             for job_id, name in matched:
-                # One that was resumed, changed or deleted meanwhile is somebody else's doing, and stands.
+                # A job that somebody else resumed, changed or deleted meanwhile stays that way.
                 job = await find_job(self._store, namespace, job_id, name)
                 if job is not None and job.paused_at is not None:
                     await self._jobs.resume_job(*resumed(job, await self._jobs.database_now()))

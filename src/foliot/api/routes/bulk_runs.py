@@ -1,10 +1,9 @@
-"""`/v1/runs/cancel` and `/v1/runs/rerun`: several runs at once, by the filters of `GET /v1/runs`, after they were
-counted.
+"""`/v1/runs/cancel` and `/v1/runs/rerun`: cancels and reruns runs by the filters of `GET /v1/runs`, after a count.
 
-First `dry_run`, which counts; then the same with what it said: `expected`, and `until`, so that what was made since is
-none of it. A request looks at a bounded number of runs and changes a batch of them; `next` says where the next request
-goes on, given as `after`. Sent again after a lost answer, a request finds less to do: what is cancelled has ended or is
-ending, and what was rerun says so.
+A client first counts with `dry_run`, and then repeats the request with the `expected` and `until` of that answer, so
+that newer runs are left alone. A request reads a bounded number of runs and changes one batch; the next request passes
+`next` as `after`. A request repeated after a lost answer finds less to do: cancelled runs have ended or are ending, and
+rerun ones are marked.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ from foliot.store.run_lists import RunItem
 from foliot.store.store import Store
 
 PAGES = 10
-"""How many pages a request looks at; each of them looks at a bounded number of rows."""
+"""The pages that a request reads at most; each reads a bounded number of rows."""
 BATCH = 1000
 SAMPLE = 10
 FILTERS = ("state", "queue", "task", "job", "tag", "text", "since")
 
 Text = Annotated[str, Meta(max_length=500)]
 Instant = Annotated[str, Meta(max_length=500, extra_json_schema=INSTANT)]
-# Some runs, by a filter that is not empty; or all of them. And what changes something says how many it is meant for.
+# Some runs, by a filter that is not empty, or all of them. A request that changes runs gives their number.
 IS_FILTERED = any_of(*(field_is(name, {"minLength": 1}, required=True) for name in FILTERS))
 IS_NOT_FILTERED = all_of(*(field_is(name, {"maxLength": 0}) for name in FILTERS))
 
 
 class RunGroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which runs: the filters of `GET /v1/runs`, of which at least one is needed beside `until`; or `all`."""
+    """Selects runs by the filters of `GET /v1/runs`, at least one besides `until`; or by `all`."""
 
     state: Annotated[Text, Meta(extra_json_schema=words(words_for(TERMINAL)))] = ""
     queue: Text = ""
@@ -72,14 +71,14 @@ class RunGroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             Meta(
                 ge=0,
                 le=COUNT_MAX,
-                description="As many as were counted, less those done: when more fit, nothing is done: 409.",
+                description="The count of the dry run, minus the runs done since. If more match, nothing changes: 409.",
             ),
         ]
         | None
     ) = None
     after: Annotated[
         Text,
-        Meta(description="The `next` of the answer before.", extra_json_schema=optional(f"{UUID_FORM}|{PLACE_FORM}")),
+        Meta(description="The `next` of the previous answer.", extra_json_schema=optional(f"{UUID_FORM}|{PLACE_FORM}")),
     ] = ""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -95,19 +94,19 @@ class CancelGroupRequest(RunGroupRequest, frozen=True, forbid_unknown_fields=Tru
     state: Annotated[Text, Meta(extra_json_schema=words(words_for(LIVE)))] = ""
     reason: Annotated[str, Meta(max_length=1000)] = ""
     force: bool = False
-    """Ends them at once and refuses whatever their workers still write, instead of asking these to stop them."""
+    """Ends the runs at once and ignores later writes of their workers, instead of asking the workers to stop them."""
 
 
 class RunGroupAnswer(msgspec.Struct, frozen=True):
     count: int
-    """How many were changed by this request; in a dry run, how many would be, of those that it looked at."""
+    """The number of runs that this request changed; in a dry run, of the runs it read that would change."""
     sample: list[RunListed]
-    """The first of them."""
+    """The first runs."""
     more: bool
     next: str | None
-    """There may be more: the same request, with this as `after`, goes on."""
+    """There may be more runs: repeat the request with this as `after`."""
     until: datetime
-    """What was made from then on is none of it."""
+    """Runs created from then on are left alone."""
     dry_run: bool
 
 
@@ -131,10 +130,10 @@ class RunGroupRoutes:
 
     @requires(Permission.OPERATE)
     async def cancel_runs(self, request: Request, namespace: Within) -> Response:
-        """Cancels the live runs that fit: at once those that wait; running ones are asked to stop. Count them first, by
-        `dry_run`."""
+        """Cancels the matching live runs: waiting ones at once; the workers of running ones are asked to stop them.
+        Count with `dry_run` first."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), cancel_decoder))
-        states = states_for(asked, LIVE, "what has ended can't be cancelled")
+        states = states_for(asked, LIVE, "a run that has ended can't be cancelled")
         chosen, answer = await self._choose(namespace, asked, states, lambda run: True)
         if not chosen:
             return answered(answer)
@@ -146,16 +145,16 @@ class RunGroupRoutes:
 
     @requires(Permission.OPERATE)
     async def rerun_runs(self, request: Request, namespace: Within) -> Response:
-        """Runs once more those that fit, have ended and were not rerun yet. Steps are left out: redrive their workflow.
-        Count first."""
+        """Reruns the matching runs that have ended and were not rerun yet. Steps are left out: redrive their
+        workflow. Count with `dry_run` first."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), rerun_decoder))
-        states = states_for(asked, TERMINAL, "only what has ended can be rerun")
+        states = states_for(asked, TERMINAL, "only runs that have ended can be rerun")
         chosen, answer = await self._choose(
             namespace, asked, states, lambda run: run.rerun_as is None and run.parent_id is None
         )
         if not chosen:
             return answered(answer)
-        # The oldest first, as they were due.
+        # Oldest first, in the order they were due.
         made = await self._store.dead_letters.rerun_runs(
             namespace, {run.id: new_id() for run in reversed(chosen)}, is_any_state=True
         )
@@ -166,7 +165,7 @@ class RunGroupRoutes:
     async def _choose(
         self, namespace: Namespace, asked: RunGroupRequest, states: str, is_wanted: Callable[[RunItem], bool]
     ) -> tuple[list[RunItem], RunGroupAnswer]:
-        """The runs to be changed now, none in a dry run; and the answer, in which they count as done."""
+        """The runs to change now, none in a dry run, and the answer that counts them."""
         now = await self._store.jobs.database_now()
         until = instant_of(asked.until, "until", now=now) or now
         search = Asked(
@@ -183,7 +182,7 @@ class RunGroupRoutes:
         if asked.dry_run:
             return [], _answer(found, following, until, is_dry_run=True)
         if asked.expected is None or len(found) > asked.expected:
-            raise Conflict(f"expected: more than {asked.expected} runs fit now; none of these was changed. Count again")
+            raise Conflict(f"expected: more than {asked.expected} runs match now; nothing was changed. Count again")
         chosen = found[:BATCH]
         if len(found) > BATCH:
             last = chosen[-1]
@@ -194,16 +193,16 @@ class RunGroupRoutes:
 def checked(asked: R) -> R:
     is_filtered = any(getattr(asked, name) for name in FILTERS)
     if not is_filtered and not asked.all:
-        raise Invalid(f"state: say which runs: by {', '.join(FILTERS)}; or by all", field="state")
+        raise Invalid(f"state: select runs by {', '.join(FILTERS)}, or by all", field="state")
     if is_filtered and asked.all:
-        raise Invalid("all: stands alone, or with until; leave it out, or the filters", field="all")
+        raise Invalid("all: can't be combined with filters other than until", field="all")
     if asked.expected is None and not asked.dry_run:
-        raise Invalid("expected: ask with dry_run first, and give the count that it says", field="expected")
+        raise Invalid("expected: request with dry_run first, and give its count", field="expected")
     return asked
 
 
 def states_for(asked: RunGroupRequest, allowed: frozenset[RunState], why: str) -> str:
-    """The states to look for, all that are allowed where none is given. Raises `Invalid` for others."""
+    """The requested states, or all allowed ones. Raises `Invalid` for a state that is not allowed."""
     if any(state.removesuffix("+") not in allowed for state in states_of(asked.state) or ()):
         raise Invalid(f"state: {why}", field="state")
     return asked.state or ",".join(sorted(allowed))

@@ -1,4 +1,4 @@
-"""`/v1/calendars`: named days on which the jobs that refer to them do not fire."""
+"""`/v1/calendars`: named sets of days on which recurring jobs do not fire."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     @router.get("/v1/calendars", openapi_extra=described(200, CalendarList))
     @requires(Permission.VIEW)
     async def list_calendars(namespace: Within) -> Response:
-        """All calendars, by name."""
+        """Lists all calendars by name."""
         found = await store.calendars.list_calendars(namespace)
         return _answer(CalendarList([shown(calendar) for calendar in found]))
 
     @router.get("/v1/calendars/{name}", openapi_extra=shows)
     @requires(Permission.VIEW)
     async def get_calendar(name: str, request: Request, namespace: Within) -> Response:
-        """The days that a calendar excludes."""
+        """Shows the days that a calendar excludes."""
         found = await find(namespace, name)
         return tagged(request, shown(found), version_of(found))
 
     @router.put("/v1/calendars/{name}", openapi_extra=puts)
     @requires(Permission.OPERATE)
     async def put_calendar(name: str, request: Request, namespace: Within) -> Response:
-        """Makes a calendar, or changes it for every job that refers to it: from their next tick on.
+        """Creates a calendar, or changes it for every job that uses it, from the next tick on.
 
-        With `If-None-Match: *` it only makes one, with If-Match it only changes the one that is meant; else 412.
+        With `If-None-Match: *` it only creates one, with If-Match it only changes the matching version; otherwise 412.
         """
         days = await read_json(request, days_decoder, max_bytes=body_max_bytes)
         try:
@@ -84,7 +84,7 @@ def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     @router.delete("/v1/calendars/{name}", status_code=204, openapi_extra=deletes)
     @requires(Permission.OPERATE)
     async def delete_calendar(name: str, request: Request, namespace: Within) -> Response:
-        """Deletes a calendar that no job refers to."""
+        """Deletes a calendar that no job uses."""
         await delete(store, await find(namespace, name), if_match_of(request))
         return Response(status_code=204)
 
@@ -116,14 +116,14 @@ async def put(store: Store, name: str, days: CalendarDays, if_match: IfMatch | N
 
 
 async def delete(store: Store, found: NamedCalendar, if_match: IfMatch | None) -> None:
-    """Raises `PreconditionFailed`, and `Conflict` when a job refers to it."""
+    """Raises `PreconditionFailed`, or `Conflict` when a job uses the calendar."""
     name = found.name
     if if_match is not None:
         if_match.check(f"calendar {bare(name)!r}", version_of(found))
     deleted = await store.calendars.delete_calendar(name, None if if_match is None else found)
     if deleted is None:
         job = await store.calendars.first_job_with(name)
-        raise Conflict(f"the job {bare(job or '')!r} refers to the calendar {bare(name)!r}: change it first")
+        raise Conflict(f"the job {bare(job or '')!r} uses the calendar {bare(name)!r}; change the job first")
     if if_match is not None and not deleted:
         raise changed_meanwhile(name)
 

@@ -1,4 +1,4 @@
-"""`/v1/dead-letters`: runs that failed for good, by what they have in common or one by one, and replayed."""
+"""`/v1/dead-letters`: runs that failed for good, in groups or one by one, and their replay."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class ReplayFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Dead letters to run again: `ids`, or those that match `filter`. What has been replayed is left out, unless
+    """The dead letters to run again: `ids`, or the ones that match `filter`. Replayed ones are left out, unless
     `again`."""
 
     ids: Annotated[list[UUID], Meta(min_length=1, max_length=REPLAY_MAX)] | None = None
     filter: ReplayFilter | None = None
     rate_per_second: (
-        Annotated[float, Meta(gt=0, le=10_000, description="Spreads them; else all are due at once.")] | None
+        Annotated[float, Meta(gt=0, le=10_000, description="Spreads the runs; without it, all are due at once.")] | None
     ) = None
     payload: dict[str, Any] | None = None
     again: bool = False
@@ -73,9 +73,9 @@ class ReplayAnswer(msgspec.Struct, frozen=True):
     items: list[Replayed]
     count: int
     skipped: list[UUID]
-    """Of the given ids, those that are no dead letter or have been replayed before."""
+    """The given ids that are no dead letter or have been replayed already."""
     more: bool
-    """There are further ones that match: ask again."""
+    """More dead letters match: repeat the request."""
     is_dry_run: bool
 
 
@@ -88,7 +88,7 @@ class DeadLetterPage(msgspec.Struct, frozen=True):
 class DeadGroupPage(msgspec.Struct, frozen=True):
     items: list[DeadGroup]
     more: bool
-    """There are more dead letters than were looked at, or more groups than are shown."""
+    """Some dead letters were not read, or some groups are not shown."""
     since: datetime
 
 
@@ -130,10 +130,10 @@ class DeadLetterRoutes:
         replayed: bool = False,
         limit: int = 50,
     ) -> Response:
-        """Failed runs of the last seven days, or `since`, grouped by what they have in common; one by one with `group`
-        or `flat=1`.
+        """Lists the failed runs of the last seven days, or since `since`, in groups of similar errors; one by one with
+        `group` or `flat=1`.
 
-        What has been replayed is left out, unless `replayed=1`.
+        Replayed runs are left out, unless `replayed=1`.
         """
         asked = ReplayFilter(
             text_of(group, "group"),
@@ -167,10 +167,10 @@ class DeadLetterRoutes:
 
     @requires(Permission.OPERATE)
     async def replay(self, request: Request, namespace: Within) -> Response:
-        """Makes a new run in the place of each dead letter. Asking twice makes none twice."""
+        """Creates a new run for each dead letter. A repeated request does not replay a dead letter again."""
         asked = await decoded(await read(request, self._body_max_bytes), replay_decoder)
         if (asked.ids is None) == (asked.filter is None):
-            raise Invalid("ids: say which: give either ids or a filter", field="ids")
+            raise Invalid("ids: give either ids or filter", field="ids")
         ids, is_more = (list(dict.fromkeys(asked.ids)), False) if asked.ids else await self._matching(namespace, asked)
         tasks: dict[UUID, str] = {}
         if ids and (asked.dry_run or asked.payload is not None):
@@ -187,7 +187,7 @@ class DeadLetterRoutes:
         return _answer(ReplayAnswer(items, len(items), skipped, is_more, asked.dry_run))
 
     async def _matching(self, namespace: Namespace, asked: ReplayRequest) -> tuple[list[UUID], bool]:
-        """Up to as many as one request replays, the oldest of them first, and whether there are more."""
+        """The matching dead letters, oldest first, as many as one request replays, and whether there are more."""
         wanted = await self._filter(namespace, asked.filter or ReplayFilter(), is_rerun_included=asked.again)
         found: list[UUID] = []
         before: tuple[datetime, UUID] | None = (wanted.until, FIRST_ID)

@@ -1,4 +1,4 @@
-"""Turning built-in tasks off in a namespace, or in all of them, and on again."""
+"""`/v1/disabled-tasks` and `/v1/tasks/{name}`: disables and enables built-in tasks in a namespace, or in all."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from foliot.submission.known_tasks import KnownTasks
 
 
 class DisableRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    reason: Annotated[str, Meta(max_length=1000, description="Why it is turned off.")] | None = None
+    reason: Annotated[str, Meta(max_length=1000, description="Why it is disabled.")] | None = None
     everywhere: Annotated[
-        bool, Meta(description="In all namespaces, also in those to come. Needs a token for all of them.")
+        bool, Meta(description="In all namespaces, future ones included. Needs a token for all namespaces.")
     ] = False
 
 
 class EnableRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    everywhere: Annotated[
-        bool, Meta(description="Ends what was said for all namespaces, rather than for this one.")
-    ] = False
+    everywhere: Annotated[bool, Meta(description="Enables the task in all namespaces, and not in this one only.")] = (
+        False
+    )
 
 
 class DisabledTaskShown(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class DisabledTaskShown(msgspec.Struct, frozen=True):
     disabled_by: str
     reason: str | None
     imposed: bool
-    """By a token for all namespaces; only such a one can turn it on again."""
+    """Disabled with a token for all namespaces; only such a token can enable it."""
 
 
 class DisabledTaskList(msgspec.Struct, frozen=True):
@@ -79,16 +79,15 @@ def disabled_tasks_router(*, store: Store, known_tasks: KnownTasks, body_max_byt
     @router.get("/v1/disabled-tasks", openapi_extra=described(200, DisabledTaskList))
     @requires(Permission.VIEW)
     async def list_disabled_tasks(namespace: Within) -> Response:
-        """The tasks that are turned off in this namespace."""
+        """Lists the tasks that are disabled in this namespace."""
         return await listed(namespace)
 
     @router.post("/v1/tasks/{name}/disable", openapi_extra=disables)
     @requires(Permission.ADMINISTER)
     async def disable_task(name: str, request: Request, caller: Calling) -> Response:
-        """Turns a built-in task off. Jobs with it are refused, and those that are stored already fail when their turn
-        comes.
+        """Disables a built-in task. New jobs with it are refused; stored ones fail when a worker claims them.
 
-        An attempt that is under way goes on.
+        Running attempts continue.
         """
         asked = await decoded(await read(request, body_max_bytes) or b"{}", disable_decoder)
         check_name(name)
@@ -102,7 +101,7 @@ def disabled_tasks_router(*, store: Store, known_tasks: KnownTasks, body_max_byt
     @router.post("/v1/tasks/{name}/enable", openapi_extra=enables)
     @requires(Permission.ADMINISTER)
     async def enable_task(name: str, request: Request, caller: Calling) -> Response:
-        """Turns a task on again. One that is on stays so."""
+        """Enables a task again. Enabling an enabled task changes nothing."""
         asked = await decoded(await read(request, body_max_bytes) or b"{}", enable_decoder)
         check_name(name)
         scope = scope_of(caller, is_everywhere=asked.everywhere)
@@ -126,5 +125,5 @@ def check_name(name: str) -> None:
 
 def scope_of(caller: Caller, *, is_everywhere: bool) -> str:
     if is_everywhere and not caller.is_everywhere:
-        raise Forbidden("everywhere: this is about all namespaces, and needs a token for all of them")
+        raise Forbidden("everywhere: needs a token for all namespaces")
     return EVERYWHERE if is_everywhere else caller.namespace.name

@@ -1,4 +1,4 @@
-"""`GET /v1/events` and `/v1/runs/{id}/events`: what happens to runs, as it happens."""
+"""`GET /v1/events` and `/v1/runs/{id}/events`: streams the state changes of runs."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class EventRoutes:
         since: str = "",
         follow: bool = True,
     ) -> Response:
-        """What happens to runs, as server-sent events: every ending once, in the order of finishing; and starts and
-        retries, as a sample.
+        """Streams the state changes of runs as server-sent events: every finished run once, in the order of finishing;
+        starts and retries as a sample.
 
-        From now on; or with `since`, a time or a duration such as `5m`, or Last-Event-ID, with the endings since then
-        before it. `follow=0` ends when these have been told.
+        The stream starts now. With Last-Event-ID or `since`, a time or a duration such as `5m`, it starts with the runs
+        finished since then; with `follow=0` it ends after them.
         """
         states = states_of(state)
         wanted = Filter(
@@ -76,7 +76,7 @@ class EventRoutes:
 
     @requires(Permission.VIEW)
     async def get_run_events(self, reference: str, request: Request, namespace: Within) -> Response:
-        """The states that a run is seen in, from where it stands to its end, as server-sent events."""
+        """Streams the states of a run, from its current one to its end, as server-sent events."""
         run_id = run_id_of(reference)
         if await find_run(self._store, namespace, run_id) is None:
             raise NotFound(f"there is no run {reference!r}")
@@ -84,14 +84,19 @@ class EventRoutes:
 
     def _following(self, request: Request) -> Following:
         return Following(
-            store=self._store, feed=self._feed, clock=self._clock, stopping=self._stopping, is_gone=request.is_disconnected
-        )  # fmt: skip
+            store=self._store,
+            feed=self._feed,
+            clock=self._clock,
+            stopping=self._stopping,
+            is_gone=request.is_disconnected,
+        )
 
     def _stream(self, events: AsyncIterator[bytes]) -> Response:
         return Stream(counted(self._feed, events), streams=self._streams, kind=EVENTS)
 
     async def _begin(self, last_id: str, since: str) -> Place | None:
-        """Where the endings that have been told of end. Raises `Invalid` for what is too long ago."""
+        """The last finished run that the client has seen; None to start now. Raises `Invalid` for more than a day
+        ago."""
         now = await self._store.jobs.database_now()
         moment = instant_of(since, "since", now=now)
         begin = None if moment is None else (moment, UUID(int=0))
@@ -104,5 +109,5 @@ class EventRoutes:
                 ) from None
         if begin is not None and begin[0] < now - LONGEST_AGO:
             field = LAST_ID if last_id else "since"
-            raise Invalid(f"{field}: is more than a day ago; list what ended before by GET /v1/runs", field=field)
+            raise Invalid(f"{field}: is more than a day ago; list older runs with GET /v1/runs", field=field)
         return begin

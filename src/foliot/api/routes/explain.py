@@ -1,5 +1,4 @@
-"""`/v1/explain/{id}`: why it does not run, or what becomes of it. Of a run, a workflow, a recurring job, or a queue by
-its name."""
+"""`/v1/explain/{id}`: why a run, workflow, recurring job or queue does not run, and what it waits for."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ class ExplainRoutes:
 
     @requires(Permission.VIEW)
     async def explain(self, reference: str, namespace: Within) -> Response:
-        """Why it is not running: the gates in order, with numbers."""
+        """Explains why a run, workflow, recurring job or queue is not running: each gate in order, with numbers."""
         job_id = job_id_of(reference)
         found = await self._live(namespace, job_id) if job_id is not None else None
         found = (
@@ -72,7 +71,7 @@ class ExplainRoutes:
         return Explanation(str(job.id), "job", bare(job.name), status, gates[0].detail, [*gates, *closed])
 
     async def _overdue(self, job: RecurringJob) -> Gate | None:
-        """A tick that is past and was not dealt with: nobody is there to do it."""
+        """The gate of a tick that is overdue because no scheduler fires it."""
         nodes = await self._store.overview.count_nodes(None)
         if job.fire_at is None or nodes.now - job.fire_at < OVERDUE:
             return None
@@ -100,7 +99,7 @@ class ExplainRoutes:
 
 
 def gate_of_note(tick: Tick) -> Gate:
-    """Why the last tick became no run."""
+    """Why the last tick made no run."""
     until = "" if tick.until_at is None else f" to {tick.until_at:%Y-%m-%dT%H:%M:%SZ}"
     why = (
         f": no scheduler node was there until {tick.decided_at:%Y-%m-%dT%H:%M:%SZ}" if tick.outcome == "missed" else ""
@@ -116,7 +115,7 @@ def gate_of_note(tick: Tick) -> Gate:
 
 
 def gate_of(job: RecurringJob) -> Gate:
-    """What the job itself waits for."""
+    """The job's own gate: a pause, its next tick, or its end."""
     if job.paused_at is not None:
         until = f" until {job.paused_until:%Y-%m-%dT%H:%M:%SZ}" if job.paused_until else ""
         because = f" because {job.paused_reason}" if job.paused_reason else ""

@@ -1,4 +1,4 @@
-"""Pauses of queues, tasks and everything; limits of queues; circuits of tasks."""
+"""Pauses of queues, tasks and everything, limits of queues, and circuit breakers of tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Bound = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
 class QueueChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Null takes a limit away."""
+    """Null removes a limit."""
 
     max_running: Bound | UnsetType | None = UNSET
     max_depth: Bound | UnsetType | None = UNSET
@@ -41,7 +41,7 @@ class QueueLimitsShown(msgspec.Struct, frozen=True):
     max_running: int | None
     max_depth: int | None
     updated_at: datetime | None
-    """Null when nobody ever set any."""
+    """Null if no limit was ever set."""
 
 
 class PauseList(msgspec.Struct, frozen=True):
@@ -89,54 +89,54 @@ class GateRoutes:
 
     @requires(Permission.VIEW)
     async def list_pauses(self, namespace: Within) -> Response:
-        """What is paused now, why, and until when. Recurring jobs are paused one by one, and not listed here."""
+        """Lists the current pauses, with reason and end. Paused recurring jobs are not listed here."""
         return await self._pauses(namespace)
 
     @requires(Permission.VIEW)
     async def list_circuits(self, namespace: Within) -> Response:
-        """Tasks that failed last: how often in a row, and until when they rest."""
+        """Lists the tasks whose last run failed: how often in a row, and until when the circuit is open."""
         found = [circuit for circuit in await self._store.gates.list_circuits() if namespace.owns(circuit.task)]
         return _answer(CircuitList([replace(circuit, task=bare(circuit.task)) for circuit in found]))
 
     @requires(Permission.OPERATE, everywhere=True)
     async def pause_everything(self, request: Request, caller: Calling) -> Response:
-        """Nothing is started any more; what runs goes on."""
+        """Pauses everything: no run starts. Running attempts continue."""
         return await self._pause("everything", "", request, caller)
 
     @requires(Permission.OPERATE, everywhere=True)
     async def resume_everything(self, namespace: Within) -> Response:
-        """Ends the pause of everything; those of queues and tasks stay."""
+        """Ends the pause of everything. Pauses of queues and tasks remain."""
         return await self._resume("everything", "", namespace)
 
     @requires(Permission.OPERATE)
     async def pause_queue(self, name: str, request: Request, caller: Calling) -> Response:
-        """Nothing of the queue is started any more; what runs goes on, and jobs are accepted."""
+        """Pauses a queue: none of its runs start. Running attempts continue, and new jobs are accepted."""
         return await self._pause("queue", name, request, caller)
 
     @requires(Permission.OPERATE)
     async def resume_queue(self, name: str, namespace: Within) -> Response:
-        """Ends the pause of a queue. One that is not paused stays as it is."""
+        """Ends the pause of a queue. Resuming a queue that is not paused changes nothing."""
         return await self._resume("queue", name, namespace)
 
     @requires(Permission.OPERATE)
     async def pause_task(self, name: str, request: Request, caller: Calling) -> Response:
-        """No run of the task is started any more, in whatever queue."""
+        """Pauses a task: none of its runs start, in any queue."""
         return await self._pause("task", name, request, caller)
 
     @requires(Permission.OPERATE)
     async def resume_task(self, name: str, namespace: Within) -> Response:
-        """Ends the pause of a task. One that is not paused stays as it is."""
+        """Ends the pause of a task. Resuming a task that is not paused changes nothing."""
         return await self._resume("task", name, namespace)
 
     @requires(Permission.VIEW)
     async def get_queue(self, name: str, request: Request, namespace: Within) -> Response:
-        """The limits of a queue; null: none. A queue exists as soon as something is in it, and has none until some are
-        set."""
+        """Shows the limits of a queue; null means none. A queue exists once a job names it, without limits until
+        they are set."""
         return self._limits(name, await self._store.gates.get_queue(namespace.qualified(_checked(name))), request)
 
     @requires(Permission.OPERATE)
     async def change_queue(self, name: str, request: Request, namespace: Within) -> Response:
-        """How many runs of a queue may run at once, and how many may wait before more are refused with 429."""
+        """Limits how many runs of a queue run at once, and how many wait before new jobs are refused with 429."""
         asked = await read_json(request, change_decoder, max_bytes=self._body_max_bytes)
         if_match, stored = if_match_of(request), namespace.qualified(_checked(name))
         for _ in range(CHANGE_ATTEMPTS):
@@ -147,11 +147,11 @@ class GateRoutes:
                 max_running=limits.max_running if asked.max_running is UNSET else asked.max_running,
                 max_depth=limits.max_depth if asked.max_depth is UNSET else asked.max_depth,
             )
-            # Only over what was read, so that a limit that somebody else sets at the same time is not undone.
+            # Only if the limits are still as read, so that a simultaneous change is not undone.
             if await self._store.gates.put_queue(stored, changed, limits):
                 self._store.hints.send([ALL_QUEUES_TOPIC])
                 return self._limits(name, await self._store.gates.get_queue(stored), request)
-        why = f"the limits of the queue {name!r} were changed at the same time, again and again; look, and try again"
+        why = f"the limits of the queue {name!r} keep changing at the same time; GET them again and retry"
         raise PreconditionFailed(why) if if_match is not None else Conflict(why)
 
     def _limits(self, name: str, limits: QueueLimits, request: Request) -> Response:
@@ -173,7 +173,7 @@ class GateRoutes:
         return await self._pauses(namespace)
 
     async def _pauses(self, namespace: Namespace) -> Response:
-        """Those of the namespace, and of everything."""
+        """The pauses of the namespace, and of everything."""
         found = [
             pause for pause in await self._store.gates.list_pauses() if not pause.name or namespace.owns(pause.name)
         ]
@@ -181,7 +181,7 @@ class GateRoutes:
 
 
 def version_of(limits: QueueLimits) -> Version:
-    """The instant of the last change, which grows with each."""
+    """The time of the last change, which grows with each change."""
     number = 0 if limits.updated_at is None else (limits.updated_at - EARLIEST) // timedelta(microseconds=1)
     return Version(number, EARLIEST)
 

@@ -1,4 +1,4 @@
-"""`/healthz`: this process answers. `/readyz`: it can also do its work, which takes a PostgreSQL that takes writes."""
+"""`/healthz`: the process answers. `/readyz`: PostgreSQL accepts its writes, too."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def health_router(*, store: Store) -> APIRouter:
     @router.get("/healthz", openapi_extra=described(200, Health))
     @requires(Permission.NONE)
     async def healthz() -> Response:
-        """This process answers."""
+        """Reports that the process answers."""
         return JSONResponse({"status": "ok"})
 
     @router.get("/readyz", openapi_extra=described(200, Health))
     @requires(Permission.NONE)
     async def readyz() -> Response:
-        """This process can do its work: PostgreSQL answers and takes writes. Else 503."""
+        """Reports whether PostgreSQL answers and accepts writes; otherwise 503."""
         try:
             async with asyncio.timeout(READY_SECONDS):
                 can_write = await store.can_write()

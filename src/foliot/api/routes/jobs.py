@@ -1,4 +1,4 @@
-"""`/v1/jobs`: creates jobs, one or many at once, and shows them."""
+"""`/v1/jobs`: creates jobs, one or many at once, and shows one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ batch_decoder: msgspec.json.Decoder[BatchRequest | list[JobRequest]] = msgspec.j
 
 
 class CountedBatch(msgspec.Struct, frozen=True):
-    """A batch whose jobs are counted, and not looked into."""
+    """A batch whose jobs are counted, not decoded."""
 
     jobs: list[msgspec.Raw]
 
@@ -78,12 +78,12 @@ BATCHES = {
 
 
 def _refuse_too_many(body: bytes) -> None:
-    """Before any is made: hundreds of thousands of empty ones fit into a body, and each takes half a kilobyte of
-    memory."""
+    """Refuses a batch that is too large before decoding its jobs: a body holds hundreds of thousands of empty jobs,
+    and each takes half a kilobyte of memory."""
     try:
         batch = counting_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return  # The decoder of jobs says why.
+        return  # The decoder of jobs reports the error.
     refuse_batch_size(len(batch if isinstance(batch, list) else batch.jobs))
 
 
@@ -112,8 +112,8 @@ class JobRoutes:
 
     @requires(Permission.SUBMIT)
     async def create_job(self, request: Request) -> Response:
-        """Creates a job: a one-off one now, after `delay_seconds` or at `schedule_time`; or a recurring one by `cron`
-        or `every`."""
+        """Creates a one-off job, due now, after `delay_seconds` or at `schedule_time`; or a recurring job with
+        `cron` or `every`."""
         body, namespace = await read(request, self._config.body_max_bytes), namespace_of_caller(request)
         asked = await decoded(body, job_decoder)
         key = idempotency_key_of(request, asked.idempotency_key)
@@ -121,7 +121,7 @@ class JobRoutes:
 
     @requires(Permission.SUBMIT)
     async def create_batch(self, request: Request, namespace: Within) -> Response:
-        """Creates up to 10,000 one-off jobs, all of them or none; what is wrong with one names its index."""
+        """Creates up to 10,000 one-off jobs, all of them or none. An error names the index of the job."""
         body = await read(request, self._config.batch_max_bytes)
         asked = await decoded(body, batch_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, None if isinstance(asked, list) else asked.idempotency_key)
@@ -142,14 +142,13 @@ class JobRoutes:
 
     @requires(Permission.SUBMIT, reading=True)
     async def check_job(self, request: Request, namespace: Within) -> Response:
-        """Says what a job would become, or what is wrong with it, as creating it would. Nothing is stored."""
+        """Checks a job as creating it would, and shows the result without storing it."""
         asked = await decoded(await read(request, self._config.body_max_bytes), job_decoder)
         return answered(await self._creation.check(namespace, asked))
 
     @requires(Permission.VIEW)
     async def get_job(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Shows a job by id, or a recurring one by name too: where it stands, and how it ended. A recurring one has an
-        ETag."""
+        """Shows a job by id, or a recurring job by id or name. A recurring job has an ETag."""
         job_id = job_id_of(reference)
         job = await find_job(self._store, namespace, job_id, reference)
         if job is not None:

@@ -1,9 +1,4 @@
-"""The API of the distributed-scheduler lab, word for word as its exercises are written, on the same engine as
-everything else.
-
-A job of the lab is the task `simulate`. The lab's words (immediate, delayed, error_message, ...) are in this file
-alone, but for its metrics'.
-"""
+"""The API of the distributed-scheduler lab, exactly as its exercises use it. `api/lab_jobs.py` translates its jobs."""
 
 from __future__ import annotations
 
@@ -87,19 +82,19 @@ class LabRoutes:
 
     @requires(Permission.SUBMIT)
     async def create_job(self, request: Request) -> Response:
-        """Creates a job that takes `execution_time_ms` and fails with a chance of `fail_rate`: now, after a delay, or
-        by cron."""
+        """Creates a job that runs for `execution_time_ms` and fails with the probability `fail_rate`: now, after a
+        delay, or by cron."""
         namespace = namespace_of_caller(request)
         asked = await read_json(request, decoder, max_bytes=self._body_max_bytes)
         made = await self._creation.create(namespace, asked.as_job(), request)
-        # As it was made: by now a worker may have it.
+        # As it was created: a worker may have claimed it by now.
         return _answer(
             made_view(asked, made) if isinstance(made, JobCreated) else await self._find(namespace, str(made.id)), 201
         )
 
     @requires(Permission.VIEW)
     async def list_jobs(self, namespace: Within, status: str = "", limit: int = 50) -> Response:
-        """The recurring jobs, then the latest of the others."""
+        """Lists the recurring jobs, then the latest other jobs."""
         if status and status not in STATUS.values():
             raise Invalid(f"status: must be one of {', '.join(dict.fromkeys(STATUS.values()))}", field="status")
         limit = page_size(limit)
@@ -114,25 +109,25 @@ class LabRoutes:
 
     @requires(Permission.VIEW)
     async def get_job(self, reference: str, namespace: Within) -> Response:
-        """Where a job stands, which worker has it, and its latest error."""
+        """Shows the status of a job, its worker, and its latest error."""
         return _answer(await self._find(namespace, reference))
 
     @requires(Permission.OPERATE)
     async def cancel_job(self, reference: str, namespace: Within) -> Response:
-        """Cancels a job, at once; of a recurring one, nothing more is run."""
+        """Cancels a job at once. A recurring job fires no more."""
         job_id, shown = run_id_of(reference), await self._find(namespace, reference)
         if await find_job(self._store, namespace, job_id, reference) is not None:
             await self._store.jobs.delete_job(job_id)
             return _answer(msgspec.structs.replace(shown, status="cancelled", scheduled_at=None))
         if shown.status in ("completed", "failed", "cancelled"):
             raise Conflict(f"the job {reference!r} is {shown.status} already")
-        # Simulated work has nothing to tidy up, so nobody waits for its worker.
+        # Simulated work has nothing to clean up, so there is no need to wait for the worker.
         await cancel(self._store, job_id, "cancelled by request", is_forced=True)
         return _answer(await self._find(namespace, reference))
 
     @requires(Permission.VIEW)
     async def get_stats(self, namespace: Within) -> Response:
-        """How much waits, how many workers live, and how many jobs of the last day have which status."""
+        """Counts waiting jobs, live workers, and the jobs of the last day by status."""
         nodes = await self._store.overview.count_nodes(namespace)
         counts = await self._store.overview.count_runs(namespace, nodes.now - FINISHED_WITHIN)
         by_status: dict[str, int] = dict.fromkeys(STATUS.values(), 0)
@@ -142,14 +137,21 @@ class LabRoutes:
 
     @requires(Permission.VIEW)
     async def list_workers(self, namespace: Within) -> Response:
-        """The workers that live. The name ends in the number of the process, for whoever wants to kill one."""
-        return _answer([
-            LabWorker(
-                worker.id, worker.name, "draining" if worker.draining_at else "active", worker.running, sum(worker.queues.values()),
-                worker.started_at, worker.beat_at,
-            )
-            for worker in await self._store.workers.list_workers(namespace)
-        ])  # fmt: skip
+        """Lists the live workers. A worker's name ends in its process id, so that an exercise can kill it."""
+        return _answer(
+            [
+                LabWorker(
+                    worker.id,
+                    worker.name,
+                    "draining" if worker.draining_at else "active",
+                    worker.running,
+                    sum(worker.queues.values()),
+                    worker.started_at,
+                    worker.beat_at,
+                )
+                for worker in await self._store.workers.list_workers(namespace)
+            ]
+        )
 
     async def _find(self, namespace: Namespace, reference: str) -> LabJob:
         job_id = run_id_of(reference)

@@ -1,4 +1,4 @@
-"""`GET /v1/runs/{id}/logs`: what a run has written, at once or as it comes."""
+"""`GET /v1/runs/{id}/logs`: the output of a run, complete or as a stream."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams:
     async def get_logs(
         reference: str, request: Request, namespace: Within, attempt: int | None = None, follow: bool = False
     ) -> Response:
-        """The output of a run's last attempt, or of the given one; with `follow=1`, server-sent events until the run
-        has ended."""
+        """Shows the output of a run's last attempt, or of `attempt`. With `follow=1`, streams it as server-sent
+        events until the run ends."""
         run_id = run_id_of(reference)
         if await find_run(store, namespace, run_id) is None:
             raise NotFound(f"there is no run {reference!r}")

@@ -1,4 +1,4 @@
-"""`GET /metrics`, for Prometheus. What is on it: `observability/metrics.py`."""
+"""`GET /metrics` for Prometheus. `observability/metrics.py` defines the metrics."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
     @router.get("/metrics", operation_id="get_metrics", openapi_extra=shows)
     @requires(Permission.VIEW, everywhere=True)
     async def metrics(request: Request) -> Response:
-        """Counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics where that is asked
-        for."""
+        """Shows counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics if the client
+        accepts that."""
         content, content_type = await page.render(request.headers.get("accept", ""))
         return Response(content, headers={"Content-Type": content_type})
 

@@ -1,5 +1,5 @@
-"""`GET /v1/queues` and `GET /v1/stats`: how much there is to do. No count goes further than it costs: `more` says that
-it ended early."""
+"""`GET /v1/queues` and `GET /v1/stats`: counts of runs, queues and nodes. Counting stops at a limit, and `more` says
+so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from foliot.store.store import Store
 class Count(msgspec.Struct, frozen=True):
     count: int
     more: bool
-    """There may be more than were counted."""
+    """Counting stopped at a limit: there may be more."""
 
 
 class Paused(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class QueueShown(msgspec.Struct, frozen=True):
     held: Count
     workers: int
     slots: int
-    """Of workers that take on work."""
+    """The slots of the workers that are not draining."""
     paused: Paused | None
     max_running: int | None
     max_depth: int | None
@@ -71,7 +71,7 @@ class SchedulerTotals(msgspec.Struct, frozen=True):
 class Stats(msgspec.Struct, frozen=True):
     live: dict[str, Count]
     finished: Finished
-    """Of the runs made in the last day."""
+    """The runs of the last day that have ended."""
     workers: WorkerTotals
     schedulers: SchedulerTotals
 
@@ -82,13 +82,13 @@ def overview_router(*, store: Store) -> APIRouter:
     @router.get("/v1/queues", openapi_extra=described(200, QueueList, problems=(503,)))
     @requires(Permission.VIEW)
     async def list_queues(namespace: Within) -> Response:
-        """Every queue: what waits, what runs, and who works on it."""
+        """Lists the queues with their waiting and running runs, workers and limits."""
         return _answer(QueueList([shown(queue) for queue in await store.overview.list_queues(namespace)]))
 
     @router.get("/v1/stats", openapi_extra=described(200, Stats, problems=(503,)))
     @requires(Permission.VIEW)
     async def get_stats(namespace: Within) -> Response:
-        """Totals: runs by state, workers, scheduler nodes and shards."""
+        """Counts runs by state, workers, scheduler nodes and shards."""
         nodes = await store.overview.count_nodes(namespace)
         since = nodes.now - FINISHED_WITHIN
         counts = await store.overview.count_runs(namespace, since)
@@ -110,11 +110,18 @@ def shown(queue: QueueView) -> QueueShown:
         return Count(count, state in queue.uncounted_states)
 
     return QueueShown(
-        name=bare(queue.name), ready=counted(queue.ready), oldest_ready_seconds=queue.oldest_ready_seconds,
-        running=part("running", queue.running), scheduled=part("scheduled", queue.scheduled), held=part("held", queue.held),
-        workers=queue.workers, slots=queue.slots, max_running=queue.max_running, max_depth=queue.max_depth,
+        name=bare(queue.name),
+        ready=counted(queue.ready),
+        oldest_ready_seconds=queue.oldest_ready_seconds,
+        running=part("running", queue.running),
+        scheduled=part("scheduled", queue.scheduled),
+        held=part("held", queue.held),
+        workers=queue.workers,
+        slots=queue.slots,
+        max_running=queue.max_running,
+        max_depth=queue.max_depth,
         paused=Paused(queue.paused_at, queue.paused_until, queue.paused_reason) if queue.paused_at else None,
-    )  # fmt: skip
+    )
 
 
 def counted(count: int) -> Count:

@@ -1,5 +1,4 @@
-"""Recurring jobs under `/v1/jobs`: listed, changed, paused, resumed, triggered, deleted, and their ticks, past and to
-come."""
+"""Recurring jobs under `/v1/jobs`: lists, changes, deletes, pauses and resumes them."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from foliot.store.lookup import get_job
 from foliot.store.store import Store
 from foliot.submission.job_changes import CHANGEABLE, JobChanges
 
-# How many tagged jobs a page looks at in search of those with one tag.
+# The tagged jobs that a page reads at most to find those with one tag.
 SCAN_MAX = 10_000
 CHANGE_ATTEMPTS = 10
 change_decoder: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -36,7 +35,7 @@ request_decoder = msgspec.json.Decoder(JobRequest)
 pause_decoder = msgspec.json.Decoder(PauseRequest)
 
 
-# For the document only: the fields of a job that can be changed, as a job has them.
+# Only for the OpenAPI document: the fields of a job that can be changed.
 JobChange: Any = msgspec.defstruct(
     "JobChange",
     [
@@ -60,7 +59,7 @@ CHANGES = {
 class RecurringPage(msgspec.Struct, frozen=True):
     items: list[RecurringShown]
     next: str | None
-    """Give it as `after` for the next page."""
+    """Pass it as `after` to get the next page."""
 
 
 class RecurringRoutes:
@@ -92,9 +91,9 @@ class RecurringRoutes:
 
     @requires(Permission.VIEW)
     async def list_jobs(self, namespace: Within, tag: str = "", after: str = "", limit: int = 50) -> Response:
-        """Recurring jobs by name, all or those with a tag; `after` is the `next` of the page before."""
+        """Lists recurring jobs by name, all or those with a tag. `after` is the `next` of the previous page."""
         if "\0" in after:
-            raise Invalid("after: the character NUL (%00) is in no name", field="after")
+            raise Invalid("after: a name can't contain the character NUL (%00)", field="after")
         if (wanted := text_of(tag, "tag")) is not None:
             page = await self._jobs.list_tagged_jobs(namespace, wanted, after, limit=page_size(limit), scan=SCAN_MAX)
             return _answer(
@@ -106,25 +105,25 @@ class RecurringRoutes:
 
     @requires(Permission.OPERATE)
     async def change_job(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Changes a recurring job. Ticks before the change stay what they were."""
+        """Changes a recurring job. Earlier ticks keep their outcome."""
         body = await read(request, self._body_max_bytes)
         given = set((await decoded(body, change_decoder)).keys())
         if unknown := sorted(given - CHANGEABLE):
             raise Invalid(
-                f"{unknown[0]}: can't be changed; what can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0]
+                f"{unknown[0]}: can't be changed; these fields can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0]
             )
         asked, if_match = await decoded(body, request_decoder), if_match_of(request)
         for _ in range(CHANGE_ATTEMPTS):
             job = await self._meant(namespace, reference, if_match)
-            # A job that fires every second may do so between the read and the write; then the change is made to what
-            # it is now.
+            # A job that fires every second may do so between the read and the write. Then the change is applied to its
+            # new state.
             if await self._changes.apply(namespace, job, asked, given):
                 return await self._shown(namespace, reference, request)
         raise _changed_meanwhile(reference)
 
     @requires(Permission.OPERATE)
     async def delete_job(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Deletes a recurring job. What it has run stays in history."""
+        """Deletes a recurring job. Its runs stay in history."""
         if_match = if_match_of(request)
         job = await self._meant(namespace, reference, if_match)
         if not await self._jobs.delete_job(job.id, None if if_match is None else job.version) and if_match is not None:
@@ -133,7 +132,7 @@ class RecurringRoutes:
 
     @requires(Permission.OPERATE)
     async def pause_job(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Stops firing. What falls into the pause is noted, not caught up."""
+        """Pauses a recurring job. Ticks during the pause are recorded as missed, and not caught up."""
         asked = await decoded(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
@@ -146,7 +145,7 @@ class RecurringRoutes:
 
     @requires(Permission.OPERATE)
     async def resume_job(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Goes on with the next tick from now."""
+        """Resumes a recurring job with its next tick from now."""
         if_match = if_match_of(request)
         job = await self._meant(namespace, reference, if_match)
         if job.paused_at is not None and not await self._jobs.resume_job(
@@ -159,7 +158,7 @@ class RecurringRoutes:
         return await self._shown(namespace, reference, request)
 
     async def _meant(self, namespace: Namespace, reference: str, if_match: IfMatch | None) -> RecurringJob:
-        """The job, if it is what the request is meant for. Whatever is then written is fenced by its version."""
+        """The job, if it matches the request's If-Match. Writes are fenced by its version."""
         job = await get_job(self._store, namespace, reference)
         if if_match is not None:
             if_match.check(f"job {reference!r}", version_of(job))
@@ -183,4 +182,4 @@ def _no_longer(reference: str) -> PreconditionFailed:
 
 
 def _changed_meanwhile(reference: str) -> Conflict:
-    return Conflict(f"the job {reference!r} was changed or fired at the same time; look again")
+    return Conflict(f"the job {reference!r} was changed or fired at the same time; GET it again")

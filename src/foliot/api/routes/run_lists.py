@@ -1,4 +1,4 @@
-"""`GET /v1/runs`, `/v1/jobs/{id}/runs` and `/v1/runs/{id}/attempts`: what has run, what runs, and what will."""
+"""`GET /v1/runs`, `/v1/jobs/{id}/runs` and `/v1/runs/{id}/attempts`: lists of runs and attempts."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from foliot.store.store import Store
 class RunPage(msgspec.Struct, frozen=True):
     items: list[RunListed]
     next: str | None
-    """Give it as `after` for the next page. A page may be short, or empty, and still have one: it was looked no
-    further."""
+    """Pass it as `after` to get the next page. A short or empty page may have a next one."""
     since: datetime | None = None
-    """How far back finished runs are looked for."""
+    """Finished runs are listed from here on."""
 
 
 class AttemptShown(msgspec.Struct, frozen=True):
@@ -78,11 +77,11 @@ class RunListRoutes:
         after: str = "",
         limit: int = 50,
     ) -> Response:
-        """Runs, the latest made first; a tick's run counts as made at its tick. `state`: inside or outside words,
-        several with commas.
+        """Lists runs, latest first; the run of a tick counts from its tick. `state`: states or statuses, separated by
+        commas.
 
-        Finished runs of the last seven days, unless `since` says otherwise: a time, or a duration such as `2h`.
-        `parent`: the steps of a workflow, or the items of a map, however old.
+        Finished runs are those of the last seven days, or since `since`, a time or a duration such as `2h`. With
+        `parent`, lists the steps of a workflow or the items of a map of any age.
         """
         asked = Asked(state, queue, task, job, since, until, text, parent, tag)
         found = await find_runs(self._store, namespace, asked, after=after, limit=page_size(limit))
@@ -92,7 +91,7 @@ class RunListRoutes:
     async def list_job_runs(
         self, reference: str, namespace: Within, state: str = "", after: str = "", limit: int = 50
     ) -> Response:
-        """The runs of a recurring job, the latest tick first; of a one-off job, its one run."""
+        """Lists the runs of a recurring job, latest tick first, or the single run of a one-off job."""
         limit = page_size(limit)
         wanted = RunFilter(namespace, states_of(state))
         job_id = job_id_of(reference)
@@ -111,7 +110,7 @@ class RunListRoutes:
 
     @requires(Permission.VIEW)
     async def list_attempts(self, reference: str, namespace: Within) -> Response:
-        """Every attempt at a run, in order; the last one may be under way."""
+        """Lists the attempts of a run in order. The last one may still be running."""
         run_id = run_id_of(reference)
         if await find_run(self._store, namespace, run_id) is None:
             raise NotFound(f"there is no run {reference!r}")
@@ -125,18 +124,43 @@ def page_of(found: Found) -> RunPage:
 
 def item_of(run: RunView) -> RunItem:
     return RunItem(
-        run.id, run.name, run.task, run.queue, run.state, run.reason, run.priority, run.attempt, run.worker_id, run.job_id, run.tick_at,
-        run.rerun_of, run.rerun_as, run.error, run.due_at, run.created_at, run.started_at, run.finished_at, run.parent_id, run.step,
+        run.id,
+        run.name,
+        run.task,
+        run.queue,
+        run.state,
+        run.reason,
+        run.priority,
+        run.attempt,
+        run.worker_id,
+        run.job_id,
+        run.tick_at,
+        run.rerun_of,
+        run.rerun_as,
+        run.error,
+        run.due_at,
+        run.created_at,
+        run.started_at,
+        run.finished_at,
+        run.parent_id,
+        run.step,
         tags_of(run.options),
-    )  # fmt: skip
+    )
 
 
 def attempt_shown(item: AttemptItem) -> AttemptShown:
     duration = None if item.finished_at is None else (item.finished_at - item.started_at).total_seconds()
     return AttemptShown(
-        attempt=item.attempt, token=item.token, worker_id=item.worker_id, outcome=item.outcome, started_at=item.started_at,
-        finished_at=item.finished_at, duration_seconds=duration, output_bytes=item.output_bytes, error=item.error,
-    )  # fmt: skip
+        attempt=item.attempt,
+        token=item.token,
+        worker_id=item.worker_id,
+        outcome=item.outcome,
+        started_at=item.started_at,
+        finished_at=item.finished_at,
+        duration_seconds=duration,
+        output_bytes=item.output_bytes,
+        error=item.error,
+    )
 
 
 def _answer(body: object) -> Response:

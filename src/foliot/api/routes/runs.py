@@ -1,4 +1,4 @@
-"""`/v1/runs`: single runs, whatever made them."""
+"""`/v1/runs/{id}`: shows, cancels, signals and reruns a run."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ T = TypeVar("T")
 
 class RerunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     payload: dict[str, Any] | None = None
-    """In place of the one it had."""
+    """Replaces the payload of the run."""
 
 
 class SignalRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     payload: Any = None
-    """What the run gets to know, as `ctx.signal`; the result of a step that only waits."""
+    """The run reads it as `ctx.signal`. It is the result of a step that only waits."""
     approved: bool = True
-    """False: the run fails."""
+    """If false, the run fails."""
     message: Annotated[str, Meta(max_length=1000)] = ""
 
 
@@ -91,13 +91,13 @@ class RunRoutes:
 
     @requires(Permission.VIEW)
     async def get_run(self, reference: str, namespace: Within) -> Response:
-        """Shows a run: where it stands, and how it ended."""
+        """Shows a run: its state, and its result or error."""
         return _answer(shown(await self._find(namespace, reference)))
 
     @requires(Permission.OPERATE)
     async def cancel_run(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Cancels a run: at once when it waits; a running one is asked to stop, and stopped. What has ended stays as it
-        is."""
+        """Cancels a run: a waiting one at once, a running one through its worker. A run that has ended does not
+        change."""
         asked = await self._read(request, cancel_decoder)
         run = await self._find(namespace, reference)
         await cancel(self._store, run.id, asked.reason or "cancelled by request", is_forced=asked.force)
@@ -105,8 +105,8 @@ class RunRoutes:
 
     @requires(Permission.OPERATE)
     async def signal_run(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Lets a run start that waits for a signal, or ends it by saying no. One that comes early is kept for when it
-        is waited for."""
+        """Sends a signal to a run that waits for one: the run starts, or with `approved: false` fails. An early
+        signal is kept."""
         asked = await self._read(request, signal_decoder)
         run = await self._find(namespace, reference)
         found = await self._store.workflows.signal_run(run.id, msgspec.json.encode(asked).decode())
@@ -118,12 +118,12 @@ class RunRoutes:
 
     @requires(Permission.SUBMIT)
     async def rerun(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Runs once more what has ended, well or not: a new run that points back by `rerun_of`."""
+        """Reruns a run that has ended, in any state. The new run refers to it by `rerun_of`."""
         asked = await self._read(request, rerun_decoder)
         run = await self._find(namespace, reference)
         await self._known_tasks.refuse_disabled(namespace, bare(run.task))
         if asked.payload is not None:
-            # What it waited for counts for the run before it: the new one has nothing to point at.
+            # The new run has no upstream results that its payload could refer to.
             check_payload(bare(run.task), asked.payload)
         payload = None if asked.payload is None else msgspec.json.encode(asked.payload).decode()
         made_id, note = new_id(), NoteWithin(request, "rerun", store=self._store)
@@ -133,12 +133,12 @@ class RunRoutes:
             await self._store.dead_letters.rerun_runs(
                 namespace, ids, is_any_state=True, is_repeated=True, payload=payload, within=within
             )
-            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the
-            # rerun.
+            # Read before the commit: a read after it could fail, and the caller would take that for a failed rerun.
             new = await find_run(self._store, namespace, made_id, within=within)
             if new is None:
                 raise Conflict(
-                    f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; cancel it first, or wait"
+                    f"the run {reference!r} is {run.state}: only a run that has ended can be rerun; "
+                    "cancel it first, or wait"
                 )
             queues.add(new.queue)
             return shown(new)
@@ -153,7 +153,7 @@ class RunRoutes:
         )
 
     async def _read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
-        """No body is an empty one."""
+        """A missing body counts as an empty one."""
         return await decoded(await read(request, self._body_max_bytes) or b"{}", decoder)
 
     async def _find(self, namespace: Namespace, reference: str) -> RunView:

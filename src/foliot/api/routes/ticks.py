@@ -1,4 +1,5 @@
-"""The ticks of a recurring job under `/v1/jobs/{reference}`: past and future ones, backfill, and a run beside them."""
+"""The ticks of a recurring job under `/v1/jobs/{reference}`: past and next ones, backfill, and a run outside the
+schedule."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ BACKFILLS = {"which ticks it would be": {"from": "2026-01-01T00:00:00Z", "to": "
 
 class Triggered(msgspec.Struct, frozen=True):
     id: UUID
-    """Of the run."""
+    """The id of the run."""
     job_id: UUID
 
 
@@ -59,7 +60,7 @@ class NextTicks(msgspec.Struct, frozen=True):
 
 class Backfilled(msgspec.Struct, frozen=True):
     ticks: list[datetime]
-    """What was, or would be, run."""
+    """The ticks that run, or in a dry run would run."""
     already_run: int
     is_dry_run: bool
 
@@ -92,7 +93,7 @@ class TickRoutes:
 
     @requires(Permission.SUBMIT)
     async def trigger_job(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Runs it once now, beside its schedule."""
+        """Runs a recurring job once now, outside its schedule."""
         run_id, job = new_id(), await get_job(self._store, namespace, reference)
         await self._known_tasks.refuse_disabled(namespace, bare(job.task))
         note = NoteWithin(request, "trigger_job", store=self._store)
@@ -110,8 +111,7 @@ class TickRoutes:
 
     @requires(Permission.OPERATE)
     async def backfill(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Runs the ticks of a range of the past; those that have run already are left alone. By default one after the
-        other."""
+        """Runs the past ticks of a range that have not run yet, by default one after the other."""
         asked = await decoded(await read(request, self._body_max_bytes), backfill_decoder)
         job = await get_job(self._store, namespace, reference)
         await self._known_tasks.refuse_disabled(namespace, bare(job.task))
@@ -130,13 +130,13 @@ class TickRoutes:
 
     @requires(Permission.VIEW)
     async def list_ticks(self, reference: str, namespace: Within, limit: int = 50) -> Response:
-        """Every due tick with its outcome, latest first."""
+        """Lists the past ticks with their outcomes, latest first."""
         ticks = await self._jobs.list_ticks((await get_job(self._store, namespace, reference)).id, page_size(limit))
         return _answer(TickList(ticks))
 
     @requires(Permission.VIEW)
     async def next_ticks(self, reference: str, namespace: Within, count: int = 10) -> Response:
-        """The next fire times, in the job's own zone; `dst` says where a change of the clocks had a hand in one."""
+        """Lists the next ticks in the job's time zone. `dst` marks a tick that a clock change affects."""
         job = await get_job(self._store, namespace, reference)
         zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
         count = at_most(count, NEXT_MAX, "count")

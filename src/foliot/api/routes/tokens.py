@@ -1,4 +1,4 @@
-"""`/v1/tokens`: who may use this Foliot. A token is shown once, when it is made."""
+"""`/v1/tokens`: access tokens. The text of a token is shown once, when it is created."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ LIFE = {"pattern": f"^(?:{NEVER}|{FORM})$"}
 
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: Annotated[Name, Meta(description="To know it by. Two in force have never the same.")]
+    name: Annotated[Name, Meta(description="Unique among the active tokens of a namespace.")]
     role: Role
-    namespace: Annotated[str, Meta(max_length=63, pattern=NAMESPACE_OR_ALL, description="`*`: all of them.")] | None = (
-        None
-    )
-    """That of the request, unless it is given."""
+    namespace: (
+        Annotated[str, Meta(max_length=63, pattern=NAMESPACE_OR_ALL, description="`*`: all namespaces.")] | None
+    ) = None
+    """The namespace of the request by default."""
     expires_in: Annotated[
         str, Meta(max_length=100, extra_json_schema=LIFE, description="A duration such as `90d`, or `never`.")
     ] = DEFAULT_LIFE
@@ -61,13 +61,13 @@ class TokenShown(msgspec.Struct, frozen=True):
     status: Literal["active", "expired", "revoked"]
     created_at: datetime
     created_by: str
-    """The name of the token that it was made with, or `local` or `database`."""
+    """The name of the token that created it, or `local` or `database`."""
     created_by_id: str | None
     """The id of that token."""
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
-    """To the minute."""
+    """Accurate to the minute."""
 
 
 class TokenCreated(TokenShown, frozen=True, kw_only=True):
@@ -94,15 +94,14 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     @router.get("/v1/tokens", openapi_extra=described(200, TokenList))
     @requires(Permission.ADMINISTER, reading=True)
     async def list_tokens(caller: Calling) -> Response:
-        """The tokens of this namespace, or with a token for all namespaces every one: without what makes them
-        usable."""
+        """Lists the tokens of this namespace, or to a token for all namespaces every token, without their texts."""
         found = await store.access.list_tokens(None if caller.is_everywhere else caller.scope)
         return answered(TokenList([shown(token) for token in found]))
 
     @router.post("/v1/tokens", status_code=201, openapi_extra=creates)
     @requires(Permission.ADMINISTER)
     async def create_token(request: Request, caller: Calling) -> Response:
-        """Makes a token. Its text is in the answer, and nowhere else: only a hash is kept."""
+        """Creates a token. Only this answer shows its text: the database keeps a hash."""
         asked = await read_json(request, decoder, max_bytes=body_max_bytes)
         namespace = asked.namespace or caller.namespace.name
         check_reach(caller, namespace)
@@ -127,9 +126,9 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     @router.delete("/v1/tokens/{reference}", openapi_extra=revokes)
     @requires(Permission.ADMINISTER)
     async def revoke_token(reference: str, request: Request, caller: Calling) -> Response:
-        """Revokes a token, by id or name: within a few seconds it is refused everywhere.
+        """Revokes a token by id or name. All servers refuse it within a few seconds.
 
-        A name that tokens of several namespaces have is refused with 409, if the caller may revoke more than one of
+        A name that the tokens of several namespaces share is refused with 409 if the caller may revoke more than one of
         them: give the id.
         """
         within = None if caller.is_everywhere else caller.scope
@@ -142,7 +141,7 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
 
 
 def the_one(reference: str, found: Sequence[Token]) -> Token:
-    """The one of that id, or else of that name. Raises `NotFound`, or `Conflict` when several have the name."""
+    """The token with that id or name. Raises `NotFound`, or `Conflict` when several have the name."""
     if not found:
         raise NotFound(f"there is no token {reference!r}")
     if len(found) > 1 and found[0].id != reference:
@@ -152,10 +151,10 @@ def the_one(reference: str, found: Sequence[Token]) -> Token:
 
 
 def check_reach(caller: Caller, namespace: str) -> None:
-    """Nobody hands out more than they have."""
+    """Raises `Forbidden` for a namespace that the caller's own token does not cover."""
     if not caller.is_everywhere and namespace != caller.scope:
         reach = "all namespaces" if namespace == EVERYWHERE else f"the namespace {namespace!r}"
-        raise Forbidden(f"namespace: a token for {caller.scope!r} can't make one for {reach}")
+        raise Forbidden(f"namespace: a token for {caller.scope!r} can't create one for {reach}")
 
 
 def shown(token: Token) -> TokenShown:

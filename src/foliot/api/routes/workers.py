@@ -1,4 +1,4 @@
-"""`/v1/workers`: who works, on what, and whether they are well."""
+"""`/v1/workers`: the workers, their load and their health."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foliot.store.hints import worker_topic
 from foliot.store.store import Store
 from foliot.store.workers import WorkerView
 
-# Of its lease: a worker renews it three times in that time.
+# The part of its lease after which a silent worker is late. A worker renews its lease three times in that time.
 LATE_SHARE = 0.5
 
 
@@ -26,13 +26,13 @@ class WorkerShown(msgspec.Struct, frozen=True):
     id: UUID
     name: str
     health: Literal["healthy", "late", "draining"]
-    """late: it has not been heard of for half its lease."""
+    """late: it has sent no heartbeat for half its lease."""
     running: int
     left_running: int
-    """Plain functions that did not stop when their attempts ended: each still takes a slot."""
+    """Synchronous functions that still run after their attempts ended; each takes a slot."""
     slots: int
     queues: dict[str, int]
-    """The slots of each."""
+    """The slots for each queue."""
     labels: dict[str, str]
     tasks: list[str]
     started_at: datetime
@@ -50,13 +50,13 @@ def workers_router(*, store: Store) -> APIRouter:
     @router.get("/v1/workers", openapi_extra=described(200, WorkerList, problems=(503,)))
     @requires(Permission.VIEW)
     async def list_workers(namespace: Within) -> Response:
-        """The workers that live, by name."""
+        """Lists the live workers by name."""
         return _answer(WorkerList([shown(worker) for worker in await store.workers.list_workers(namespace)]))
 
     @router.post("/v1/workers/{reference}/drain", openapi_extra=described(200, WorkerShown, problems=(404, 503)))
     @requires(Permission.DRAIN)
     async def drain_worker(reference: str, namespace: Within) -> Response:
-        """Lets a worker finish what it runs, and take nothing more."""
+        """Drains a worker: it finishes its attempts and claims no more runs."""
         try:
             worker_id = UUID(reference)
         except ValueError:
@@ -77,15 +77,23 @@ def workers_router(*, store: Store) -> APIRouter:
 def shown(worker: WorkerView) -> WorkerShown:
     is_late = worker.silent_seconds > LATE_SHARE * worker.ttl_seconds
     return WorkerShown(
-        id=worker.id, name=worker.name, health="late" if is_late else "draining" if worker.draining_at else "healthy",
-        running=worker.running, left_running=worker.left_running, slots=sum(worker.queues.values()), queues=worker.queues,
-        labels=worker.labels, tasks=worker.tasks,
-        started_at=worker.started_at, last_beat_at=worker.beat_at, draining_at=worker.draining_at,
-    )  # fmt: skip
+        id=worker.id,
+        name=worker.name,
+        health="late" if is_late else "draining" if worker.draining_at else "healthy",
+        running=worker.running,
+        left_running=worker.left_running,
+        slots=sum(worker.queues.values()),
+        queues=worker.queues,
+        labels=worker.labels,
+        tasks=worker.tasks,
+        started_at=worker.started_at,
+        last_beat_at=worker.beat_at,
+        draining_at=worker.draining_at,
+    )
 
 
 def _unknown(reference: str) -> NotFound:
-    return NotFound(f"there is no living worker {reference!r}")
+    return NotFound(f"there is no live worker {reference!r}")
 
 
 def _answer(body: object) -> Response:

@@ -1,4 +1,4 @@
-"""`/v1/workflows`: steps that wait for each other, submitted as one, shown as one, stopped and run again as one."""
+"""`/v1/workflows`: creates, lists, shows, cancels and redrives workflows."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from foliot.store.postgres import Transaction
 from foliot.store.store import Store
 from foliot.submission.workflows import WorkflowSubmission
 
-# How many parents a page looks at: each costs a look at its run.
+# The workflows that a page reads at most, each with its run.
 SCAN_MAX = 2_000
 LAST_ID = UUID(int=(1 << 128) - 1)
 
 
 class CountedWorkflow(msgspec.Struct, frozen=True):
-    """A workflow whose steps are counted, and not looked into."""
+    """A workflow whose steps are counted, not decoded."""
 
     steps: list[msgspec.Raw]
 
@@ -76,18 +76,18 @@ EXAMPLES = {
 
 
 def _refuse_too_many(body: bytes) -> None:
-    """Before any is made of them."""
+    """Refuses a workflow with too many steps before decoding them."""
     try:
         counted = counting_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return  # The decoder of workflows says why.
+        return  # The decoder of workflows reports the error.
     refuse_many_steps(len(counted.steps))
 
 
 @contextmanager
 def steps_at_the_top() -> Iterator[None]:
-    """The steps are the payload of the job that a workflow becomes. The request has them at its top, and a problem
-    names them there."""
+    """Removes `payload.` from the field of an error: a workflow becomes a job with the steps in its payload, but the
+    request has them at the top level."""
     try:
         yield
     except Invalid as error:
@@ -112,9 +112,15 @@ class WorkflowRoutes:
         self._keyed = KeyedRequests(store=store)
         self.router = APIRouter(tags=["workflows"], route_class=GuardedRoute)
         creates = described(
-            201, WorkflowCreated, JobCreated, RecurringShown, body=WorkflowRequest, problems=(400, 409, 413, 415, 422, 429, 503),
-            repeated=True, examples=EXAMPLES,
-        )  # fmt: skip
+            201,
+            WorkflowCreated,
+            JobCreated,
+            RecurringShown,
+            body=WorkflowRequest,
+            problems=(400, 409, 413, 415, 422, 429, 503),
+            repeated=True,
+            examples=EXAMPLES,
+        )
         lists = described(200, WorkflowPage, problems=(422, 503))
         shows = described(200, WorkflowShown, problems=(404, 503))
         cancels = described(
@@ -139,8 +145,7 @@ class WorkflowRoutes:
 
     @requires(Permission.SUBMIT)
     async def create_workflow(self, request: Request, namespace: Within) -> Response:
-        """Creates a workflow, all of it or nothing: now; later, with a delay; or again and again, with `cron` or
-        `every`."""
+        """Creates a workflow, all of it or nothing: now, later with a delay, or repeatedly with `cron` or `every`."""
         body = await read(request, self._config.batch_max_bytes)
         asked = await decoded(body, request_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, asked.idempotency_key)
@@ -161,7 +166,7 @@ class WorkflowRoutes:
 
     @requires(Permission.SUBMIT, reading=True)
     async def check_workflow(self, request: Request, namespace: Within) -> Response:
-        """Says what a workflow would become, or what is wrong with it, as creating it would. Nothing is stored."""
+        """Checks a workflow as creating it would, and shows the result without storing it."""
         asked = await decoded(
             await read(request, self._config.batch_max_bytes), request_decoder, look_first=_refuse_too_many
         )
@@ -172,10 +177,10 @@ class WorkflowRoutes:
     async def list_workflows(
         self, namespace: Within, state: str = "", name: str = "", after: str = "", limit: int = 50
     ) -> Response:
-        """Workflows that have begun, the latest first, and how far they are. Those to come are jobs and runs of the
-        task `workflow`.
+        """Lists started workflows with their progress, latest first. Workflows that have not started are jobs and runs
+        of the task `workflow`.
 
-        `state`: running, completed, failed or cancelled; several with commas.
+        `state`: running, completed, failed or cancelled, separated by commas.
         """
         wanted = (
             None if not state else sorted({found for word in state.split(",") for found in states_of(word.strip())})
@@ -191,13 +196,13 @@ class WorkflowRoutes:
 
     @requires(Permission.VIEW)
     async def get_workflow(self, reference: str, namespace: Within) -> Response:
-        """Shows a workflow: where it stands, and each of its steps with the latest run of it."""
+        """Shows a workflow: its state, and each step with its latest run."""
         parent, run = await find_workflow(self._store, namespace, reference)
         return answered(await show_workflow(self._store, parent, run))
 
     @requires(Permission.OPERATE)
     async def cancel_workflow(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Cancels all steps but those that always run, such as teardown; with `force` those too."""
+        """Cancels all steps except those that always run, such as teardown; with `force` those, too."""
         asked = await decoded(await read(request, self._config.body_max_bytes) or b"{}", cancel_decoder)
         parent, _ = await find_workflow(self._store, namespace, reference)
         why = asked.reason or "the workflow was cancelled"
@@ -209,15 +214,14 @@ class WorkflowRoutes:
 
     @requires(Permission.SUBMIT)
     async def redrive(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Runs again what failed or was cancelled, and what follows from it; what succeeded keeps its results."""
+        """Reruns the failed and cancelled steps, and the steps that depend on them. Other steps keep their results."""
         parent, run = await find_workflow(self._store, namespace, reference)
         redrive = await self._submission.accept_redrive(namespace, reference, parent, run)
         note = NoteWithin(request, "redrive", store=self._store)
 
         async def work(within: Transaction) -> WorkflowShown:
             await self._submission.redrive_within(within, reference, redrive)
-            # Read before the commit: a look after it could fail, and the caller would take that for a failure of the
-            # redrive.
+            # Read before the commit: a read after it could fail, and the caller would take that for a failed redrive.
             found = await find_workflow(self._store, namespace, reference, within)
             return await show_workflow(self._store, *found, is_new=True, within=within)
 
