@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from foliot.clock import Clock
+from foliot.errors import StoreUnavailable
+from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.model.job import resumed, scheduled_from
+from foliot.model.job import scheduled_from
 from foliot.model.schedule import Schedule
+from foliot.scheduler import firer
+from foliot.scheduler.firer import Firer
+from foliot.scheduler.loader import Loader
 from foliot.scheduler.planner import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
+from foliot.store.jobs import Fired
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant
 from tests.support.fake_clock import FakeClock
@@ -86,33 +91,6 @@ async def test_an_edit_affects_only_ticks_after_it(
     assert await sql.fetchval("select array_agg(version order by version) from foliot.job_versions") == [1, 2]
 
 
-async def test_a_pause_stops_firing_and_its_ticks_are_summed_up(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
-) -> None:
-    job = await make_job(store, every="10s", overlap="allow_all")
-    assert await store.jobs.pause_job(job.id, "maintenance", None)
-    for _ in range(3):
-        await node.pass_time(10)
-    paused = await store.jobs.get_job(job.id, "")
-    assert paused is not None
-    assert await store.jobs.resume_job(*resumed(paused, fake_clock.now()))
-    await node.pass_time(10)
-    last, first = await store.jobs.list_ticks(job.id, 10)
-    assert last.outcome == "ready"
-    assert (first.outcome, first.tick_at) == ("paused", job.next_at)
-    assert first.until_at == fake_clock.now().replace(second=30)
-
-
-async def test_a_pause_with_an_end_ends_by_itself(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
-) -> None:
-    job = await make_job(store, every="10s", overlap="allow_all")
-    await store.jobs.pause_job(job.id, None, fake_clock.now() + timedelta(seconds=15))
-    for _ in range(4):
-        await node.pass_time(10)
-    assert await outcomes(store, job) == ["paused", "ready", "ready"]
-
-
 async def test_the_runs_left_are_counted_down(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
 ) -> None:
@@ -123,24 +101,66 @@ async def test_the_runs_left_are_counted_down(
     assert await outcomes(store, job) == ["ready", "ready"]
 
 
-async def test_after_a_long_sleep_ticks_are_caught_up_and_noted(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
+async def test_a_batch_that_fails_does_not_take_the_ones_after_it_along(
+    store: Store,
+    fake_clock: FakeClock,
+    keeper: ShardKeeper,
+    events: EventBus,
+    sql: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    job = await make_job(store, every="60s", overlap="allow_all")
-    await node.pass_time(3 * 86_400)
-    ticks = (await store.jobs.list_ticks(job.id, 10))[::-1]
-    assert [tick.outcome for tick in ticks] == ["missed", "superseded", "ready", "ready", "ready"]
-    assert ticks[0].tick_at == job.next_at
-
-
-async def test_a_plan_of_what_is_soon_due_is_not_carried_out_before_its_instant(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper
-) -> None:
-    job = await make_job(store, every="10s")
-    await fake_clock.advance(9)
+    monkeypatch.setattr(firer, "BATCH", 2)
+    loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
+    firing = Firer(store=store, shards=keeper, loader=loader, clock=fake_clock, events=events, lead_seconds=0)
+    for _ in range(6):
+        await make_job(store, every="10s", overlap="allow_all")
+    await fake_clock.advance(10)
     await keeper.run_once()
-    ((soon,), _) = await store.jobs.due_jobs([job.shard], 10, 2.0)
-    firing = Planner(to_instant(fake_clock.now())).firing_of(soon)
-    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).moved == frozenset()
-    await fake_clock.advance(1)
-    assert (await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])).fired == 1
+    await loader.run_once()
+    fire_ticks = store.jobs.fire_ticks
+
+    async def fail_once(*_: object) -> Fired:
+        monkeypatch.setattr(store.jobs, "fire_ticks", fire_ticks)
+        raise StoreUnavailable("PostgreSQL: fire_ticks: gone for a while")
+
+    monkeypatch.setattr(store.jobs, "fire_ticks", fail_once)
+    with pytest.raises(StoreUnavailable):
+        await firing.run_once()
+    await loader.run_once()
+    await firing.run_once()
+    assert await sql.fetchval("select count(*) from foliot.runs") == 6
+
+
+async def test_what_is_late_and_fails_does_not_take_along_what_is_due_in_a_moment(
+    store: Store,
+    fake_clock: FakeClock,
+    keeper: ShardKeeper,
+    events: EventBus,
+    sql: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both came out of the wheel together. What was not got to stood in nobody's list any more, and its job never fired
+    again."""
+    loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
+    firing = Firer(store=store, shards=keeper, loader=loader, clock=fake_clock, events=events, lead_seconds=5)
+    for every in ("10s", "11s", "12s"):
+        await make_job(store, every=every, overlap="allow_all")
+    await fake_clock.advance(10.5)
+    await keeper.run_once()
+    await loader.run_once()
+    assert loader.wheel is not None
+    assert len(loader.wheel) == 3
+    fire_ticks = store.jobs.fire_ticks
+
+    async def fail(*_: object) -> Fired:
+        raise StoreUnavailable("PostgreSQL: fire_ticks: gone for a while")
+
+    monkeypatch.setattr(store.jobs, "fire_ticks", fail)
+    with pytest.raises(StoreUnavailable):
+        await firing.run_once()
+    monkeypatch.setattr(store.jobs, "fire_ticks", fire_ticks)
+    await fake_clock.advance(2)
+    await keeper.run_once()
+    await loader.run_once()
+    await firing.run_once()
+    assert await sql.fetchval("select count(*) from foliot.runs") == 3

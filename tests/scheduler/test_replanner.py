@@ -173,3 +173,23 @@ async def test_a_job_that_a_calendar_left_no_tick_goes_on_when_it_is_corrected(
     await node.replanner.run_once()
     await node.pass_time(86_400)
     assert await outcomes(store, job) == ["ready"]
+
+
+async def test_other_jobs_follow_new_rules_of_their_zones(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
+) -> None:
+    good = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
+    bad = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
+    # As another node with other rules found both; and one is in a zone that this node does not know.
+    await sql.execute(
+        "update foliot.jobs set next_at = next_at - interval '1 hour', fire_at = fire_at - interval '1 hour', utc_offset = 7200"
+    )
+    await sql.execute(
+        """update foliot.jobs set schedule = schedule || '{"timezone": "Europe/Atlantis"}' where id = $1""", bad.id
+    )
+    await keeper.run_once()
+    await node.replanner.on_start()
+    await node.replanner.run_once()
+    found = await store.jobs.get_job(good.id, "")
+    assert found is not None
+    assert found.next_at == good.next_at

@@ -3,13 +3,13 @@ other job."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from foliot.clock import Clock
-from foliot.events import Event, ScheduleUnreadable
+from foliot.events import Event, EventBus, ScheduleUnreadable
+from foliot.scheduler.loader import Loader
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
@@ -53,34 +53,20 @@ async def test_the_other_jobs_fire(
     assert await sql.fetchval("select count(*) from foliot.runs where job_id = $1", bad.id) == 1
 
 
-async def test_a_pause_of_another_job_ends(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any, seen: list[Event]
+async def test_a_job_that_is_read_between_its_firing_and_the_news_of_it_is_in_the_wheel_once(
+    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus
 ) -> None:
-    jobs = [await make_job(store, every="10s", overlap="allow_all") for _ in range(3)]
-    for job in jobs:
-        await store.jobs.pause_job(job.id, None, fake_clock.now() + timedelta(seconds=15))
-    await sql.execute("update foliot.jobs set schedule = $2::text::jsonb where id = $1", jobs[0].id, UNREADABLE_CRON)
-    for _ in range(4):
-        await node.pass_time(10)
-    assert [await outcomes(store, job) for job in jobs[1:]] == [["paused", "ready", "ready"]] * 2
-    assert [event.job_id for event in seen if isinstance(event, ScheduleUnreadable)] == [jobs[0].id]
-
-
-async def test_other_jobs_follow_new_rules_of_their_zones(
-    store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
-) -> None:
-    good = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
-    bad = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
-    # As another node with other rules found both; and one is in a zone that this node does not know.
-    await sql.execute(
-        "update foliot.jobs set next_at = next_at - interval '1 hour', fire_at = fire_at - interval '1 hour', utc_offset = 7200"
-    )
-    await sql.execute(
-        """update foliot.jobs set schedule = schedule || '{"timezone": "Europe/Atlantis"}' where id = $1""", bad.id
-    )
-    await keeper.run_once()
-    await node.replanner.on_start()
-    await node.replanner.run_once()
-    found = await store.jobs.get_job(good.id, "")
-    assert found is not None
-    assert found.next_at == good.next_at
+    job = await make_job(store, every="1s", overlap="allow_all")
+    loader = Loader(store=store, shards=keeper, clock=fake_clock, events=events)
+    await loader.run_once()
+    assert loader.wheel is not None
+    await fake_clock.advance(1)
+    ((_, firing),) = loader.wheel.advance(loader.database_now())
+    fired = await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])
+    assert fired.moved == {job.id}
+    await loader.run_once()
+    loader.follow([firing], fired.moved)
+    assert len(loader.wheel) == 1
+    await fake_clock.advance(1)
+    ((_, following),) = loader.wheel.advance(loader.database_now())
+    assert following.job.tick == firing.next_tick
