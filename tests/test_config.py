@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from foliot.config import (
     Config,
-    _read_descriptor,
     from_environment,
     hidden_paths,
     load,
     setting_names,
     without_password,
 )
+from foliot.config.secrets import _read_descriptor
 from foliot.errors import ConfigurationError
 
 

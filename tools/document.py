@@ -21,7 +21,7 @@ API_TARGET = DOCS / "http-api.md"
 HEADER = """\
 # Configuration
 
-Made by `make docs` from `src/foliot/config.py`. Do not edit.
+Made by `make docs` from `src/foliot/config/settings.py`. Do not edit.
 
 Nothing has to be configured. A setting comes from, in rising order: its default, a TOML file (`foliot.toml` in the working directory,
 or the one that `FOLIOT_CONFIG` names), the environment (`FOLIOT_` and its name in capitals), the command line. An unknown name is

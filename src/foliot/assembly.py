@@ -1,4 +1,4 @@
-"""The composition root: from a configuration to running parts. Only this file picks what the parts are made of."""
+"""The composition root: builds the running parts from a configuration. Only this file chooses their components."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from foliot.store.store import Store, open_store
 if TYPE_CHECKING:
     from foliot.worker.node import WorkerNode
 
-# Objects, net of those that are gone, between two looks for garbage: what some hundred requests or jobs leave behind.
+# Net number of new objects between two garbage collections: about the objects of a hundred requests or jobs.
 GARBAGE_THRESHOLD = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How a process learns that it should end: once to drain, a second time to hurry."""
+    """How a process learns that it should stop: the first request drains it, a second one hurries it."""
 
     asked: asyncio.Event
     hurried: asyncio.Event
@@ -53,7 +53,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What every part of a process is given."""
+    """The objects that every part of a process gets."""
 
     config: Config
     clock: Clock
@@ -69,11 +69,12 @@ def surroundings(config: Config, part: str) -> Surroundings:
 
 
 def database_url(config: Config) -> str:
-    """The database to use: the one that is configured, or the embedded one that another process runs in `data`."""
+    """The URL of the configured database, or of the embedded one that another process runs in `data`."""
     url = config.database_url or find_url(Path(config.data))
     if url is None:
         raise ConfigurationError(
-            f"no database: set FOLIOT_DATABASE_URL, or start `foliot up` (no embedded PostgreSQL is running in {config.data})"
+            "no database: set FOLIOT_DATABASE_URL, or start `foliot up` "
+            f"(no embedded PostgreSQL is running in {config.data})"
         )
     return url
 
@@ -89,8 +90,8 @@ async def store_for(around: Surroundings, part: str) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def counted_store_for(around: Surroundings, part: str, stop: Stop) -> AsyncIterator[Store]:
-    """The same for a part that goes on: what happens in it is counted. Should the schema become one that it can't work
-    with, it is asked to stop, and raises `SchemaError` when it has."""
+    """A store for a long-running part, with its events counted. If the schema becomes too new for it, it stops the
+    part and raises `SchemaError` afterwards."""
     clock, events = around.clock, around.events
     async with store_for(around, part) as store:
         watcher = SchemaWatcher(store.database, part, clock=clock, events=events, on_misfit=stop.asked.set)
@@ -110,8 +111,8 @@ async def run_migrate(config: Config, *, is_forced: bool = False) -> int:
 
 
 async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is_open: bool) -> None:
-    """The API, on a socket that is bound already; with `is_open`, for whoever reaches the loopback interface."""
-    import uvicorn  # here, because only this part needs it and it is slow to load
+    """Runs the API on a bound socket. With `is_open` it needs no tokens, on the loopback interface only."""
+    import uvicorn  # here, because only the server needs it and it is slow to load
 
     from foliot.api.app import build_app
     from foliot.api.security.audit_log import AuditLog
@@ -122,7 +123,7 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
     around = surroundings(config, "server")
     address, port = listening.getsockname()[:2]
     if is_open and not ipaddress.ip_address(address).is_loopback:
-        raise ConfigurationError("without tokens, the API is for the loopback interface only")
+        raise ConfigurationError("without tokens, the API may listen on the loopback interface only")
     async with counted_store_for(around, "server", stop) as store:
         if not is_open:
             await check_tokens(store)
@@ -139,8 +140,8 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
         )
         server = Server(
             uvicorn.Config(
-                app, loop="none", http=Connection, ws="none", lifespan="off", log_config=None, access_log=False, backlog=2048,
-                server_header=False, proxy_headers=False,
+                app, loop="none", http=Connection, ws="none", lifespan="off", log_config=None, access_log=False,
+                backlog=2048, server_header=False, proxy_headers=False,
                 ssl_certfile=config.tls_certificate_file or None, ssl_keyfile=config.tls_key_file or None,
             ),
             connections=Connections(limits_of(config), clock=around.clock),
@@ -148,7 +149,7 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
         await submitter.start()
         await audit.start()
         settle()
-        # From here on nobody is refused: who comes before the server is ready waits a moment.
+        # From here on clients that connect before the server is ready wait instead of being refused.
         listening.listen(2048)
         serving = asyncio.create_task(server.serve(sockets=[listening]), name="serve")
         scheme = "https" if config.tls_certificate_file else "http"
@@ -162,19 +163,18 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
 
 
 def settle() -> None:
-    """Spares a process that serves requests or runs jobs from looking again and again for garbage among what was made
-    when it started, and from looking after every few of them: of what those leave behind, next to nothing is garbage
-    that only a search can find."""
+    """Makes garbage collection cheap for a process that serves requests or runs jobs: it skips the objects from the
+    start, and runs less often, because requests and jobs leave almost no cyclic garbage."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
 async def check_tokens(store: Store) -> None:
-    """Raises `ConfigurationError` while nobody could use an API that asks for tokens."""
+    """Raises `ConfigurationError` if no token exists, because then nobody could use the API."""
     if not await store.access.has_tokens():
         raise ConfigurationError(
-            "there is no token, so nobody could use this API; make the first one, in the database itself: "
+            "no token exists, so nobody could use this API; create the first one in the database: "
             "foliot token create NAME --role admin --everywhere --database"
         )
 
@@ -182,21 +182,19 @@ async def check_tokens(store: Store) -> None:
 async def run_create_token(
     config: Config, *, name: str, role: Role, namespace: str, lives_seconds: float | None
 ) -> str:
-    """The text of a token that is made in the database itself, by whoever may write there."""
+    """Creates a token directly in the database and returns its text."""
     text, token_id, digest = new_token_text()
     async with store_for(surroundings(config, "token"), "token") as store:
         await store.check_schema()
         new = NewToken(token_id, digest, name, role, namespace, "database", None, lives_seconds)
         entry = AuditEntry(
-            id=new_id(), actor="database", actor_namespace=None, token_id=None, role=None, namespace=namespace, address=None,
-            request_id=str(new_id()), method="", path="", action="create_token", target=token_id, status=201, code=None,
+            id=new_id(), actor="database", actor_namespace=None, token_id=None, role=None, namespace=namespace,
+            address=None, request_id=str(new_id()), method="", path="", action="create_token", target=token_id, status=201, code=None,
         )  # fmt: skip
 
         async def work(within: Transaction) -> None:
             if await store.access.insert_token(new, within=within) is None:
-                raise Conflict(
-                    f"name: there is a token named {name!r} already; revoke it first, or choose another name"
-                )
+                raise Conflict(f"name: a token named {name!r} already exists; revoke it first, or choose another name")
             await store.access.insert_audit_within(within, [entry])
 
         await store.database.in_transaction("create_token", work)
@@ -254,7 +252,7 @@ async def run_worker(
 
 
 def listen_url_of(config: Config, store: Store) -> str | None:
-    """Where hints can be listened for; None behind a pooler that was given no way around."""
+    """The URL to listen for hints on; None behind a pooler without `database_direct_url`."""
     return config.database_direct_url or (None if store.database.is_pooled else store.database.url)
 
 

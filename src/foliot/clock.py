@@ -1,8 +1,8 @@
 """The only module that reads time or sleeps.
 
-Decisions about jobs are taken on the database's clock. The application's clock serves two ends alone: the time part of
-ids and log lines (`now`), and monotonic waits. A test hands in another `Clock`; `sql_now` is then the instant that SQL
-uses instead of the database's own, and None in production.
+Decisions about jobs use the database's clock. The application's clock serves only the time part of ids and log lines
+(`now`), and monotonic waits. A test passes in another `Clock`; SQL then uses its `sql_now` instead of the database's
+clock. In production `sql_now` is None.
 """
 
 from __future__ import annotations
@@ -54,16 +54,15 @@ class SystemClock:
 
 
 async def give_way() -> None:
-    """Lets everybody else on this event loop have a turn, in the middle of work that goes on for long without waiting
-    for anything."""
+    """Lets other tasks of the event loop run in the middle of long work that never waits."""
     await asyncio.sleep(0)
 
 
 def unix_milliseconds() -> int:
-    """For the time part of ids, where no decision hangs on it."""
+    """For the time part of ids. No decision depends on it."""
     return time.time_ns() // 1_000_000
 
 
 def block(seconds: float) -> None:
-    """Blocks this thread. For programs that have no event loop to keep going, such as a client that waits for a job."""
+    """Blocks this thread. For programs without an event loop, such as a client that waits for a job."""
     time.sleep(seconds)

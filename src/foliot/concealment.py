@@ -1,16 +1,15 @@
 """Keeps a process's secrets from other processes of the same user, such as the commands that a worker runs.
 
-Linux shows the environment that a process was started with in /proc/PID/environ, and does so for the whole life of the
-process: deleting a variable from `os.environ` changes nothing there. Two measures, each of which holds where the other
-one does not:
+Linux shows the environment that a process was started with in /proc/PID/environ for the whole life of the process:
+deleting a variable from `os.environ` changes nothing there. Two measures complement each other:
 
-- The process is marked as not dumpable. Its environment, memory and descriptors in /proc then belong to root, and nobody but root can
-  attach a debugger to it. It also writes no core dump. An exec undoes the mark, so each process marks itself.
-- The memory that /proc/PID/environ shows is overwritten with zeros, which root's commands read as well. The variables themselves live on
-  elsewhere in the process's memory.
+- The process marks itself as not dumpable. Its environment, memory and descriptors in /proc then belong to root, only
+  root can attach a debugger, and it writes no core dump. An exec clears the mark, so each process marks itself.
+- The process overwrites the memory behind /proc/PID/environ with zeros, so that commands of root read nothing either.
+  The variables themselves stay elsewhere in its memory.
 
-Root can still read the memory of every process. Between the exec of the interpreter and the call of `conceal` nothing
-is hidden yet.
+Root can still read the memory of every process. Nothing is hidden between the exec of the interpreter and the call of
+`conceal`.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 ENVIRONMENT_BEGINS = 50 - 3
-"""The field of /proc/self/stat, counted from the first one behind the name of the program."""
+"""The field of /proc/self/stat, counted from the first one after the program's name."""
 
 failures: list[str] = []
-"""Why this process could not be concealed. A part that runs on logs it when it starts."""
+"""Why this process could not be concealed. Long-running parts log it when they start."""
 
 
 def conceal() -> None:
-    """To be called first thing, before there are threads. What can't be done here is noted in `failures`."""
+    """Call it first, before any thread starts. A measure that fails adds its reason to `failures`."""
     if sys.platform != "linux":
         failures.append(f"Foliot can't hide the environment of a process on {sys.platform}")
         return
@@ -57,14 +56,13 @@ def _wipe_environment() -> None:
     begin, end = _environment_in_memory()
     for name, value in os.environb.items():
         if name:
-            # Sets it to what it is. The C library then keeps a copy of its own and no longer refers to the memory that
-            # is wiped below.
+            # Setting it to the same value makes the C library copy it, out of the memory that is wiped below.
             os.environb[name] = value
     ctypes.memset(begin, 0, end - begin)
 
 
 def _environment_in_memory() -> tuple[int, int]:
-    # A program's name may hold blanks and brackets.
+    # A program's name may contain spaces and parentheses.
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = (int(word) for word in fields[ENVIRONMENT_BEGINS : ENVIRONMENT_BEGINS + 2])
     if not 0 < begin <= end:

@@ -1,5 +1,4 @@
-"""Every error Foliot raises, in one tree. `code` is stable: it is the API's problem code and an anchor in the
-documentation."""
+"""Every error that Foliot raises. `code` is stable: it is the API's problem code and an anchor in the documentation."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import Any
 
 
 class FoliotError(Exception):
-    """The root. `detail` says what was wrong, where, and what to do about it."""
+    """The base class. `detail` says what is wrong, where, and what to do about it."""
 
     code = "error"
 
@@ -18,7 +17,7 @@ class FoliotError(Exception):
 
 
 class Invalid(FoliotError):
-    """What was asked for makes no sense; `field` names the part that does not."""
+    """The request is invalid; `field` names the field at fault."""
 
     code = "invalid"
 
@@ -28,85 +27,85 @@ class Invalid(FoliotError):
 
 
 class Malformed(Invalid):
-    """The request can't be read: its body is not JSON, or a header that may be there once is there twice."""
+    """The request can't be read: its body is not JSON, or a header that may appear once appears twice."""
 
     code = "malformed"
 
 
 class UnknownTask(Invalid):
-    """No worker has ever announced a task of this name, so the job could never run."""
+    """No worker has ever registered a task of this name, so the job could never run."""
 
     code = "unknown_task"
 
 
 class TaskDisabled(Invalid):
-    """The task is turned off in this namespace."""
+    """The task is disabled in this namespace."""
 
     code = "task_disabled"
 
 
 class InvalidScheduleError(Invalid):
-    """Of a `JobDefinition`: neither a cron expression nor an ISO 8601 time."""
+    """The schedule of a `JobDefinition` is neither a cron expression nor an ISO 8601 time."""
 
     code = "invalid_schedule"
 
 
 class TooLarge(Invalid):
-    """The request is bigger than the limit for such requests."""
+    """The request is larger than the limit."""
 
     code = "too_large"
 
 
 class NotFound(FoliotError):
-    """There is nothing of that id or name."""
+    """Nothing has this id or name."""
 
     code = "not_found"
 
 
 class Unauthenticated(FoliotError):
-    """Nobody knows who asks: there is no token, or it is wrong, expired or revoked."""
+    """The request has no token, or its token is wrong, expired or revoked."""
 
     code = "unauthenticated"
 
 
 class Forbidden(FoliotError):
-    """It is known who asks, and they may not."""
+    """The caller is known but lacks the permission."""
 
     code = "forbidden"
 
 
 class ForeignHost(Forbidden):
-    """The request was sent to a name that is not that of this machine's loopback interface."""
+    """The request names a host other than this machine's loopback interface."""
 
     code = "foreign_host"
 
 
 class ForeignOrigin(Forbidden):
-    """A web page of another origin sent it."""
+    """A web page of another origin sent the request."""
 
     code = "foreign_origin"
 
 
 class NotJson(FoliotError):
-    """The request's body says that it is something else than JSON."""
+    """The request's content type is not JSON."""
 
     code = "not_json"
 
 
 class Conflict(FoliotError):
-    """What was asked for clashes with what is there: a name that is taken, a change that came too late."""
+    """The request conflicts with the current state: the name is taken, or the change comes too late."""
 
     code = "conflict"
 
 
 class PreconditionFailed(FoliotError):
-    """What the request was made for, as its If-Match or If-None-Match names it, is not, or no longer, what is there."""
+    """The resource does not match the request's If-Match or If-None-Match."""
 
     code = "precondition_failed"
 
 
 class Busy(FoliotError):
-    """There is too much of something just now. `retry_after`: seconds after which it is worth trying again."""
+    """A limit is reached for the moment. `retry_after` is the number of seconds to wait before the next try."""
 
     code = "busy"
 
@@ -116,25 +115,25 @@ class Busy(FoliotError):
 
 
 class QueueFull(Busy):
-    """The queue is as deep as it may be."""
+    """The queue has reached its maximum depth."""
 
     code = "queue_full"
 
 
 class TooManyRequests(Busy):
-    """This caller asks more often than anybody may, or has been wrong too often."""
+    """The caller exceeds the request rate, or has sent too many wrong tokens."""
 
     code = "too_many_requests"
 
 
 class TooManyFollowers(Busy):
-    """This server streams as many logs or events as it may: to this token, to this namespace, or altogether."""
+    """The server has reached its limit of log or event streams: per token, per namespace or in total."""
 
     code = "too_many_followers"
 
 
 class JobFailed(FoliotError):
-    """A job whose result was asked for has none: it failed, or was cancelled or skipped."""
+    """The job has no result: it failed, or was cancelled or skipped."""
 
     code = "job_failed"
 
@@ -142,7 +141,7 @@ class JobFailed(FoliotError):
         super().__init__(detail)
         self.status = status
         self.error = error or {}
-        """Of the last attempt: kind, message and, for Python code, traceback."""
+        """The error of the last attempt: kind, message and, for Python code, traceback."""
 
 
 class ConfigurationError(FoliotError):
@@ -158,7 +157,7 @@ class EmbeddedPostgresError(FoliotError):
 
 
 class StoreUnavailable(FoliotError):
-    """PostgreSQL does not answer, or only reads. `is_doubtful`: what was asked may have been done all the same."""
+    """PostgreSQL does not answer, or is read-only. If `is_doubtful`, the statement may have been executed anyway."""
 
     code = "store_unavailable"
 
@@ -168,7 +167,7 @@ class StoreUnavailable(FoliotError):
 
 
 class Unreachable(FoliotError):
-    """The server can't be reached or does not answer. `is_doubtful`: what was asked may have been done all the same."""
+    """The server can't be reached or does not answer. If `is_doubtful`, it may have carried out the request anyway."""
 
     code = "unreachable"
 
@@ -182,7 +181,7 @@ class SchemaError(FoliotError):
 
     code = "schema"
     exit_code = 3
-    """Of a process that ends for it: to start it again would not help."""
+    """The exit code of a process that ends with this error. Starting it again does not help."""
 
 
 class ApplicationError(FoliotError):

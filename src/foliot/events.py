@@ -1,7 +1,7 @@
-"""What happened, as typed values on an in-process bus.
+"""Typed events on an in-process bus.
 
-Code that decides does not log: it emits an event. Log lines, metrics and tests all read this one stream. Hot paths emit
-one event per batch, never one per run.
+Code that decides emits an event instead of logging. Log lines, metrics and tests all read this one stream. Hot paths
+emit one event per batch, never one per run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The root of all events."""
+    """The base class of all events."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessStarted(Event):
-    """A part of Foliot is ready to serve. `address` is where, for those that listen."""
+    """A part of Foliot is ready. `address` is where it listens, if it does."""
 
     part: str
     address: str = ""
@@ -42,7 +42,7 @@ class ProcessIsExposed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStopping(Event):
-    """Asked to end: work under way gets its grace. Asked once more, it hurries."""
+    """The process shuts down: running work gets its grace period. A second signal cuts it short."""
 
     part: str
 
@@ -60,7 +60,7 @@ class ChildStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChildDied(Event):
-    """A supervised process ended by itself and will be started again."""
+    """A supervised process ended by itself and will be restarted."""
 
     name: str
     exit_code: int
@@ -69,7 +69,7 @@ class ChildDied(Event):
 
 @dataclass(frozen=True, slots=True)
 class ServiceFailed(Event):
-    """One turn of a service raised; it backs off and goes on."""
+    """One turn of a service raised an error; the service backs off and continues."""
 
     service: str
     error: str
@@ -78,8 +78,8 @@ class ServiceFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked(Event):
-    """Code that runs on a worker's event loop does not let anything else run there. `where` is the innermost code
-    first. Told by another thread than all other events, since the loop can't."""
+    """Code blocks a worker's event loop. `where` lists the innermost frame first. Another thread emits this event,
+    because the loop can't."""
 
     seconds: float
     where: str
@@ -87,7 +87,7 @@ class LoopBlocked(Event):
 
 @dataclass(frozen=True, slots=True)
 class StoreInterrupted(Event):
-    """A statement failed for a reason that passes, and is tried again."""
+    """A statement failed for a transient reason and is retried."""
 
     query: str
     error: str
@@ -107,21 +107,21 @@ class RunsSubmitted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunsPromoted(Event):
-    """Runs whose time has come went from scheduled to ready."""
+    """Due runs went from scheduled to ready."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ShardsChanged(Event):
-    """This scheduler node now owns so many shards."""
+    """This scheduler node now owns `count` shards."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class TicksFired(Event):
-    """Due ticks became runs, or were noted with the reason why not."""
+    """Due ticks became runs, or were noted with the reason why they did not."""
 
     fired: int
     noted: int
@@ -129,8 +129,8 @@ class TicksFired(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleUnreadable(Event):
-    """This node can't read the schedule of a job, because a newer version stored it or its zone is unknown here; the
-    job waits."""
+    """This node can't read a job's schedule, because a newer version stored it or its zone is unknown here. The job
+    waits."""
 
     job_id: UUID
     why: str
@@ -138,42 +138,42 @@ class ScheduleUnreadable(Event):
 
 @dataclass(frozen=True, slots=True)
 class CursorsReplanned(Event):
-    """The rules by which their next ticks were found have changed."""
+    """The next ticks of jobs were computed again, because a calendar or the rules of a time zone changed."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunsAdmitted(Event):
-    """The limits of their keys let them pass."""
+    """Held runs became ready within the limits of their keys."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitOpened(Event):
-    """A task failed so often in a row that it rests for a while."""
+    """A task failed too many times in a row, so its circuit breaker opened."""
 
     task: str
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitClosed(Event):
-    """A task that had failed has succeeded."""
+    """A task with an open circuit breaker succeeded."""
 
     task: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunsCancelled(Event):
-    """They were asked to end, and nobody held them any more."""
+    """Runs with a cancel request ended as cancelled, without a worker."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunsExpired(Event):
-    """They were not started by the instant after which they must not be."""
+    """Runs were not started by their `expires_at`."""
 
     count: int
 
@@ -182,12 +182,12 @@ class RunsExpired(Event):
 class RunsClaimed(Event):
     count: int
     waited: Histogram = EMPTY_HISTOGRAM
-    """From the instant each was due to the one at which it was claimed."""
+    """From due to claimed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptsEnded(Event):
-    """However they ended."""
+    """Attempts ended, with any outcome."""
 
     count: int
     lasted: Histogram
@@ -212,7 +212,7 @@ class RunFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunsRetried(Event):
-    """Attempts failed and will be followed by another; or were put off by their tasks, which is no retry."""
+    """Attempts failed and will be retried, or were snoozed by their tasks, which is not a retry."""
 
     count: int
     snoozed: int = 0
@@ -220,21 +220,21 @@ class RunsRetried(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunsReleased(Event):
-    """Runs given back unfinished and unconsumed, by a worker that stops."""
+    """A worker that shuts down released unfinished runs. Their attempts do not count."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class StaleWritesRefused(Event):
-    """Outcomes that came too late: the run was no longer this worker's to end."""
+    """Outcomes came too late: the worker no longer held the runs."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunsLost(Event):
-    """The workers of these runs went silent: the runs are ready again, or buried once their budget is spent."""
+    """Workers were lost: their runs are ready again, or failed for good once too many workers were lost."""
 
     requeued: int
     buried: int
@@ -242,7 +242,7 @@ class RunsLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerDraining(Event):
-    """It takes nothing more, and stops when it has finished what it has."""
+    """The worker claims no more runs, and stops when its running attempts have ended."""
 
     worker_id: UUID
 
@@ -254,7 +254,7 @@ class WorkerRegistered(Event):
 
 @dataclass(frozen=True, slots=True)
 class ContainmentChosen(Event):
-    """What holds the processes of a command together on this worker, and what limits them together."""
+    """How this worker contains the processes of a command, and how it limits them as a tree."""
 
     means: str
     tree_limits: str
@@ -262,7 +262,7 @@ class ContainmentChosen(Event):
 
 @dataclass(frozen=True, slots=True)
 class ContainmentIsWeak(Event):
-    """The same, where a command that tries hard can leave processes behind."""
+    """The chosen containment is weak: a hostile command can leave processes behind."""
 
     means: str
     tree_limits: str
@@ -271,7 +271,7 @@ class ContainmentIsWeak(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobDeclared(Event):
-    """The app's code made a recurring job, or changed its schedule."""
+    """The app's code created a recurring job, or changed its schedule."""
 
     name: str
     is_new: bool
@@ -279,7 +279,7 @@ class JobDeclared(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobNotDeclared(Event):
-    """The app's code has a schedule that could not be put in force."""
+    """The app's code declares a schedule that could not be stored."""
 
     name: str
     why: str
@@ -287,14 +287,14 @@ class JobNotDeclared(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerExpired(Event):
-    """This worker could not renew its lease in time, stopped all its attempts and starts anew under a fresh id."""
+    """This worker could not renew its lease in time. It stopped all its attempts and registers again with a new id."""
 
     worker_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class StuckFound(Event):
-    """A run that should have gone on and did not: a fault of Foliot's own."""
+    """A run waits although nothing is left to wait for: a bug in Foliot."""
 
     kind: str
     run_id: UUID
@@ -308,7 +308,7 @@ class PartitionsKept(Event):
 
 @dataclass(frozen=True, slots=True)
 class SchemaIsNewer(Event):
-    """The schema has become newer than this process, which can go on working beside it."""
+    """The schema is now newer than this process, which can keep running."""
 
     version: int
     knows: int
@@ -316,7 +316,7 @@ class SchemaIsNewer(Event):
 
 @dataclass(frozen=True, slots=True)
 class SchemaIsTooNew(Event):
-    """The schema has become one that this process can't work with: it takes no more work, and ends."""
+    """This process can't work with the new schema: it takes no more work and shuts down."""
 
     version: int
     needs: int
@@ -325,8 +325,7 @@ class SchemaIsTooNew(Event):
 
 @dataclass(frozen=True, slots=True)
 class ClockSetBack(Event):
-    """The database's clock shows an earlier time than before, by about so many seconds. Leases that this had prolonged
-    were shortened."""
+    """The database's clock was set back by about `seconds`. Leases that this prolonged were shortened."""
 
     seconds: float
 
@@ -335,8 +334,8 @@ E = TypeVar("E", bound=Event)
 
 
 class EventBus:
-    """Hands each event to every subscriber, in order, at once. A subscriber must not block; one that raises keeps
-    nobody from the event."""
+    """Passes each event to every subscriber at once, in order. A subscriber must not block; an error in one does not
+    affect the others."""
 
     def __init__(self) -> None:
         self._subscribers: list[Callable[[Event], None]] = []
@@ -349,12 +348,12 @@ class EventBus:
             try:
                 subscriber(event)
             except Exception:
-                # Whoever tells of an event has something to do; a log line that failed must not keep it from that.
+                # A failed log line must not stop the work that emits the event.
                 logger.exception("a subscriber failed at %s", type(event).__name__)
 
     @contextmanager
     def expect(self, kind: type[E], matching: Callable[[E], bool] = lambda _: True) -> Iterator[asyncio.Future[E]]:
-        """A future for the next matching event that is emitted from here on: what tests await instead of sleeping."""
+        """A future for the next matching event. Tests await it instead of sleeping."""
         found: asyncio.Future[E] = asyncio.get_running_loop().create_future()
 
         def watch(event: Event) -> None:

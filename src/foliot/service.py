@@ -1,9 +1,9 @@
-"""The shape of everything that runs in the background.
+"""The base class of everything that runs in the background.
 
-A `Service` says what one turn does (`run_once`) and how soon the next one is due; the base owns the loop: run, choose
-the delay, wait for
-*time, wake or stop*, back off on errors, never die silently. `start` and `stop` are idempotent, in any order and from any number of
-callers. A `Supervisor` starts services in order and stops them in reverse.
+A `Service` implements one turn (`run_once`) and returns the wait until the next one. The base class owns the loop: it
+runs a turn, waits for time, wake or stop, backs off after errors, and never dies silently. `start` and `stop` are
+idempotent, in any order and from any number of callers. A `Supervisor` starts services in order and stops them in
+reverse.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST_BACKOFF_SECONDS = 5.0
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Of the fast event loop, where there is one; None for Python's own."""
+    """Creates uvloop's event loop. None where uvloop is not installed: asyncio's own loop serves."""
     try:
         import uvloop
     except ImportError:
@@ -41,8 +41,8 @@ own_tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
 def own_task(
     work: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
 ) -> asyncio.Task[Any]:
-    """A task that `asyncio.all_tasks()` does not show: where jobs share our loop, one that cancels whatever it finds
-    there must not end the worker, or the attempts of others."""
+    """Creates a task that `asyncio.all_tasks()` does not show, so that a job that cancels all tasks on the shared loop
+    can't end the worker or other attempts."""
     return hidden(asyncio.get_running_loop().create_task(work, name=name, context=context))
 
 
@@ -58,8 +58,8 @@ def backoff(failures: int) -> float:
 
 
 class Service:
-    """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn: 0 at once, None not before it
-    is woken."""
+    """Runs `run_once` until stopped. `run_once` returns the seconds until its next turn; 0 means at once, None means
+    that it waits for `wake`."""
 
     def __init__(self, *, clock: Clock, events: EventBus) -> None:
         self.clock = clock
@@ -68,7 +68,7 @@ class Service:
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failing: dict[str, tuple[int, float]] = {}
-        """Chores that failed last time: how often in a row, and from when on they are tried again."""
+        """Chores that failed last time: the number of failures in a row, and when to try again."""
         self._ready: asyncio.Future[None]
 
     @property
@@ -83,10 +83,9 @@ class Service:
         raise NotImplementedError  # pragma: no cover
 
     async def each(self, *chores: Callable[[], Awaitable[float]]) -> float:
-        """One chore after the other, for a service that has several. Each says in how many seconds it is due again; the
-        soonest counts.
+        """Runs several chores in order. Each returns the seconds until it is due again; `each` returns the smallest.
 
-        A chore that fails is told of, backs off by itself, and keeps none of the others from their turn.
+        A chore that fails is reported and backs off by itself. The other chores still get their turn.
         """
         soonest = math.inf
         for chore in chores:
@@ -107,7 +106,8 @@ class Service:
         return soonest
 
     async def attempt(self, what: str, work: Awaitable[T], otherwise: T) -> T:
-        """For one of many of the same kind: should it fail, that is told, and the next one has its turn."""
+        """Awaits one of many similar pieces of work. Reports a failure and returns `otherwise`, so that the next one
+        gets its turn."""
         try:
             return await work
         except Exception as error:
@@ -115,7 +115,7 @@ class Service:
             return otherwise
 
     async def on_start(self) -> None:
-        """Runs before the first turn; an error here is the caller's."""
+        """Runs before the first turn. `start` raises its errors."""
 
     async def on_stop(self) -> None:
         """Runs after the last turn."""
@@ -125,23 +125,23 @@ class Service:
             await asyncio.wait([ending])
             self._forget(ending)
         if self._task is None:
-            # Set before the first await, so that a second start, or a stop, meanwhile sees a service under way.
+            # Set before the first await, so that a concurrent start or stop sees that the service has started.
             self._stopping.clear()
             self._ready = asyncio.get_running_loop().create_future()
             self._task = own_task(self._run(self._ready), name=self.name)
         await asyncio.shield(self._ready)
 
     def wake(self) -> None:
-        """Makes the next turn happen now."""
+        """Starts the next turn now."""
         self._woken.set()
 
     def stop_soon(self) -> None:
-        """Asks for the end without waiting for it."""
+        """Requests the stop without waiting for it."""
         self._stopping.set()
         self._woken.set()
 
     async def stop(self) -> None:
-        """Returns when the last turn has ended. Not for use inside `run_once`: that is what `stop_soon` is for."""
+        """Returns when the last turn has ended. Inside `run_once`, use `stop_soon` instead."""
         self.stop_soon()
         if task := self._task:
             await asyncio.wait([task])
@@ -175,7 +175,7 @@ class Service:
                 delay = await self.run_once()
                 failures = 0
             except (Exception, asyncio.CancelledError) as error:
-                # A cancellation that was not meant for this loop came from something that the turn waited for.
+                # Unless this task itself is cancelled, the cancellation comes from something that the turn awaits.
                 if self._task is not None and self._task.cancelling():
                     raise
                 failures += 1
@@ -190,7 +190,7 @@ class Service:
 
 
 class Supervisor:
-    """Starts services in order; stops them in reverse. A start that fails stops what had been started."""
+    """Starts services in order and stops them in reverse. If a start fails, it stops the services already started."""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self.services = tuple(services)
@@ -204,7 +204,7 @@ class Supervisor:
                 raise
 
     async def stop(self) -> None:
-        """Stops all of them, also when one of them fails to; the first error is raised at the end."""
+        """Stops all services, even if one fails to stop, then raises the first error."""
         errors = []
         for service in reversed(self.services):
             try:

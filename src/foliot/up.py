@@ -1,8 +1,8 @@
 """Everything on one machine: an embedded PostgreSQL, and the API, a scheduler node and workers as child processes.
 
-A child that dies is started again, sooner after a long life than after a short one. Children hold a pipe from this
-process and go when it is gone, however it went. The API's socket belongs to this process, so that a restart of the API
-refuses nobody: callers wait a moment.
+A child that dies is restarted, with a backoff if it dies again soon. Children hold a pipe from this process and exit
+when it closes. This process owns the API's socket, so that clients wait during a restart of the API instead of being
+refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STOP_SECONDS = 10.0
 
 
 class Child(Service):
-    """One supervised process. A turn of this service is one life of it."""
+    """One supervised process. One turn of this service is one life of the process."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class Child(Service):
         return float(delay)
 
     def terminate(self) -> None:
-        """Asks it to drain."""
+        """Tells the process to drain."""
         self._signal(signal.SIGTERM)
 
     def hurry(self) -> None:
-        """Another signal than the first, since two of a kind that come close together arrive as one."""
+        """Sends a different signal than `terminate`, because two equal signals in quick succession arrive as one."""
         self._signal(signal.SIGINT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -92,7 +92,7 @@ class Child(Service):
                 self._process.send_signal(number)
 
     async def end(self, seconds: float) -> None:
-        """Stops the process for good, by force once the time is over."""
+        """Stops the process for good, and kills it after `seconds`."""
         self.stop_soon()
         self.terminate()
         try:
@@ -105,7 +105,7 @@ class Child(Service):
 
 
 class PostgresKeeper(Service):
-    """Starts the embedded PostgreSQL again should it die."""
+    """Restarts the embedded PostgreSQL if it dies."""
 
     def __init__(self, server: EmbeddedPostgres, *, around: Surroundings) -> None:
         super().__init__(clock=around.clock, events=around.events)
@@ -154,7 +154,7 @@ async def run_up(config: Config, stop: Stop, *, listening: socket.socket, app: s
     around.events.emit(ProcessStopped("up"))
     if misfit.is_set():
         raise SchemaError(
-            "the database's schema has become newer than this Foliot can work with: install a newer Foliot, and start it again"
+            "the database's schema is too new for this version of Foliot: install a newer Foliot and start it again"
         )
 
 
@@ -180,8 +180,7 @@ def children_of(
 
 
 def environment_for(config: Config, secrets: Mapping[str, int]) -> dict[str, str]:
-    """This process's environment, with every setting as it is here, wherever it came from. Secrets are in
-    descriptors."""
+    """This process's environment with all its settings, from any source. Secrets are in descriptors."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     settings = msgspec.to_builtins(config)
     for name in SECRETS:
@@ -191,14 +190,14 @@ def environment_for(config: Config, secrets: Mapping[str, int]) -> dict[str, str
 
 
 def secret_file(content: str) -> int:
-    """A file in memory. An environment can be read by other processes of the same user while a child starts."""
+    """A file in memory: while a child starts, other processes of the same user can read its environment."""
     descriptor = os.memfd_create("foliot")
     os.write(descriptor, content.encode())
     return descriptor
 
 
 async def _end(children: list[Child], stop: Stop, grace_seconds: float) -> None:
-    """Workers drain first, while the rest still serves them."""
+    """Stops the children: workers drain first, while the others still serve them."""
 
     async def pass_on_the_hurry() -> None:
         await stop.hurried.wait()
@@ -213,7 +212,7 @@ async def _end(children: list[Child], stop: Stop, grace_seconds: float) -> None:
 
 
 async def _answers(address: str, port: int, stop: Stop) -> None:
-    """Returns when the API has answered a first request, or when there is no more need to wait for it."""
+    """Returns when the API has answered a first request, or when a stop is requested."""
 
     async def ask() -> None:
         reader, writer = await asyncio.open_connection(address, port)

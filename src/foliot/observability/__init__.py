@@ -1,1 +1,1 @@
-"""What an operator sees: today, log lines made from events."""
+"""What an operator sees: log lines and metrics, both made from events."""

@@ -1,5 +1,4 @@
-"""Turns events into log lines: readable text on a terminal, one JSON object a line elsewhere. The only place that words
-them."""
+"""Turns events into log lines: readable text on a terminal, one JSON object per line elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from foliot.config import Config, without_password
 from foliot.events import Event, EventBus, describe
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# One line a batch is too much for daily use at thousands of jobs a second.
+# One line per batch is too much at thousands of jobs a second.
 QUIET = (
     events.RunsSubmitted,
     events.RunsClaimed,
@@ -46,7 +45,7 @@ MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[3
 RESET = "\x1b[0m"
 WORD = re.compile(r"\S+")
 TEXT_MAX = 8192
-"""Characters of a field that are shown: an error may quote whatever a job made."""
+"""The most characters of a field that are shown: an error may quote any output of a job."""
 Level = Literal["debug", "info", "warning", "error"]
 
 
@@ -81,7 +80,7 @@ class EventLog:
             self._stream.write(line + "\n")
             self._stream.flush()
         except (OSError, ValueError):
-            # Nobody reads the log any more; that is no reason to stop working.
+            # The log has no reader any more. That is no reason to stop working.
             return
 
     def _as_json(self, level: Level, name: str, fields: dict[str, object]) -> str:
@@ -96,8 +95,8 @@ class EventLog:
 
 
 def presentable(text: str) -> str:
-    """Bounded, without the passwords of the URLs in it, and without what can't be encoded: errors quote whatever they
-    met."""
+    """The text, bounded, without passwords in its URLs and without characters that can't be encoded: errors may quote
+    anything."""
     if len(text) > TEXT_MAX:
         text = f"{_beginning(text[:TEXT_MAX])}[...]"
     if "://" in text or "password=" in text:
@@ -106,7 +105,7 @@ def presentable(text: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """A URL that was cut in two goes as a whole: what is left of its password would not be known for one."""
+    """Drops a URL that was cut in two: the rest of its password could not be recognized and masked."""
     last = max(text.rfind(blank) for blank in " \t\n\r") + 1
     starts = [at for mark in ("://", "password=") if (at := text.find(mark, last)) >= 0]
     return text[: min(starts)] if starts else text
@@ -117,7 +116,7 @@ def _masked(word: re.Match[str]) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Nothing that would break the line, or steer the terminal."""
+    """Escapes characters that would break the line or control the terminal."""
     if text.isprintable():
         return text
     return "".join(

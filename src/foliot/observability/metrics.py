@@ -1,8 +1,8 @@
-"""`/metrics`: what Foliot counts and measures, for Prometheus.
+"""`/metrics` for Prometheus.
 
-Counters and histograms come from the sums that all processes keep in the database (`tallies.py`), gauges from a few
-statements that look at a bounded number of rows. All of it is read at most once a second, however many ask. Only
-`process_...` is about the one process that answers.
+Counters and histograms come from the sums that all processes keep in the database (`tallies.py`). Gauges come from a
+few queries that read a bounded number of rows. The page reads them at most once a second, for any number of clients.
+Only `process_...` describes the one process that answers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class Description:
     """A metric as the documentation lists it."""
 
     name: str
@@ -50,57 +50,63 @@ class Described:
 
 
 METRICS = (
-    Described("jobs_scheduled_total", "counter", "Runs created, in any way: see above."),
-    Described("jobs_completed_total", "counter", "Runs that have ended, workflows and maps among them.", ("status",)),
-    Described("jobs_failed_total", "counter", "Jobs that failed for good."),
-    Described("job_retries_total", "counter", "Attempts that failed and were followed by another."),
-    Described("job_duration_seconds", "histogram", "How long an attempt took."),
-    Described("job_queue_wait_seconds", "histogram", "From the instant an attempt was due to its start."),
-    Described(
+    Description("jobs_scheduled_total", "counter", "Runs created in any way: see above."),
+    Description("jobs_completed_total", "counter", "Runs that ended, including workflows and maps.", ("status",)),
+    Description("jobs_failed_total", "counter", "Jobs that failed for good."),
+    Description("job_retries_total", "counter", "Failed attempts that were retried."),
+    Description("job_duration_seconds", "histogram", "Duration of an attempt."),
+    Description("job_queue_wait_seconds", "histogram", "From the instant an attempt was due to its start."),
+    Description(
         "jobs_pending_total",
         "gauge",
-        f"Jobs that wait, by type; up to {COUNT_MAX:,} of each state are counted.",
+        f"Waiting jobs by type; counts up to {COUNT_MAX:,} of each state.",
         ("job_type",),
     ),
-    Described("active_workers_total", "gauge", "Workers whose lease is in force."),
-    Described(
+    Description("active_workers_total", "gauge", "Workers with a valid lease."),
+    Description(
         "foliot_job_success_ratio",
         "gauge",
-        f"Succeeded, of the latest {RECENT_MAX:,} jobs of the last hour that did or failed.",
+        f"Share of jobs that succeeded, among the latest {RECENT_MAX:,} that succeeded or failed in the last hour.",
     ),
-    Described(
+    Description(
         "foliot_execution_latency_seconds",
         "gauge",
-        "From due to started, of the same jobs, by percentile.",
+        "Time from due to started, for the same jobs, by percentile.",
         ("percentile",),
     ),
-    Described(
+    Description(
         "foliot_queue_depth",
         "gauge",
-        f"Jobs that wait for a worker; the {QUEUES_MAX} deepest queues by name.",
+        f"Jobs that wait for a worker; the {QUEUES_MAX} deepest queues have their own label.",
         ("queue",),
     ),
-    Described("foliot_worker_utilization_ratio", "gauge", "Slots of living workers that are at work."),
-    Described("foliot_retry_ratio", "gauge", "Of the same jobs as the success ratio: took more than one attempt."),
-    Described(
-        "foliot_dead_letters", "gauge", f"Failed jobs that nobody has replayed, among the latest {DEAD_MAX:,} failures."
+    Description("foliot_worker_utilization_ratio", "gauge", "Share of the live workers' slots that are in use."),
+    Description(
+        "foliot_retry_ratio",
+        "gauge",
+        "Share of jobs that took more than one attempt, among the same jobs as the success ratio.",
     ),
-    Described("foliot_queue_lag_seconds", "gauge", "How long the first in line has been due.", ("queue",)),
-    Described("foliot_running_jobs", "gauge", "Jobs that run now."),
-    Described("foliot_worker_slots", "gauge", "Jobs that the living workers can run at once."),
-    Described("foliot_schedulers", "gauge", "Scheduler nodes whose lease is in force."),
-    Described("foliot_unowned_shards", "gauge", "Shards that no living scheduler node owns: their jobs do not fire."),
-    Described("foliot_ticks_fired_total", "counter", "Due ticks of recurring jobs that became a run."),
-    Described(
+    Description(
+        "foliot_dead_letters",
+        "gauge",
+        f"Failed jobs that have not been replayed, among the latest {DEAD_MAX:,} failures.",
+    ),
+    Description("foliot_queue_lag_seconds", "gauge", "How long the first job in the queue has been due.", ("queue",)),
+    Description("foliot_running_jobs", "gauge", "Running jobs."),
+    Description("foliot_worker_slots", "gauge", "Jobs that the live workers can run at once."),
+    Description("foliot_schedulers", "gauge", "Scheduler nodes with a valid lease."),
+    Description("foliot_unowned_shards", "gauge", "Shards without a live scheduler node: their jobs do not fire."),
+    Description("foliot_ticks_fired_total", "counter", "Due ticks of recurring jobs that became a run."),
+    Description(
         "foliot_ticks_noted_total",
         "counter",
-        "Rows written about due ticks that did not become a run, each with its reason.",
+        "Rows about due ticks that did not become a run, each with its reason.",
     ),
-    Described("foliot_runs_lost_total", "counter", "Attempts that were lost with their worker."),
-    Described("foliot_stale_writes_refused_total", "counter", "Outcomes that came too late and were refused."),
+    Description("foliot_runs_lost_total", "counter", "Attempts lost with their worker."),
+    Description("foliot_stale_writes_refused_total", "counter", "Outcomes that came too late and were discarded."),
 )
-BY_NAME: Mapping[str, Described] = {metric.name: metric for metric in METRICS}
-# How a job ended, in the words of the metric; and what it is called where it is counted.
+BY_NAME: Mapping[str, Description] = {metric.name: metric for metric in METRICS}
+# The metric's label for each way a run ends, and the name of its tally.
 ENDINGS = {
     "success": tallies.SUCCEEDED,
     "failed": tallies.FAILED,
@@ -122,7 +128,7 @@ JOB_TYPES = {"immediate": "now", "delayed": "later", "recurring": "recurring"}
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the database said at one time."""
+    """The values that the page shows, as read from the database at one time."""
 
     sums: Mapping[str, float]
     queues: list[QueueView]
@@ -142,7 +148,7 @@ class MetricsPage:
         self._process = ProcessCollector(registry=None)
 
     async def render(self, accept: str) -> tuple[bytes, str]:
-        """The page and its content type, in the format that was asked for."""
+        """The page and its content type, in a format that `accept` names."""
         async with self._lock:
             if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
                 self._reading = await read(self._store)
@@ -154,7 +160,7 @@ class MetricsPage:
 
 
 class _Page(Collector):
-    """One reading as the library's own kind of metrics."""
+    """One reading as metrics of the Prometheus library."""
 
     def __init__(self, reading: Reading, process: Collector) -> None:
         self._reading = reading
@@ -217,7 +223,7 @@ def gauges_of(reading: Reading) -> dict[str, dict[Labels, float]]:
 
 
 def _by_queue(queues: list[QueueView]) -> tuple[dict[Labels, float], dict[Labels, float]]:
-    """Depth and lag. A job may name any queue, so only so many get a series of their own; the others share one."""
+    """Depth and lag. A job may name any queue, so only the deepest get a series of their own; the others share one."""
     depths: dict[Labels, float] = {}
     lags: dict[Labels, float] = {}
     for place, queue in enumerate(sorted(queues, key=lambda queue: (-queue.ready, queue.name))):

@@ -1,7 +1,7 @@
-"""Counts what happens in this process, from its events, and adds it to the sums in the database about once a second.
+"""Counts this process's events and adds the counts to the sums in the database about once a second.
 
-So what `/metrics` shows outlives every process, and any server shows the counts of all. A process that is killed takes
-the counts of its last second with it, and so does an answer that got lost: too little is counted then, never too much.
+So the counters of `/metrics` outlive every process, and any server shows the counts of all. A killed process loses the
+counts of its last second, and so does a lost answer: the sums may be too low, never too high.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ class Tallies(Service):
             await self.flush()
 
     async def flush(self) -> bool:
-        """Whether there was anything to write."""
+        """Writes the counts. Returns False if there were none."""
         counted, self._counted = self._counted, defaultdict(float)
-        # A name that nothing was added to needs no write.
         deltas = {name: value for name, value in counted.items() if value}
         if not deltas:
             return False
@@ -76,7 +75,7 @@ class Tallies(Service):
     def _count(self, event: Event) -> None:
         if self._is_asleep:
             self._is_asleep = False
-            # Some events come from other threads.
+            # Other threads emit events too.
             self._home.call_soon_threadsafe(self._home.call_later, FLUSH_SECONDS, self.wake)
         counted = self._counted
         match event:
@@ -87,9 +86,9 @@ class Tallies(Service):
                 counted[FIRED] += fired
                 counted[NOTED] += noted
             case events.RunsClaimed(_, waited):
-                self._spread(WAITED, waited)
+                self._count_durations(WAITED, waited)
             case events.AttemptsEnded(_, lasted):
-                self._spread(LASTED, lasted)
+                self._count_durations(LASTED, lasted)
             case events.RunsFinished(succeeded, failed, cancelled):
                 counted[SUCCEEDED] += succeeded
                 counted[FAILED] += failed
@@ -112,16 +111,16 @@ class Tallies(Service):
             case events.StaleWritesRefused(count):
                 counted[REFUSED] += count
 
-    def _spread(self, measure: str, spread: Histogram) -> None:
-        for index, count in enumerate(spread.counts):
+    def _count_durations(self, measure: str, durations: Histogram) -> None:
+        for index, count in enumerate(durations.counts):
             if count:
                 self._counted[bucket_name(measure, index)] += count
-        self._counted[sum_name(measure)] += spread.seconds
+        self._counted[sum_name(measure)] += durations.seconds
 
 
 @asynccontextmanager
 async def counting(*, store: Store, clock: Clock, events: EventBus) -> AsyncIterator[None]:
-    """Counts while it is open; the last counts are written when it closes."""
+    """Counts while it is open and writes the last counts when it closes."""
     tallies = Tallies(store=store, clock=clock, events=events)
     await tallies.start()
     try:

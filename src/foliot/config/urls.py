@@ -1,0 +1,34 @@
+"""Database URLs: whether one is valid, whether it is local, and how it is shown without its password."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, unquote, urlsplit
+
+LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "::1"})
+HOST = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::[0-9]{0,5})?")
+
+
+def is_postgres_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("postgresql", "postgres") and all(
+        HOST.fullmatch(host) for host in parts.netloc.rpartition("@")[2].split(",")
+    )
+
+
+def is_local(url: str) -> bool:
+    parts = urlsplit(url)
+    named = unquote(parts.netloc.rpartition("@")[2]).split(",")
+    hosts = parse_qs(parts.query).get("host") or [re.sub(r":\d*$", "", host).strip("[]") for host in named]
+    return all(host in LOCAL_HOSTS or host.startswith("/") for host in hosts)
+
+
+def without_password(url: str) -> str:
+    """The URL with its password masked, even a password that contains a raw @ or /."""
+    shown = re.sub(r"(password=)[^&]*", r"\1***", url)
+    end = shown.rfind("@")
+    begin = re.search(r"://[^:/@]*:", shown[:end]) if end > 0 else None
+    return f"{shown[: begin.end()]}***{shown[end:]}" if begin else shown
