@@ -64,7 +64,7 @@ async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_
             assert "say who you are" in ran.lines[-1]
     async with FoliotProcess(*command, environment=around) as again:
         assert await again.wait() == 1
-        assert "there is a token named 'root' already" in again.lines[-1]
+        assert "a token named 'root' already exists" in again.lines[-1]
 
 
 async def test_up_on_a_public_address_lets_in_only_those_with_a_token(

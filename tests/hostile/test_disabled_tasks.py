@@ -354,5 +354,5 @@ def test_the_setting_is_a_list_or_words_with_commas_and_knows_its_words(tmp_path
     file.write_text('disabled_tasks = ["shell", "http"]\n')
     assert load(environment={"FOLIOT_CONFIG": str(file)}).tasks_disabled() == {"shell", "http"}
     assert load(environment={"FOLIOT_DISABLED_TASKS": " shell ,http,"}).tasks_disabled() == {"shell", "http"}
-    with pytest.raises(ConfigurationError, match="there is no built-in task 'shel', did you mean 'shell'"):
+    with pytest.raises(ConfigurationError, match="'shel' is not a built-in task, did you mean 'shell'"):
         load(environment={"FOLIOT_DISABLED_TASKS": "shel"})

@@ -115,7 +115,7 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
             made = await store.access.insert_token(new, within=within)
             if made is None:
                 raise Conflict(
-                    f"name: there is a token named {asked.name!r} already; revoke it first, or choose another name"
+                    f"name: a token named {asked.name!r} already exists; revoke it first, or choose another name"
                 )
             return TokenCreated(**msgspec.structs.asdict(shown(made)), token=text)
 
