@@ -63,7 +63,7 @@ ALONE = {
     "deploying.md": (
         r'{"status":"ready"}\nwithout a token: 401\n',
         r"on the worker for heavy things",
-        r"active_workers_total [1-9].*\nthe worker is drained",
+        r"active_workers_total [1-9].*\nthe worker has stopped",
     ),
     "security.md": (
         r"exit code 1\n.*the role viewer may not do this",
