@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from foliot.api.app import build_app
-from foliot.api.fast_path import FastLane
+from foliot.api.fast_path import FastPath
 from foliot.api.security.audit_log import AuditLog
 from foliot.clock import Clock
 from foliot.config import Config
@@ -58,8 +58,8 @@ def through(app: FastAPI, **settings: Any) -> httpx.AsyncClient:
 
 
 def handlers_of(app: Any) -> set[tuple[str, str]]:
-    lane: FastLane = app.door._app
-    return set(lane._handlers)
+    fast_path: FastPath = app.authentication._app
+    return set(fast_path._handlers)
 
 
 def test_creating_jobs_is_on_it_and_nothing_with_parameters(app: FastAPI) -> None:
@@ -125,9 +125,9 @@ async def test_where_tokens_can_not_be_read_the_state_of_health_can(audited: Fas
 
 async def test_a_route_before_it_that_matches_too_keeps_its_turn(app: FastAPI) -> None:
     other = Route("/v1/{anything}", lambda _: None, methods=["POST"])
-    lane = FastLane(app, [other, *app.routes])
-    assert ("POST", "/v1/jobs") not in lane._handlers
-    assert ("POST", "/jobs") in lane._handlers
+    fast_path = FastPath(app, [other, *app.routes])
+    assert ("POST", "/v1/jobs") not in fast_path._handlers
+    assert ("POST", "/jobs") in fast_path._handlers
 
 
 async def test_a_job_and_what_is_told_of_it_are_stored_together(audited: FastAPI, sql: Any) -> None:

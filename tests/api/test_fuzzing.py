@@ -29,7 +29,7 @@ from schemathesis.core.result import Ok
 from foliot.api.app import Application
 from foliot.api.openapi.document import TAGS
 from foliot.store.store import Store
-from tests.support.doors import serving
+from tests.support.secured_app import serving
 from tests.support.waiting import PATIENCE_SECONDS
 
 EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "5"))

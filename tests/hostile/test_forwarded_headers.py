@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from foliot.api.security.authentication import WRONG_BURST
-from foliot.api.security.client_address import TrustedProxies, counted_as
+from foliot.api.security.client_address import TrustedProxies, limit_key_of
 from foliot.config import Config, load
 from foliot.errors import ConfigurationError
 from foliot.model.permissions import new_token_text
 from foliot.store.store import Store
-from tests.support.doors import client_at, door
 from tests.support.processes import FoliotProcess
+from tests.support.secured_app import client_at, secured_app
 from tests.support.tokens import bearer, make_token
 
 FORGED = "203.0.113.9"
@@ -90,9 +90,9 @@ def test_what_is_no_address_is_never_taken_for_one(entry: str | bytes) -> None:
 
 
 def test_an_ipv6_client_is_counted_by_its_network() -> None:
-    assert counted_as("2001:db8::1") == counted_as("2001:db8::ffff:1") != counted_as("2001:db8:0:1::1")
-    assert counted_as("192.0.2.7") != counted_as("192.0.2.8")
-    assert counted_as(None) == ""
+    assert limit_key_of("2001:db8::1") == limit_key_of("2001:db8::ffff:1") != limit_key_of("2001:db8:0:1::1")
+    assert limit_key_of("192.0.2.7") != limit_key_of("192.0.2.8")
+    assert limit_key_of(None) == ""
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ async def addresses(sql: Any) -> set[str | None]:
 
 
 async def test_wrong_tokens_are_counted_by_the_address_that_is_really_theirs(store: Store, sql: Any) -> None:
-    async with door(store, trusted_proxies="10.0.0.5") as app:
+    async with secured_app(store, trusted_proxies="10.0.0.5") as app:
         async with client_at(app, "127.0.0.1") as forger:
             answers = [await wrong(forger, f"198.51.100.{number}") for number in range(int(WRONG_BURST) + 5)]
         assert answers[-1].status_code == 429
@@ -134,7 +134,7 @@ async def wrong(client: httpx.AsyncClient, forwarded: str) -> httpx.Response:
 
 async def test_the_audit_record_holds_addresses_only(store: Store, sql: Any) -> None:
     token = bearer(await make_token(store))
-    async with door(store, trusted_proxies="10.0.0.5") as app, client_at(app, "10.0.0.5") as client:
+    async with secured_app(store, trusted_proxies="10.0.0.5") as app, client_at(app, "10.0.0.5") as client:
         for value in (
             b"<script>",
             b"'; drop table foliot.audit; --",

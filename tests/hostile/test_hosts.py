@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from foliot.store.store import Store
-from tests.support.doors import client_at, door, send_raw
 from tests.support.processes import foliot_up
+from tests.support.secured_app import client_at, secured_app, send_raw
 from tests.support.tokens import bearer, make_token
 
 OURS = [
@@ -57,7 +57,7 @@ def as_bytes(value: str | bytes) -> bytes:
 
 @pytest.fixture
 async def client(store: Store) -> AsyncIterator[httpx.AsyncClient]:
-    async with door(store, is_open=True) as app, client_at(app, "127.0.0.1") as client:
+    async with secured_app(store, is_open=True) as app, client_at(app, "127.0.0.1") as client:
         yield client
 
 
@@ -108,7 +108,7 @@ async def test_a_header_that_decides_who_is_let_in_is_there_once(store: Store, n
         "Foliot-Namespace": "default", "Authorization": bearer(await make_token(store))["Authorization"],
     }  # fmt: skip
     headers = [(key.encode(), value.encode()) for key, value in good.items()]
-    async with door(store, is_open=is_open) as app, client_at(app, "127.0.0.1") as client:
+    async with secured_app(store, is_open=is_open) as app, client_at(app, "127.0.0.1") as client:
         assert (await client.get("/v1/pauses", headers=headers)).status_code == 200
         for other in (b"evil.com", good[name].encode()):
             for repeated in ([*headers, (name.encode(), other)], [(name.lower().encode(), other), *headers]):
@@ -144,7 +144,7 @@ async def test_no_other_protocol_gets_past_the_door(store: Store) -> None:
     async def receive() -> dict[str, str]:
         return {"type": "websocket.connect"}
 
-    async with door(store, is_open=True) as app:
+    async with secured_app(store, is_open=True) as app:
         await app({"type": "websocket", "path": "/v1/events", "headers": [(b"host", b"localhost")]}, receive, send)
     assert sent == []
 

@@ -1,4 +1,4 @@
-"""Streams that stay open: one caller can't use up the places of everybody, and a place that was left is free again."""
+"""StreamLimits that stay open: one caller can't use up the places of everybody, and a place that was left is free again."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 
-from foliot.api.streams.limits import EVENTS, LOGS, Streams
+from foliot.api.streams.limits import EVENTS, LOGS, StreamLimits
 from foliot.config import Config
 from foliot.errors import TooManyFollowers
 from foliot.model.namespace import Namespace
 from foliot.model.permissions import LOCAL, Caller, Role
 from foliot.store.store import Store
-from tests.support.doors import door, serving
 from tests.support.runs import insert
+from tests.support.secured_app import secured_app, serving
 from tests.support.tokens import bearer, make_token
 from tests.support.waiting import PATIENCE_SECONDS, until
 
 
 @asynccontextmanager
 async def served(store: Store, *, is_open: bool = False, **settings: int) -> AsyncIterator[httpx.AsyncClient]:
-    async with door(store, is_open=is_open, **settings) as app, serving(app) as url:
+    async with secured_app(store, is_open=is_open, **settings) as app, serving(app) as url:
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS, limits=limits) as client:
             yield client
 
 
 class Crowd:
-    """Streams that are held open."""
+    """StreamLimits that are held open."""
 
     def __init__(self, client: httpx.AsyncClient, stack: AsyncExitStack) -> None:
         self._client = client
@@ -134,12 +134,13 @@ def test_what_is_full_is_said_with_the_setting_that_limits_it() -> None:
         ({"followers_per_namespace_max": 0}, "'team'.*followers_per_namespace_max"),
     ):  # fmt: skip
         kind = LOGS if "log_followers_max" in settings else EVENTS
-        with pytest.raises(TooManyFollowers, match=said), Streams(Config(**settings)).place(kind, someone, "192.0.2.1"):  # type: ignore[arg-type]
+        streams = StreamLimits(Config(**settings))  # type: ignore[arg-type]
+        with pytest.raises(TooManyFollowers, match=said), streams.place(kind, someone, "192.0.2.1"):
             pass
 
 
 def test_places_leave_nothing_behind() -> None:
-    streams = Streams(Config())
+    streams = StreamLimits(Config())
     with streams.place(EVENTS, LOCAL, "2001:db8::1"), streams.place(LOGS, LOCAL, "2001:db8::2"):
         assert streams._taken["address 2001:db8::/64"] == 2
     assert streams._taken == {}

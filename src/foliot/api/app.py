@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foliot import __version__
 from foliot.api import problems
-from foliot.api.fast_path import FastLane
+from foliot.api.fast_path import FastPath
 from foliot.api.job_creation import JobCreation
 from foliot.api.openapi import document, reference_page
 from foliot.api.routes.audit import audit_router
@@ -36,8 +36,8 @@ from foliot.api.routes.tokens import tokens_router
 from foliot.api.routes.workers import workers_router
 from foliot.api.routes.workflows import WorkflowRoutes
 from foliot.api.security.audit_log import AuditLog
-from foliot.api.security.authentication import Doorkeeper
-from foliot.api.streams.limits import Streams
+from foliot.api.security.authentication import Authentication
+from foliot.api.streams.limits import StreamLimits
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.store.store import Store
@@ -56,12 +56,12 @@ that breaks one of these is refused with 422, and the answer says which."""
 class Application(FastAPI):
     """The framework's application, with the door in front of all of it."""
 
-    door: ASGIApp
+    authentication: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.door(scope, receive, send)
+        await self.authentication(scope, receive, send)
 
-    async def behind_the_door(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def route_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().__call__(scope, receive, send)
 
 
@@ -96,7 +96,7 @@ def build_app(
     body_max_bytes = config.body_max_bytes
     jobs = JobRoutes(store=store, creation=creation, admission=admission, config=config)
     stopping = stopping or asyncio.Event()
-    streams = Streams(config)
+    streams = StreamLimits(config)
     routers = (
         jobs.creating,
         health_router(store=store),
@@ -126,6 +126,8 @@ def build_app(
     for router in routers:
         # Side by side, not one in the other: so a request is matched against one list.
         app.router.routes.extend(router.routes)
-    lane = FastLane(app.behind_the_door, app.routes)
-    app.door = Doorkeeper(lane, store=store, audit=audit, config=config, clock=clock, is_open=is_open)
+    fast_path = FastPath(app.route_request, app.routes)
+    app.authentication = Authentication(
+        fast_path, store=store, audit=audit, config=config, clock=clock, is_open=is_open
+    )
     return app

@@ -16,17 +16,17 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foliot.api.problems import serve
-from foliot.api.security.permissions import GuardedRoute, Handler
+from foliot.api.security.permissions import Handler, PermissionRoute
 
 
-class FastLane:
+class FastPath:
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
         """`app` is the framework's."""
         self._app = app
         self._handlers: dict[tuple[str, str], Handler] = {
             (method, route.path): route.get_route_handler()
             for route in routes
-            if isinstance(route, GuardedRoute) and route.is_plain and "{" not in route.path
+            if isinstance(route, PermissionRoute) and route.is_plain and "{" not in route.path
             for method in sorted(route.methods or ())
             if _first_match(routes, method, route.path) is route
         }

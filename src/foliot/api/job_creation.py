@@ -21,7 +21,7 @@ from foliot.api.openapi.schemas import (
     submitted,
 )
 from foliot.api.requests.bodies import BODY
-from foliot.api.requests.idempotency import KeyedRequests, Work, answered
+from foliot.api.requests.idempotency import IdempotentRequests, Work, answered
 from foliot.api.security.audit_log import IS_NOTED, NoteWithin, entry_of
 from foliot.errors import Malformed
 from foliot.model.job_request import JobRequest
@@ -45,7 +45,7 @@ class JobCreation:
         self._store = store
         self._submitter = submitter
         self._admission = admission
-        self._keyed = KeyedRequests(store=store)
+        self._idempotent_requests = IdempotentRequests(store=store)
 
     async def answer(
         self, request: Request, action: str, namespace: Namespace, job: JobRequest, key: str | None, body: bytes
@@ -54,7 +54,7 @@ class JobCreation:
         if key is not None:
             prepare, announce = partial(self._prepare, namespace, job), partial(self.announce, namespace)
             note = NoteWithin(request, action, store=self._store)
-            return await self._keyed.answer(namespace, key, PATHS[action], body, prepare, announce, note)
+            return await self._idempotent_requests.answer(namespace, key, PATHS[action], body, prepare, announce, note)
         made = await self.create(namespace, job, request, action)
         return answered(made, 201 if made.created else 200)
 

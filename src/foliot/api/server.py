@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
         await self.lifespan.startup()
         self._watching = asyncio.create_task(self._connections.watch(), name="watch connections")
         self.servers = [
-            Entrance(listening, self._connection, self._connections, tls=self.config.ssl)  # type: ignore[misc]
+            Listener(listening, self._connection, self._connections, tls=self.config.ssl)  # type: ignore[misc]
             for listening in sockets or ()
         ]
         self.started = True
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
         )
 
 
-class Entrance:
+class Listener:
     """Where connections come in. Those that have not shown yet that they speak TLS count, too."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Entrance:
 
     def _resume(self) -> None:
         self._resuming = None
-        self._loop.add_reader(self._listening.fileno(), self._take_in)
+        self._loop.add_reader(self._listening.fileno(), self._accept)
 
     def _pause(self) -> None:
         if self._resuming is not None:
@@ -100,7 +100,7 @@ class Entrance:
         elif self._listening.fileno() != -1:
             self._loop.remove_reader(self._listening.fileno())
 
-    def _take_in(self) -> None:
+    def _accept(self) -> None:
         for _ in range(AT_ONCE):
             try:
                 accepted, _address = self._listening.accept()
@@ -116,7 +116,7 @@ class Entrance:
                 self._resuming = self._loop.call_later(PAUSE_SECONDS, self._resume)
                 return
             if self._connections.number >= self._connections.limits.connections and not self._make_room():
-                _turn_away(accepted, is_plain=self._tls is None)
+                _refuse(accepted, is_plain=self._tls is None)
                 continue
             connection = self._entering[accepted] = self._make()
             self._connections.number += 1
@@ -169,7 +169,7 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def _turn_away(accepted: socket.socket, *, is_plain: bool) -> None:
+def _refuse(accepted: socket.socket, *, is_plain: bool) -> None:
     with suppress(OSError):
         accepted.setblocking(False)
         if is_plain:

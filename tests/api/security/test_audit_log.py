@@ -12,8 +12,8 @@ import pytest
 from foliot.api.app import Application
 from foliot.model.permissions import Role, token_id_of
 from foliot.store.store import Store
-from tests.support.doors import client_at, door, serving
 from tests.support.processes import FoliotProcess
+from tests.support.secured_app import client_at, secured_app, serving
 from tests.support.tokens import bearer, make_token
 
 NAMESPACES = ("team-a", "team-b", "*")
@@ -22,7 +22,7 @@ NAMESPACES = ("team-a", "team-b", "*")
 @pytest.fixture
 async def app(store: Store) -> AsyncIterator[Application]:
     await store.workers.announce_tasks({"send": "mail", "team-a/send": "team-a/mail", "team-b/send": "team-b/mail"})
-    async with door(store) as app:
+    async with secured_app(store) as app:
         yield app
 
 

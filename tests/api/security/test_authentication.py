@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 
 from foliot.api.app import build_app
-from foliot.api.security.audit_log import STRANGERS_BURST, AuditLog
+from foliot.api.security.audit_log import ANONYMOUS_BURST, AuditLog
 from foliot.api.security.authentication import REMEMBERED_SECONDS, WRONG_BURST, Tokens
 from foliot.api.security.request_limits import KEYS_MAX, RateLimit
 from foliot.clock import Clock
@@ -202,9 +202,9 @@ async def test_wrong_tokens_are_slowed_down_and_one_that_is_known_is_not(
 
 
 async def test_a_flood_of_strangers_is_no_flood_of_entries(client: httpx.AsyncClient, sql: Any) -> None:
-    for _ in range(int(STRANGERS_BURST) + 20):
+    for _ in range(int(ANONYMOUS_BURST) + 20):
         assert (await client.get("/v1/runs")).status_code == 401
-    assert STRANGERS_BURST <= len(await audit_of(sql)) < STRANGERS_BURST + 15
+    assert ANONYMOUS_BURST <= len(await audit_of(sql)) < ANONYMOUS_BURST + 15
 
 
 async def test_a_caller_that_asks_too_often_is_told_to_wait(

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.datastructures import Headers
 
-from foliot.api.security.local_mode import refuse_foreign, refuse_other_bodies
+from foliot.api.security.local_mode import refuse_foreign_request, refuse_unsupported_body
 from foliot.errors import ForeignOrigin
 
 JOB = {"task": "send_invoice"}
@@ -27,7 +27,7 @@ FOREIGN = [
 
 def refusal(method: str = "GET", **headers: str) -> str | None:
     given = Headers({name.replace("_", "-"): value for name, value in headers.items()})
-    found = refuse_foreign(method, given) or refuse_other_bodies(method, given)
+    found = refuse_foreign_request(method, given) or refuse_unsupported_body(method, given)
     return None if found is None else found.code
 
 
@@ -67,7 +67,9 @@ def test_our_own_pages_are_let_in(method: str, host: str) -> None:
 )
 def test_pages_of_other_origins_are_not(method: str, origin: str) -> None:
     headers = {"host": "localhost:8000", "origin": origin, "content-type": "application/json"}
-    found = refuse_foreign(method, Headers(raw=[(name.encode(), value.encode()) for name, value in headers.items()]))
+    found = refuse_foreign_request(
+        method, Headers(raw=[(name.encode(), value.encode()) for name, value in headers.items()])
+    )
     assert isinstance(found, ForeignOrigin)
 
 

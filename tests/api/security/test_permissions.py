@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from foliot.api.app import build_app
 from foliot.api.security.audit_log import AuditLog
-from foliot.api.security.permissions import GuardedRoute
+from foliot.api.security.permissions import PermissionRoute
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
@@ -130,11 +130,11 @@ async def app(store: Store, config: Config, clock: Clock, events: EventBus) -> A
     await audit.stop()
 
 
-def routes_of(app: FastAPI) -> list[tuple[str, GuardedRoute]]:
+def routes_of(app: FastAPI) -> list[tuple[str, PermissionRoute]]:
     return [
         (method, route)
         for route in app.routes
-        if isinstance(route, GuardedRoute)
+        if isinstance(route, PermissionRoute)
         for method in sorted(route.methods or ())
     ]
 
@@ -144,11 +144,11 @@ def test_a_route_that_does_not_say_what_it_requires_cannot_be_built() -> None:
         return Response()
 
     with pytest.raises(TypeError, match="does not say what it requires"):
-        APIRouter(route_class=GuardedRoute).add_api_route("/anything", anybody)
+        APIRouter(route_class=PermissionRoute).add_api_route("/anything", anybody)
 
 
 def test_every_route_is_guarded_and_asks_for_what_it_should(app: FastAPI) -> None:
-    unguarded = {getattr(route, "path", "") for route in app.routes if not isinstance(route, GuardedRoute)}
+    unguarded = {getattr(route, "path", "") for route in app.routes if not isinstance(route, PermissionRoute)}
     assert unguarded <= PUBLIC
     declared = {(method, route.path): route.requirement for method, route in routes_of(app)}
     assert {key: requirement.permission for key, requirement in declared.items()} == PERMISSIONS

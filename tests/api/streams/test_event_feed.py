@@ -19,7 +19,7 @@ import pytest
 from foliot.api.requests.parameters import cursor_of
 from foliot.api.streams import event_feed, event_stream
 from foliot.api.streams.event_feed import EventFeed, Filter, Place
-from foliot.api.streams.event_stream import Following, all_events, counted, run_events
+from foliot.api.streams.event_stream import EventFollower, all_events, counted, run_events
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome
@@ -67,8 +67,8 @@ async def never() -> bool:
     return False
 
 
-def following(store: Store, feed: EventFeed, stopping: asyncio.Event | None = None) -> Following:
-    return Following(
+def following(store: Store, feed: EventFeed, stopping: asyncio.Event | None = None) -> EventFollower:
+    return EventFollower(
         store=store, feed=feed, clock=store.database.clock, stopping=stopping or asyncio.Event(), is_gone=never
     )
 

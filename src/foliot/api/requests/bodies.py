@@ -66,10 +66,10 @@ async def decoded(
     it."""
     if len(body) <= SMALL_BYTES:
         return decode(body, decoder)
-    return await apart(body, partial(decode, body, decoder, look_first=look_first))
+    return await in_body_thread(body, partial(decode, body, decoder, look_first=look_first))
 
 
-async def apart(body: bytes, work: Callable[[], T]) -> T:
+async def in_body_thread(body: bytes, work: Callable[[], T]) -> T:
     """What is to be worked out from a body; in the thread for it, if the body is large."""
     if len(body) <= SMALL_BYTES:
         return work()

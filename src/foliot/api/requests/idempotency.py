@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.requests.bodies import BODY, apart
+from foliot.api.requests.bodies import BODY, in_body_thread
 from foliot.api.security.audit_log import NoteWithin
 from foliot.errors import Invalid, Malformed
 from foliot.model.idempotency import check_idempotency_key, request_fingerprint
@@ -38,7 +38,7 @@ def idempotency_key_of(request: Request, field: str | None) -> str | None:
     return None if key is None else check_idempotency_key(key)
 
 
-class KeyedRequests:
+class IdempotentRequests:
     def __init__(self, *, store: Store) -> None:
         self._submissions = store.submissions
 
@@ -54,7 +54,10 @@ class KeyedRequests:
     ) -> Response:
         """201 with what `work` gave, or 200 with what it gave the first time. `prepare` is called only if there is no
         answer yet."""
-        key, fingerprint = namespace.qualified_key(key), await apart(body, partial(request_fingerprint, path, body))
+        key, fingerprint = (
+            namespace.qualified_key(key),
+            await in_body_thread(body, partial(request_fingerprint, path, body)),
+        )
         kept = await self._submissions.find_answer(key, fingerprint)
         if kept is None:
             work = note.around(await prepare())

@@ -13,7 +13,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.requests.idempotency import answered
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
-from foliot.api.security.permissions import Calling, GuardedRoute, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, requires
 from foliot.errors import Invalid
 from foliot.model.permissions import Permission
 from foliot.store.access import AuditFilter, AuditRecord
@@ -32,7 +32,7 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 def audit_router(*, store: Store) -> APIRouter:
-    router = APIRouter(tags=["access"], route_class=GuardedRoute)
+    router = APIRouter(tags=["access"], route_class=PermissionRoute)
 
     @router.get("/v1/audit", openapi_extra=described(200, AuditPage, problems=(422,)))
     @requires(Permission.ADMINISTER, reading=True)

@@ -14,9 +14,9 @@ from starlette.responses import Response
 from foliot.api.job_selection import IS_COUNTED, GroupRequest, matched_jobs, refuse_empty
 from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import decoded, read
-from foliot.api.requests.idempotency import KeyedRequests, Work, answered, idempotency_key_of
+from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.security.audit_log import NoteWithin
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.field_rules import Rule
@@ -63,8 +63,8 @@ class JobGroupActionRoutes:
     def __init__(self, *, store: Store, body_max_bytes: int) -> None:
         self._store = store
         self._body_max_bytes = body_max_bytes
-        self._keyed = KeyedRequests(store=store)
-        self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
+        self._idempotent_requests = IdempotentRequests(store=store)
+        self.router = APIRouter(tags=["recurring jobs"], route_class=PermissionRoute)
         problems = (400, 409, 413, 415, 422, 503)
         triggers = described(
             201, GroupTriggered, body=GroupActionRequest, examples=TRIGGERS, problems=problems, repeated=True
@@ -85,7 +85,9 @@ class JobGroupActionRoutes:
         note = NoteWithin(request, "trigger_jobs", store=self._store)
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)
-            return await self._keyed.answer(namespace, key, "/v1/jobs/trigger", body, prepare, self._announce, note)
+            return await self._idempotent_requests.answer(
+                namespace, key, "/v1/jobs/trigger", body, prepare, self._announce, note
+            )
         made = await self._store.database.in_transaction(
             "trigger_jobs", note.around(await self._prepare(namespace, asked))
         )

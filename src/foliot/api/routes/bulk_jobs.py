@@ -15,7 +15,7 @@ from starlette.responses import Response
 from foliot.api.job_selection import GroupRequest, matched_jobs, refuse_empty
 from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import decoded, read
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.model.job import resumed
 from foliot.model.job_request import LATEST
@@ -51,7 +51,7 @@ class JobGroupRoutes:
         self._store = store
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["recurring jobs"], route_class=PermissionRoute)
         pauses = described(200, GroupAnswer, body=GroupPauseRequest, examples=PAUSES, problems=(409, 422, 503))
         resumes = described(200, GroupAnswer, body=GroupRequest, examples=RESUMES, problems=(409, 422, 503))
         self.router.add_api_route("/v1/jobs/pause", self.pause_jobs, methods=["POST"], openapi_extra=pauses)

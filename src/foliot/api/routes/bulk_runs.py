@@ -26,7 +26,7 @@ from foliot.api.requests.idempotency import answered
 from foliot.api.requests.parameters import cursor_text, instant_of, states_of, words_for
 from foliot.api.run_filters import Asked, find_runs
 from foliot.api.run_views import RunListed, listed
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsCancelled, RunsSubmitted
 from foliot.model.field_rules import Rule, all_of, any_of, field_is
@@ -121,7 +121,7 @@ class RunGroupRoutes:
     def __init__(self, *, store: Store, body_max_bytes: int) -> None:
         self._store = store
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["runs"], route_class=PermissionRoute)
         problems = (400, 409, 413, 415, 422, 503)
         cancels = described(200, RunGroupAnswer, body=CancelGroupRequest, examples=CANCELS, problems=problems)
         reruns = described(200, RunGroupAnswer, body=RunGroupRequest, examples=RERUNS, problems=problems)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import CREATE_ONLY, IF_NONE_MATCH, described
 from foliot.api.requests.bodies import read_json
 from foliot.api.requests.etags import IfMatch, Version, if_match_of, is_create_only, tagged
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.model.calendar import CalendarDays, NamedCalendar, Weekday, calendar_of
 from foliot.model.namespace import Namespace, bare
@@ -44,7 +44,7 @@ EXAMPLES = {
 
 
 def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
-    router = APIRouter(tags=["calendars"], route_class=GuardedRoute)
+    router = APIRouter(tags=["calendars"], route_class=PermissionRoute)
 
     shows = described(200, CalendarShown, problems=(404, 422), tagged=True)
     puts = described(200, CalendarShown, body=CalendarDays, examples=EXAMPLES, matched=True, headers=(CREATE_ONLY,))

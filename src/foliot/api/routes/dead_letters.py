@@ -19,7 +19,7 @@ from foliot.api.openapi.patterns import INSTANT
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.field_rules import Rule, exactly_one
@@ -103,7 +103,7 @@ class DeadLetterRoutes:
     def __init__(self, *, store: Store, body_max_bytes: int) -> None:
         self._store = store
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["dead letters"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["dead letters"], route_class=PermissionRoute)
         add = self.router.add_api_route
         groups = described(200, DeadGroupPage, DeadLetterPage, problems=(422, 503))
         replays = described(200, ReplayAnswer, body=ReplayRequest, examples=REPLAYS, problems=(413, 422, 503))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.idempotency import answered
-from foliot.api.security.permissions import Calling, GuardedRoute, Within, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.config import BUILT_IN_TASKS, did_you_mean
 from foliot.errors import Forbidden, NotFound
 from foliot.model.namespace import Namespace
@@ -58,7 +58,7 @@ ENABLES = {"here": {}, "in all namespaces": {"everywhere": True}}
 
 
 def disabled_tasks_router(*, store: Store, known_tasks: KnownTasks, body_max_bytes: int) -> APIRouter:
-    router = APIRouter(tags=["access"], route_class=GuardedRoute)
+    router = APIRouter(tags=["access"], route_class=PermissionRoute)
     disables = described(
         200, DisabledTaskList, body=DisableRequest, examples=DISABLES, problems=(404, 503), is_body_optional=True
     )

@@ -14,10 +14,10 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import EVENT_PLACE, described
 from foliot.api.requests.parameters import cursor_of, instant_of, run_id_of, states_of, text_of
 from foliot.api.run_filters import job_named, name_of
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.streams.event_feed import EventFeed, Filter, Place, RunEvent
-from foliot.api.streams.event_stream import Following, all_events, counted, run_events
-from foliot.api.streams.limits import EVENTS, Stream, Streams
+from foliot.api.streams.event_stream import EventFollower, all_events, counted, run_events
+from foliot.api.streams.limits import EVENTS, Stream, StreamLimits
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
 from foliot.model.permissions import Permission
@@ -29,13 +29,13 @@ LONGEST_AGO = timedelta(days=1)
 
 
 class EventRoutes:
-    def __init__(self, *, store: Store, clock: Clock, stopping: asyncio.Event, streams: Streams) -> None:
+    def __init__(self, *, store: Store, clock: Clock, stopping: asyncio.Event, streams: StreamLimits) -> None:
         self._store = store
         self._clock = clock
         self._stopping = stopping
         self._feed = EventFeed(store=store, clock=clock)
         self._streams = streams
-        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["runs"], route_class=PermissionRoute)
         every = described(200, problems=(422,), headers=(EVENT_PLACE,), events={"run": RunEvent})
         one = described(200, problems=(404, 422), headers=(LAST_ID,), events={"run": RunEvent})
         self.router.add_api_route("/v1/events", self.get_events, methods=["GET"], openapi_extra=every)
@@ -82,8 +82,8 @@ class EventRoutes:
             raise NotFound(f"there is no run {reference!r}")
         return self._stream(run_events(self._following(request), run_id, request.headers.get(LAST_ID, "")))
 
-    def _following(self, request: Request) -> Following:
-        return Following(
+    def _following(self, request: Request) -> EventFollower:
+        return EventFollower(
             store=self._store,
             feed=self._feed,
             clock=self._clock,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import recurring, run_name
 from foliot.api.requests.idempotency import answered
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.explanation import Explanation, Gate
 from foliot.model.job import RecurringJob
@@ -27,7 +27,7 @@ OVERDUE = timedelta(seconds=1)
 class ExplainRoutes:
     def __init__(self, *, store: Store) -> None:
         self._store = store
-        self.router = APIRouter(tags=["explain"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["explain"], route_class=PermissionRoute)
         explains = described(200, Explanation, problems=(404, 503))
         self.router.add_api_route("/v1/explain/{reference}", self.explain, methods=["GET"], openapi_extra=explains)
 

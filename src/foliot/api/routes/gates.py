@@ -16,7 +16,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import PauseRequest
 from foliot.api.requests.bodies import decoded, read, read_json
 from foliot.api.requests.etags import Version, if_match_of, tagged
-from foliot.api.security.permissions import Calling, GuardedRoute, Within, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid, PreconditionFailed
 from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import Namespace, bare
@@ -66,7 +66,7 @@ class GateRoutes:
     def __init__(self, *, store: Store, body_max_bytes: int) -> None:
         self._store = store
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["limits and pauses"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["limits and pauses"], route_class=PermissionRoute)
         add = self.router.add_api_route
         pauses = described(
             200, PauseList, body=PauseRequest, examples=PAUSES, problems=(422, 503), is_body_optional=True

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from foliot.api.openapi.operations import described
 from foliot.api.problems import problem
-from foliot.api.security.permissions import GuardedRoute, requires
+from foliot.api.security.permissions import PermissionRoute, requires
 from foliot.model.permissions import Permission
 from foliot.store.store import Store
 
@@ -22,7 +22,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 def health_router(*, store: Store) -> APIRouter:
-    router = APIRouter(tags=["health"], route_class=GuardedRoute)
+    router = APIRouter(tags=["health"], route_class=PermissionRoute)
 
     @router.get("/healthz", openapi_extra=described(200, Health))
     @requires(Permission.NONE)

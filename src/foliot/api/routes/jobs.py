@@ -26,9 +26,9 @@ from foliot.api.openapi.schemas import (
 )
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.etags import Version, tagged
-from foliot.api.requests.idempotency import KeyedRequests, Work, answered, idempotency_key_of
+from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.security.audit_log import NoteWithin
-from foliot.api.security.permissions import GuardedRoute, Within, namespace_of_caller, requires
+from foliot.api.security.permissions import PermissionRoute, Within, namespace_of_caller, requires
 from foliot.config import Config
 from foliot.errors import NotFound
 from foliot.model.job_request import JobRequest
@@ -93,9 +93,9 @@ class JobRoutes:
         self._creation = creation
         self._admission = admission
         self._config = config
-        self._keyed = KeyedRequests(store=store)
-        self.creating = APIRouter(tags=["jobs"], route_class=GuardedRoute)
-        self.router = APIRouter(tags=["jobs"], route_class=GuardedRoute)
+        self._idempotent_requests = IdempotentRequests(store=store)
+        self.creating = APIRouter(tags=["jobs"], route_class=PermissionRoute)
+        self.router = APIRouter(tags=["jobs"], route_class=PermissionRoute)
         problems = (400, 409, 413, 415, 422, 429, 503)
         creates = described(
             201, JobCreated, RecurringShown, body=JobRequest, examples=EXAMPLES, problems=problems, repeated=True
@@ -128,7 +128,9 @@ class JobRoutes:
         note = NoteWithin(request, "create_batch", store=self._store)
         if key is not None:
             prepare, announce = partial(self._prepare, namespace, asked), partial(self._creation.announce, namespace)
-            return await self._keyed.answer(namespace, key, "/v1/jobs/batch", body, prepare, announce, note)
+            return await self._idempotent_requests.answer(
+                namespace, key, "/v1/jobs/batch", body, prepare, announce, note
+            )
         runs = await self._accept(namespace, asked)
         if any(run.unique_key is not None for run in runs):
             work = note.around(partial(self._store_within, runs))

@@ -26,7 +26,7 @@ from foliot.api.requests.bodies import read_json
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import run_id_of
 from foliot.api.run_filters import FINISHED_WITHIN
-from foliot.api.security.permissions import GuardedRoute, Within, namespace_of_caller, requires
+from foliot.api.security.permissions import PermissionRoute, Within, namespace_of_caller, requires
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.namespace import Namespace
 from foliot.model.permissions import Permission
@@ -53,7 +53,7 @@ class LabRoutes:
         self._store = store
         self._creation = creation
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["lab"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["lab"], route_class=PermissionRoute)
         creates = described(
             201, LabJob, body=LabRequest, examples=EXAMPLES, problems=(400, 409, 413, 415, 422, 429, 503)
         )

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from foliot.api.openapi.operations import LOG_PLACE, described
 from foliot.api.requests.parameters import run_id_of
-from foliot.api.security.permissions import GuardedRoute, Within, requires
-from foliot.api.streams.limits import HEADERS, LOGS, Stream, Streams
+from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.streams.limits import HEADERS, LOGS, Stream, StreamLimits
 from foliot.api.streams.log_stream import EVENTS, LogStream
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
@@ -26,8 +26,8 @@ PARTS = 4
 EVENT_ID = re.compile(r"([1-9][0-9]{0,17}):([0-9]{1,18})")
 
 
-def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams: Streams) -> APIRouter:
-    router = APIRouter(tags=["runs"], route_class=GuardedRoute)
+def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams: StreamLimits) -> APIRouter:
+    router = APIRouter(tags=["runs"], route_class=PermissionRoute)
     shows = described(200, str, problems=(404, 422), headers=(LOG_PLACE,), media=("text/plain",), events=EVENTS)
 
     @router.get("/v1/runs/{reference}/logs", openapi_extra=shows)

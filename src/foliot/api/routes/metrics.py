@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
-from foliot.api.security.permissions import GuardedRoute, requires
+from foliot.api.security.permissions import PermissionRoute, requires
 from foliot.clock import Clock
 from foliot.model.permissions import Permission
 from foliot.observability.metrics import MetricsPage
@@ -15,7 +15,7 @@ from foliot.store.store import Store
 
 
 def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
-    router, page = APIRouter(tags=["overview"], route_class=GuardedRoute), MetricsPage(store=store, clock=clock)
+    router, page = APIRouter(tags=["overview"], route_class=PermissionRoute), MetricsPage(store=store, clock=clock)
     shows = described(200, str, media=("text/plain", "application/openmetrics-text"))
 
     @router.get("/metrics", operation_id="get_metrics", openapi_extra=shows)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
 from foliot.api.run_filters import FINISHED_WITHIN
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.model.namespace import bare
 from foliot.model.permissions import Permission
 from foliot.model.states import LIVE, TERMINAL
@@ -77,7 +77,7 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 def overview_router(*, store: Store) -> APIRouter:
-    router = APIRouter(tags=["overview"], route_class=GuardedRoute)
+    router = APIRouter(tags=["overview"], route_class=PermissionRoute)
 
     @router.get("/v1/queues", openapi_extra=described(200, QueueList, problems=(503,)))
     @requires(Permission.VIEW)

@@ -16,7 +16,7 @@ from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import text_of
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid, PreconditionFailed
 from foliot.model.job import RecurringJob, resumed
 from foliot.model.job_request import LATEST, JobRequest
@@ -68,7 +68,7 @@ class RecurringRoutes:
         self._changes = changes
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["recurring jobs"], route_class=PermissionRoute)
         one = "/v1/jobs/{reference}"
         resumes = described(200, RecurringShown, problems=(404, 409, 422, 503), matched=True)
         edits = described(200, RecurringShown, body=JobChange, examples=CHANGES, problems=(404, 409, 503), matched=True)

@@ -16,7 +16,7 @@ from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import run_id_of, states_of
 from foliot.api.run_filters import Asked, Found, find_job_runs, find_runs
 from foliot.api.run_views import RunListed, listed
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.permissions import Permission
@@ -53,7 +53,7 @@ class AttemptList(msgspec.Struct, frozen=True):
 class RunListRoutes:
     def __init__(self, *, store: Store) -> None:
         self._store = store
-        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["runs"], route_class=PermissionRoute)
         pages = described(200, RunPage, problems=(404, 422, 503))
         add = self.router.add_api_route
         add("/v1/runs", self.list_runs, methods=["GET"], openapi_extra=pages)

@@ -16,7 +16,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import JobShown, shown
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.security.audit_log import NoteWithin
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, NotFound
 from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id
@@ -58,7 +58,7 @@ class RunRoutes:
         self._store = store
         self._known_tasks = known_tasks
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["runs"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["runs"], route_class=PermissionRoute)
         shows = described(200, JobShown, problems=(404, 503))
         cancels = described(
             200, JobShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True

@@ -16,7 +16,7 @@ from foliot.api.openapi.schemas import BackfillRequest
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.pages import at_most, page_size
 from foliot.api.security.audit_log import NoteWithin
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id, tick_run_id
@@ -71,7 +71,7 @@ class TickRoutes:
         self._known_tasks = known_tasks
         self._jobs = store.jobs
         self._body_max_bytes = body_max_bytes
-        self.router = APIRouter(tags=["recurring jobs"], route_class=GuardedRoute)
+        self.router = APIRouter(tags=["recurring jobs"], route_class=PermissionRoute)
         one = "/v1/jobs/{reference}"
         add = self.router.add_api_route
         triggers = described(201, Triggered, problems=(404,))

@@ -16,7 +16,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import read_json
 from foliot.api.requests.idempotency import answered
 from foliot.api.security.audit_log import TARGET, NoteWithin
-from foliot.api.security.permissions import Calling, GuardedRoute, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, requires
 from foliot.errors import Conflict, Forbidden, NotFound
 from foliot.model.permissions import (
     DEFAULT_LIFE,
@@ -87,7 +87,7 @@ EXAMPLES = {
 
 
 def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
-    router = APIRouter(tags=["access"], route_class=GuardedRoute)
+    router = APIRouter(tags=["access"], route_class=PermissionRoute)
     creates = described(201, TokenCreated, body=TokenRequest, examples=EXAMPLES, problems=(409,))
     revokes = described(200, TokenShown, problems=(404, 409))
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.permissions import Permission
 from foliot.store.hints import worker_topic
@@ -45,7 +45,7 @@ class WorkerList(msgspec.Struct, frozen=True):
 
 
 def workers_router(*, store: Store) -> APIRouter:
-    router = APIRouter(tags=["workers"], route_class=GuardedRoute)
+    router = APIRouter(tags=["workers"], route_class=PermissionRoute)
 
     @router.get("/v1/workers", openapi_extra=described(200, WorkerList, problems=(503,)))
     @requires(Permission.VIEW)

@@ -17,11 +17,11 @@ from foliot.api.job_creation import JobCreation
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import JobChecked, JobCreated, RecurringShown
 from foliot.api.requests.bodies import decoded, read
-from foliot.api.requests.idempotency import KeyedRequests, Work, answered, idempotency_key_of
+from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import id_of, text_of
 from foliot.api.security.audit_log import NoteWithin
-from foliot.api.security.permissions import GuardedRoute, Within, requires
+from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.workflow_views import (
     WorkflowCreated,
     WorkflowPage,
@@ -109,8 +109,8 @@ class WorkflowRoutes:
         self._creation = creation
         self._submission = submission
         self._config = config
-        self._keyed = KeyedRequests(store=store)
-        self.router = APIRouter(tags=["workflows"], route_class=GuardedRoute)
+        self._idempotent_requests = IdempotentRequests(store=store)
+        self.router = APIRouter(tags=["workflows"], route_class=PermissionRoute)
         creates = described(
             201,
             WorkflowCreated,
@@ -157,7 +157,9 @@ class WorkflowRoutes:
         note = NoteWithin(request, "create_workflow", store=self._store)
         if key is not None:
             prepare = partial(self._prepare, namespace, asked)
-            return await self._keyed.answer(namespace, key, "/v1/workflows", body, prepare, self._announce, note)
+            return await self._idempotent_requests.answer(
+                namespace, key, "/v1/workflows", body, prepare, self._announce, note
+            )
         work = await self._prepare(namespace, asked)
         made = await self._store.database.in_transaction("create_workflow", note.around(work))
         note.committed()

@@ -16,7 +16,7 @@ import msgspec
 from starlette.requests import Request
 
 from foliot.api.problems import REQUEST_ID
-from foliot.api.security.client_address import ADDRESS, counted_as
+from foliot.api.security.client_address import ADDRESS, limit_key_of
 from foliot.api.security.request_limits import RateLimit
 from foliot.clock import Clock
 from foliot.events import EventBus
@@ -42,7 +42,7 @@ TARGET = "foliot.target"
 ANONYMOUS = "anonymous"
 # Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could
 # fill the disk.
-STRANGERS_BURST, STRANGERS_PER_SECOND = 100.0, 1.0
+ANONYMOUS_BURST, ANONYMOUS_PER_SECOND = 100.0, 1.0
 
 
 class AuditLog(Service):
@@ -50,7 +50,7 @@ class AuditLog(Service):
         super().__init__(clock=clock, events=events)
         self._store = store
         self._pending: list[tuple[AuditEntry, asyncio.Future[None]]] = []
-        self.strangers = RateLimit(clock=clock, per_second=STRANGERS_PER_SECOND, burst=STRANGERS_BURST)
+        self.anonymous_limit = RateLimit(clock=clock, per_second=ANONYMOUS_PER_SECOND, burst=ANONYMOUS_BURST)
 
     async def add(self, entry: AuditEntry) -> None:
         """Returns when the entry is stored. Raises what kept it from being stored."""
@@ -144,7 +144,7 @@ def entry_of(
         return None
     caller: Caller | None = scope.get("foliot.caller")
     address: str | None = scope[ADDRESS]
-    if caller is None and log.strangers.take(counted_as(address)) > 0:
+    if caller is None and log.anonymous_limit.take(limit_key_of(address)) > 0:
         return None
     return AuditEntry(
         id=new_id(),

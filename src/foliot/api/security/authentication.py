@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foliot.api.problems import REQUEST_ID, problem_of, serve
 from foliot.api.security.audit_log import LOG, AuditLog, note
-from foliot.api.security.client_address import ADDRESS, TrustedProxies, counted_as
-from foliot.api.security.local_mode import refuse_foreign, refuse_other_bodies, refuse_repeated
+from foliot.api.security.client_address import ADDRESS, TrustedProxies, limit_key_of
+from foliot.api.security.local_mode import refuse_foreign_request, refuse_repeated_headers, refuse_unsupported_body
 from foliot.api.security.permissions import CALLER, REFUSAL
 from foliot.api.security.request_limits import RateLimit
 from foliot.clock import Clock
@@ -50,7 +50,7 @@ HEADERS = (
 WRONG = "this token is not valid: it is wrong, expired or revoked"
 
 
-class Doorkeeper:
+class Authentication:
     def __init__(
         self, app: ASGIApp, *, store: Store, audit: AuditLog | None, config: Config, clock: Clock, is_open: bool
     ) -> None:
@@ -76,21 +76,21 @@ class Doorkeeper:
         scope[ADDRESS] = self._proxies.client_of(scope)
         token = _bearer(headers)
         send = self._watched(token, scope, _with_headers(send, request_id))
-        error = await self._look_at(scope, headers, token)
+        error = await self._identify(scope, headers, token)
         if error is not None:
             request = Request(scope, receive)
-            await serve(self._turn_away(error, request), request, send)
+            await serve(self._refuse(error, request), request, send)
             return
         await self._app(scope, receive, send)
 
-    async def _look_at(self, scope: Scope, headers: Mapping[str, str], token: str | None) -> FoliotError | None:
+    async def _identify(self, scope: Scope, headers: Mapping[str, str], token: str | None) -> FoliotError | None:
         """Finds the caller. What is returned is turned away at once; what is left in the scope, by routes that want to
         know who asks."""
-        if len(headers) < len(scope["headers"]) and (refusal := refuse_repeated(scope["headers"])) is not None:
+        if len(headers) < len(scope["headers"]) and (refusal := refuse_repeated_headers(scope["headers"])) is not None:
             return refusal
-        if self._is_open and (refusal := refuse_foreign(scope["method"], headers)) is not None:
+        if self._is_open and (refusal := refuse_foreign_request(scope["method"], headers)) is not None:
             return refusal
-        if (refusal := refuse_other_bodies(scope["method"], headers)) is not None:
+        if (refusal := refuse_unsupported_body(scope["method"], headers)) is not None:
             return refusal
         try:
             caller = LOCAL if token is None and self._is_open else await self._caller(scope, token)
@@ -109,7 +109,7 @@ class Doorkeeper:
     async def _caller(self, scope: Scope, token: str | None) -> Caller | None:
         if token is None:
             return None
-        address = counted_as(scope[ADDRESS])
+        address = limit_key_of(scope[ADDRESS])
         found = await self._tokens.find(token, is_known_only=self._wrong.is_spent(address))
         if found is None:
             if self._wrong.take(address) > 0:
@@ -121,7 +121,7 @@ class Doorkeeper:
             raise TooManyRequests("this token has asked too often", retry_after=max(1, math.ceil(seconds)))
         return Caller(found.name, found.role, found.namespace, home_of(found.namespace), found.id)
 
-    async def _turn_away(self, error: FoliotError, request: Request) -> Response:
+    async def _refuse(self, error: FoliotError, request: Request) -> Response:
         answer = problem_of(error, request)
         if not isinstance(error, TooManyRequests):
             # A flood must not become a flood of entries.

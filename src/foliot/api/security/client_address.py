@@ -60,7 +60,7 @@ class TrustedProxies:
         return any(address.version == network.version and address in network for network in self._networks)
 
 
-def counted_as(address: str | None) -> str:
+def limit_key_of(address: str | None) -> str:
     """The key under which an address is counted by limits. A client with IPv6 has a whole /64 to choose its addresses
     from."""
     found = _parsed(address or "")

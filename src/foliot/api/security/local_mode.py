@@ -28,7 +28,7 @@ ONCE = frozenset({
 SHOWN_MAX = 100
 
 
-def refuse_repeated(headers: Sequence[tuple[bytes, bytes]]) -> FoliotError | None:
+def refuse_repeated_headers(headers: Sequence[tuple[bytes, bytes]]) -> FoliotError | None:
     """Why these headers are not read, whoever sent them; None when they are."""
     seen = set()
     for name, _ in headers:
@@ -39,7 +39,7 @@ def refuse_repeated(headers: Sequence[tuple[bytes, bytes]]) -> FoliotError | Non
     return None
 
 
-def refuse_foreign(method: str, headers: Mapping[str, str]) -> FoliotError | None:
+def refuse_foreign_request(method: str, headers: Mapping[str, str]) -> FoliotError | None:
     """Why this request is not let in where nobody has to say who they are; None when it is."""
     host = headers.get("host", "")
     if not _is_ours(host):
@@ -62,7 +62,7 @@ def _is_visit(method: str, headers: Mapping[str, str]) -> bool:
     )
 
 
-def refuse_other_bodies(method: str, headers: Mapping[str, str]) -> FoliotError | None:
+def refuse_unsupported_body(method: str, headers: Mapping[str, str]) -> FoliotError | None:
     """Why this body is not read, whoever sent it; None when it is."""
     if method in SAFE_METHODS or not _has_body(headers):
         return None

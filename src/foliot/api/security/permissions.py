@@ -75,7 +75,7 @@ Within = Annotated[Namespace, Depends(_namespace_of)]
 """The namespace that a request is about."""
 
 
-class GuardedRoute(APIRoute):
+class PermissionRoute(APIRoute):
     """The only kind of route there is here."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
@@ -95,7 +95,7 @@ class GuardedRoute(APIRoute):
         handle = self.endpoint if self.is_plain else super().get_route_handler()
         requirement, action = self.requirement, self.name
 
-        async def guarded(request: Request) -> Response:
+        async def checked(request: Request) -> Response:
             try:
                 check(request, requirement)
             except FoliotError as error:
@@ -123,7 +123,7 @@ class GuardedRoute(APIRoute):
                 )
             return answer
 
-        return guarded
+        return checked
 
 
 def check(request: Request, requirement: Requirement) -> None:

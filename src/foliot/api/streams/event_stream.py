@@ -28,7 +28,7 @@ LONG_SLICE = timedelta(minutes=5)
 MOMENT = timedelta(microseconds=1)
 
 
-class Following:
+class EventFollower:
     """What both kinds have in common: how long they go on, and a word now and then."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Following:
         self._is_gone = is_gone
         self._silent_since = clock.monotonic()
 
-    async def goes_on(self) -> bool:
+    async def is_active(self) -> bool:
         return not self._stopping.is_set() and not await self._is_gone()
 
     async def pause(self) -> bytes:
@@ -55,10 +55,10 @@ class Following:
         await self._clock.wait(self._stopping, WAIT_SECONDS)
         if self._clock.monotonic() - self._silent_since < HEARTBEAT_SECONDS:
             return b""
-        self.spoken()
+        self.note_sent()
         return HEARTBEAT
 
-    def spoken(self) -> None:
+    def note_sent(self) -> None:
         self._silent_since = self._clock.monotonic()
 
 
@@ -74,21 +74,21 @@ async def counted(feed: EventFeed, events: AsyncIterator[bytes]) -> AsyncGenerat
 
 
 async def all_events(
-    following: Following, wanted: Filter, since: Place | None, *, is_followed: bool
+    following: EventFollower, wanted: Filter, since: Place | None, *, is_followed: bool
 ) -> AsyncIterator[bytes]:
     """Those that ended since a place, if one is given; and then what happens, unless it is not to be followed."""
     place, position = await following.feed.join()
     if since is not None and since < place:
         async for event in _past(following, wanted, since, place):
             yield event
-    while is_followed and await following.goes_on():
+    while is_followed and await following.is_active():
         found = following.feed.after(position)
         if found is None:
             # Too slow: what is missing is read when it comes again with its last id.
             return
         position += len(found)
         if text := b"".join(event.text for event in found if wanted.takes(event.change)):
-            following.spoken()
+            following.note_sent()
             yield text
         if not found:
             await following.feed.look()
@@ -96,10 +96,10 @@ async def all_events(
                 yield heartbeat
 
 
-async def _past(following: Following, wanted: Filter, since: Place, place: Place) -> AsyncIterator[bytes]:
+async def _past(following: EventFollower, wanted: Filter, since: Place, place: Place) -> AsyncIterator[bytes]:
     end = place[0] + MOMENT
     slice_ = SLICE
-    while since < place and await following.goes_on():
+    while since < place and await following.is_active():
         until: datetime = min(since[0] + slice_, end)
         found = await following.store.run_events.list_endings(since, until, PAGE)
         if text := b"".join(
@@ -111,16 +111,16 @@ async def _past(following: Following, wanted: Filter, since: Place, place: Place
         since = (found[-1].at, found[-1].id) if len(found) == PAGE else max(since, (until, UUID(int=0)))
 
 
-async def run_events(following: Following, run_id: UUID, last_id: str) -> AsyncIterator[bytes]:
+async def run_events(following: EventFollower, run_id: UUID, last_id: str) -> AsyncIterator[bytes]:
     """Each state that the run is seen in, until it has ended."""
-    while await following.goes_on():
+    while await following.is_active():
         found = await following.store.run_events.find_changes([run_id])
         if not found:
             return
         (change,) = found
         event_id = f"{change.token}.{change.state}"
         if event_id != last_id:
-            following.spoken()
+            following.note_sent()
             last_id = event_id
             yield event_text(change, event_id)
         if change.state in TERMINAL:

@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from foliot.api.problems import problem_of
-from foliot.api.security.client_address import ADDRESS, counted_as
+from foliot.api.security.client_address import ADDRESS, limit_key_of
 from foliot.api.security.permissions import CALLER
 from foliot.config import Config
 from foliot.errors import TooManyFollowers
@@ -38,7 +38,7 @@ class Limit:
     setting: str
 
 
-class Streams:
+class StreamLimits:
     """The places for streams of one server process."""
 
     def __init__(self, config: Config) -> None:
@@ -69,7 +69,7 @@ class Streams:
     def _limits(self, kind: str, caller: Caller, address: str | None) -> tuple[Limit, ...]:
         config, namespace = self._config, caller.namespace.name
         # Without tokens, in local open mode, a caller is known by nothing but an address.
-        who = f"token {caller.token_id}" if caller.token_id else f"address {counted_as(address)}"
+        who = f"token {caller.token_id}" if caller.token_id else f"address {limit_key_of(address)}"
         most, setting = {
             EVENTS: (config.event_followers_max, "event_followers_max"),
             LOGS: (config.log_followers_max, "log_followers_max"),
@@ -94,7 +94,7 @@ class Streams:
 class Stream(StreamingResponse):
     """Server-sent events, if there is a place for them; else 429."""
 
-    def __init__(self, events: AsyncGenerator[bytes], *, streams: Streams, kind: str) -> None:
+    def __init__(self, events: AsyncGenerator[bytes], *, streams: StreamLimits, kind: str) -> None:
         super().__init__(events, media_type="text/event-stream", headers=HEADERS)
         self._events = events
         self._streams = streams

@@ -23,7 +23,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 
 @asynccontextmanager
-async def door(store: Store, *, is_open: bool = False, **settings: object) -> AsyncIterator[Application]:
+async def secured_app(store: Store, *, is_open: bool = False, **settings: object) -> AsyncIterator[Application]:
     clock, events = store.database.clock, EventBus()
     submitter = Submitter(store=store, clock=clock, events=events)
     audit = AuditLog(store=store, clock=clock, events=events)
