@@ -74,7 +74,7 @@ retries: 5
     report, tidy, gone = (f"{prefix} {word}" for word in ("report", "tidy", "gone soon"))
     dry = shell.foliot("apply", "--dry-run", str(file))
     assert (dry.code, dry.out.count("create ")) == (0, 3)
-    assert dry.out.endswith("3 create; dry run: nothing was done\n")
+    assert dry.out.endswith("3 create; dry run: nothing was changed\n")
     assert f"{file}:1" in dry.out
     assert f"{file}:8" in dry.out
     assert report not in shell.done("jobs")
@@ -185,7 +185,7 @@ def test_a_set_keeps_to_its_own(shell: Shell, tmp_path: Path, prefix: str) -> No
     shell.done("apply", str(one))
     refused = shell.foliot("apply", "--prune", str(other))
     assert (refused.code, refused.out.count("remove")) == (1, 0)
-    assert f"is declared in {one}; --adopt takes it over" in refused.out
+    assert f"belongs to the set {one}; use --adopt to take it over" in refused.out
     assert job_of(shell, f"{prefix} shared")["payload"] == {"command": "true"}
     shell.done("apply", "--adopt", str(other))
     assert job_of(shell, f"{prefix} shared")["metadata"] == {"applied_by": str(other)}
@@ -211,23 +211,23 @@ def test_what_the_server_refuses_is_said_before_anything_is_done(shell: Shell, t
     [
         ("a.yaml", "name: x\ncommand: y\n\ncron: 61 * * * *\n", ["a.yaml:4: cron: minute: 61 is not between 0 and 59"]),
         ("a.yaml", "name: x\ncommand: y\nevery: 1h\ncorn: z\n", ["a.yaml:4: corn: there is no such field"]),
-        ("a.yaml", "command: y\nevery: 1h\n", ["a.yaml:1: name: a declared job needs one"]),
-        ("a.yaml", "name: x\ncommand: y\n", ["a.yaml:1: cron: only recurring jobs can be declared"]),
-        ("a.yaml", "name: x\ncommand: y\nevery: 1h\nmax_runs: 3\n", ["a.yaml:4: max_runs: can't be declared"]),
-        ("a.yaml", "name: x\nkind: jbo\n", ["a.yaml:2: kind: there is no kind 'jbo', did you mean 'job'?"]),
-        ("a.yaml", "name: x\ncommand: y\nevery: 1h\nname: z\n", ["a.yaml:4: name: is given twice"]),
-        ("a.yaml", "name: x\ncommand: [\n", ["a.yaml:3: not YAML: "]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  a: .nan\n", ["a.yaml:5: payload.a: nan is not a number in JSON"]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  ? [1]\n  : 2\n", ["a.yaml:5: not YAML: found unhashable key"]),
+        ("a.yaml", "command: y\nevery: 1h\n", ["a.yaml:1: name: required in a declared job"]),
+        ("a.yaml", "name: x\ncommand: y\n", ["a.yaml:1: cron: a declared job must be recurring"]),
+        ("a.yaml", "name: x\ncommand: y\nevery: 1h\nmax_runs: 3\n", ["a.yaml:4: max_runs: not allowed in a declared job"]),
+        ("a.yaml", "name: x\nkind: jbo\n", ["a.yaml:2: kind: unknown kind 'jbo', did you mean 'job'?"]),
+        ("a.yaml", "name: x\ncommand: y\nevery: 1h\nname: z\n", ["a.yaml:4: name: field is repeated"]),
+        ("a.yaml", "name: x\ncommand: [\n", ["a.yaml:3: invalid YAML: "]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  a: .nan\n", ["a.yaml:5: payload.a: nan can't be written in JSON"]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  ? [1]\n  : 2\n", ["a.yaml:5: invalid YAML: found unhashable key"]),
         ("a.yaml", "name: x\nevery: 1h\ntask: simulate\nretries: many\n", ["a.yaml:4: retries: Expected `int | null`, got `str`"]),
-        ("a.yaml", "name: !!python/object/apply:os.system [id]\n", ["a.yaml:1: not YAML: could not determine a constructor"]),
-        ("a.yaml", "just text\n", ["a.yaml:1: a document is an object or a list of objects, not text"]),
+        ("a.yaml", "name: !!python/object/apply:os.system [id]\n", ["a.yaml:1: invalid YAML: could not determine a constructor"]),
+        ("a.yaml", "just text\n", ["a.yaml:1: a document must be an object or a list of objects, not text"]),
         ("a.json", '{"name": "x",\n "command": "y",\n "every": "soon"}', ["a.json:3: every: can't read 'soon'"]),
-        ("a.json", '{"name": "x",\n}', ["a.json:2: not JSON: "]),
+        ("a.json", '{"name": "x",\n}', ["a.json:2: invalid JSON: "]),
         (
             "a.yaml",
             "- {name: x, command: y, every: 1h}\n- {name: x, command: y, every: 1h}\n- 7\n",
-            ["a.yaml:3: a document is an object", "a.yaml:2: name: 'x' is declared in a.yaml:1 already"],
+            ["a.yaml:3: a document must be an object", "a.yaml:2: name: 'x' is already declared in a.yaml:1"],
         ),
     ],
     ids=[str(number) for number in range(16)],
@@ -251,7 +251,7 @@ def test_faults_are_there_for_programs_too(shell: Shell, tmp_path: Path) -> None
     assert (second["file"], second["detail"]) == (str(tmp_path / "missing.yaml"), "No such file or directory")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "there is no file in it" in shell.refusal("apply", str(empty), code=2)
+    assert "the directory has no file" in shell.refusal("apply", str(empty), code=2)
 
 
 def test_declared_workflows_recur_or_are_run_once(shell: Shell, tmp_path: Path, prefix: str) -> None:

@@ -18,7 +18,7 @@ REPR = re.compile(r"<[A-Za-z_.]+[: ]|RunState|object at 0x|Traceback|\w+Error\("
 
 def commands() -> Iterator[tuple[list[str], click.Command]]:
     for name in COMMANDS:
-        command = importlib.import_module(f"foliot.cli.{name.replace('-', '_')}").command
+        command = importlib.import_module(f"foliot.cli.commands.{name.replace('-', '_')}").command
         yield [name], command
         if isinstance(command, click.Group):
             for inner in command.list_commands(click.Context(command)):

@@ -41,9 +41,9 @@ def test_it_measures_and_clears_up(shell: Shell) -> None:
 def test_people_get_a_table_a_bar_and_what_it_means(cluster: Cluster) -> None:
     with Screen(cluster.url, "bench", "--seconds", "8", columns=60) as screen:
         assert screen.end(seconds=60) == 0
-    for words in ("submitted one by one", "MILLISECONDS", "tick to started", "read off the database's clock"):
+    for words in ("submitted one by one", "MILLISECONDS", "tick to start", "come from the database's clock"):
         assert words in screen.shown.replace("\r\n", " ").replace("  ", " ") or words in screen.shown
-    assert "\rone now and then [" in screen.shown
+    assert "\rprobing latency [" in screen.shown
     assert "Traceback" not in screen.shown
 
 
@@ -65,7 +65,7 @@ def test_ctrl_c_ends_it_and_it_clears_up(shell: Shell, cluster: Cluster) -> None
 
 def test_a_queue_that_nobody_serves_is_not_measured(shell: Shell) -> None:
     said = shell.refusal("bench", "--queue", "lonely", code=1)
-    assert "no worker serves the queue 'lonely'; served are: default." in said
+    assert "no worker serves the queue 'lonely' (queues with workers: default)" in said
     shell.done("pause", "--queue", "default")
     try:
         assert "is paused; resume it" in shell.refusal("bench", code=1)

@@ -105,7 +105,7 @@ def test_check_as_json_is_for_programs(terminal: Terminal) -> None:
 def test_a_port_that_is_in_use_is_said_to_be(terminal: Terminal, taken_port: int) -> None:
     for command in ("server", "up"):
         said = terminal.refusal(command, "--port", str(taken_port))
-        assert said == f"foliot: port {taken_port} of 127.0.0.1 is in use by another program; choose one with --port\n"
+        assert said == f"foliot: port {taken_port} on 127.0.0.1 is already in use; choose another with --port\n"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_port_that_is_in_use_is_said_to_be(terminal: Terminal, taken_port: int
         ("0.0.0.0", "tokens must not travel there unencrypted"),
         ("::", "tokens must not travel there unencrypted"),
         ("no-such-host.invalid", "host 'no-such-host.invalid': "),
-        ("a..b", "host 'a..b': not a name of a host"),
+        ("a..b", "host 'a..b': invalid host name"),
         ("", "host ''"),
     ],
 )
@@ -177,7 +177,9 @@ def test_a_queue_that_makes_no_sense_is_refused(queue: str) -> None:
 
 
 def test_a_queue_that_makes_no_sense_is_a_wrong_command_line(terminal: Terminal) -> None:
-    assert "slots are a number from 1 to 100000, as in mail=20" in terminal.refusal("worker", "--queue", "mail=many")
+    assert "slots must be a number from 1 to 100000, as in mail=20" in terminal.refusal(
+        "worker", "--queue", "mail=many"
+    )
 
 
 def test_without_queues_a_worker_serves_the_default_one_and_those_of_its_tasks() -> None:

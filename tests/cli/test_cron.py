@@ -99,7 +99,11 @@ def test_count_says_how_many() -> None:
 def test_where_no_times_are_left_nothing_is_printed() -> None:
     for after in ("2200-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00"):
         result = CliRunner().invoke(cli, ["cron", "next", "@daily", "--after", after])
-        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "it never fires after that\n")
+        assert (result.exit_code, result.stdout, result.stderr) == (
+            0,
+            "",
+            "the expression never fires after that time\n",
+        )
         assert json.loads(cron("next", "@daily", "--after", after, "--json"))["times"] == []
     assert times("@yearly", "--after", "2198-06-01T00:00:00Z") == [
         "2199-01-01T00:00:00+00:00",
@@ -188,7 +192,7 @@ def test_a_zone_in_the_expression_is_that_of_the_times() -> None:
     for command in ("next", "explain"):
         assert (
             refusal(command, berlin, "--tz", "UTC")
-            == "--tz: the expression says Europe/Berlin and --tz says UTC: leave one of them out"
+            == "--tz: the expression names Europe/Berlin and --tz names UTC; leave one of them out"
         )
         assert refusal(command, "CRON_TZ=Europe/Berlim 0 9 * * *").endswith(
             "\n  CRON_TZ=Europe/Berlim 0 9 * * *\n          ^^^^^^^^^^^^^"
@@ -207,7 +211,7 @@ def test_a_period_is_counted_from_the_instant_after_which_it_is_asked_for() -> N
 
 def test_years_that_are_past_end_cleanly() -> None:
     result = CliRunner().invoke(cli, ["cron", "next", "0 0 0 1 1 ? 2020"])
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "it never fires after that\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "the expression never fires after that time\n")
     assert times("0 0 0 1 1 ? 2020,2030", "--after", NOON) == ["2030-01-01T00:00:00+00:00"]
 
 

@@ -63,7 +63,7 @@ def test_a_real_crontab() -> None:
         (22, "manage.py", "H(0-30) 4 * * 7", "Europe/Berlin"),
     ]
     assert [(note.line, note.text.partition(":")[0]) for note in found.left_out] == [
-        (13, "@reboot"), (19, "hour"), (20, "this is neither a variable nor five fields and a command"),
+        (13, "@reboot"), (19, "hour"), (20, "not a variable and not an entry of five fields and a command"),
     ]  # fmt: skip
     assert [(note.line, note.text.partition(":")[0]) for note in found.notes] == [(6, "MAILTO"), (22, "0~30")]
 
@@ -144,7 +144,7 @@ def test_a_system_crontab_has_a_user() -> None:
     )
     assert (second["name"], second["payload"]) == ("tidy", {"command": "/usr/bin/tidy"})
     assert [note.text.partition(":")[0] for note in found.notes] == ["user root", "user www-data"]
-    assert "without users" in parsed("0 1 * * * lonely\n", has_users=True).left_out[0].text
+    assert "leave out --system" in parsed("0 1 * * * lonely\n", has_users=True).left_out[0].text
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ class TestTheCommand:
         shown = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna")
         assert (shown.code, shown.out.count("create ")) == (1, 4)
         assert "30 2 * * * Europe/Vienna: " in shown.out
-        assert shown.out.endswith("4 create; dry run: nothing was done\n")
+        assert shown.out.endswith("4 create; dry run: nothing was changed\n")
         # The fourth is found out only by asking when it would fire.
         assert [line.split(": ")[0] for line in shown.err.splitlines()] == ["note"] * 2 + ["left out"] * 4
         assert f"{crontab}:13: @reboot: a cluster has no such moment" in shown.err
@@ -237,7 +237,7 @@ class TestTheCommand:
         shell.done("submit", "--command", "true", "--cron", "0 1 * * *", "--name", "taken by hand")
         ended = shell.foliot("import-crontab", "-", "--apply", stdin=b"# taken by hand\n0 2 * * * x\n")
         assert ended.code == 1
-        assert "was made by somebody else; --adopt takes it over" in ended.out
+        assert "exists and belongs to no set; use --adopt to take it over" in ended.out
         assert (
             shell.foliot("import-crontab", "-", "--apply", "--adopt", stdin=b"# taken by hand\n0 2 * * * x\n").code == 0
         )
@@ -259,7 +259,7 @@ class TestTheCommand:
         assert complaint in shell.refusal("import-crontab", *arguments, code=2)
 
     def test_bytes_that_are_no_text(self, shell: Shell) -> None:
-        assert "not UTF-8 at byte 2" in shell.refusal("import-crontab", "-", code=2, stdin=b"# \xff")
+        assert "invalid UTF-8 at byte 2" in shell.refusal("import-crontab", "-", code=2, stdin=b"# \xff")
 
     def test_without_a_file_the_user_s_own_is_taken(
         self, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -272,7 +272,7 @@ class TestTheCommand:
         program.write_text("#!/bin/sh\necho no crontab for you >&2; exit 1\n")
         assert "crontab -l: no crontab for you" in shell.refusal("import-crontab", code=2)
         monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-        assert "there is no program crontab" in shell.refusal("import-crontab", code=2)
+        assert "the program crontab is not installed" in shell.refusal("import-crontab", code=2)
 
 
 # Lines that other crons and other schedulers take
@@ -313,7 +313,7 @@ def test_a_period_is_a_job_that_runs_every_so_often() -> None:
     job = only("@every 1h30m  /opt/run.sh --now")
     assert (job["every"], "cron" in job, job["payload"]["command"]) == ("1h30m", False, "/opt/run.sh --now")
     assert "write it like 90s" in parsed("@every now x").left_out[0].text
-    assert "no command" in parsed("@every 5m").left_out[0].text
+    assert "command is missing" in parsed("@every 5m").left_out[0].text
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_runs_are_counted_and_cancelled_and_found_by_their_tag(shell: Shell, tag
     ended = shell.foliot("cancel", "--tag", tag, "--yes", "--reason", "mistake")
     assert (ended.code, ended.out, ended.err) == (0, "", "3 runs cancelled\n")
     assert listed(shell, "--tag", tag, "--state", "cancelled") == runs[::-1]
-    assert "There are no such runs." in shell.foliot("cancel", "--tag", tag, "--yes").err
+    assert "No matching runs." in shell.foliot("cancel", "--tag", tag, "--yes").err
     again = json.loads(shell.done("rerun", "--tag", tag, "--state", "cancelled", "--yes", "--json"))
     assert (again["count"], again["dry_run"]) == (3, False)
     assert tag in shell.done("runs", "show", runs[0])
@@ -89,7 +89,7 @@ def test_recurring_jobs_are_triggered_and_deleted_by_tag(shell: Shell, tag: str)
     assert (ended.out.split(), ended.err) == (names, "triggered: 2\n")
     assert len(listed(shell, "--tag", tag)) == 2
     assert shell.foliot("jobs", "delete", "--jobs", f"{tag}-*", "--yes").err == "deleted: 2\n"
-    assert shell.foliot("jobs", "--tag", tag).err == "There are no such recurring jobs.\n"
+    assert shell.foliot("jobs", "--tag", tag).err == "No matching recurring jobs.\n"
     for arguments in (["trigger"], ["jobs", "delete"], ["trigger", "x", "--tag", "y"]):
         assert shell.foliot(*arguments).code == 2
 

@@ -14,7 +14,7 @@ import pytest
 
 from foliot.cli.examples import EXAMPLES
 from foliot.cli.main import COMMANDS, HEADINGS, cli
-from foliot.cli.name_completion import PATIENCE_SECONDS
+from foliot.cli.name_completion import TIMEOUT_SECONDS
 from tests.support.cluster import Cluster
 from tests.support.terminal import Shell, Terminal
 
@@ -135,6 +135,6 @@ def test_commands_options_and_names_are_completed(shell: Shell, cluster: Cluster
 
 @pytest.mark.process
 def test_without_a_server_nothing_is_offered_and_nothing_said(closed_port: int) -> None:
-    assert PATIENCE_SECONDS <= 1
+    assert TIMEOUT_SECONDS <= 1
     assert completed(f"http://127.0.0.1:{closed_port}", "jobs", "show", "") == []
     assert completed("no address", "jobs", "show", "") == []

@@ -46,11 +46,11 @@ async def test_work_of_which_nothing_is_heard_turns_a_spinner(monkeypatch: pytes
     async def is_shown() -> bool:
         return "replaying 1 s" in screen.getvalue()
 
-    with progress.working("replaying", is_quiet=False):
+    with progress.spinner("replaying", is_quiet=False):
         await until(is_shown)
     assert screen.getvalue().endswith("\r\x1b[K")
     monkeypatch.setattr(sys, "stderr", quiet := Tty())
-    with progress.working("replaying", is_quiet=True), progress.Progress("replaying", 10, is_quiet=True) as bar:
+    with progress.spinner("replaying", is_quiet=True), progress.Progress("replaying", 10, is_quiet=True) as bar:
         bar.advance()
     assert quiet.getvalue() == ""
 
@@ -72,9 +72,9 @@ def test_a_batch_is_submitted_line_by_line(shell: Shell, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b'{"a": 1}\n{"a": \n', ":2: not JSON"),
-        (b'{"a": 1}\n[1]\n', ":2: a payload is a JSON object"),
-        (b"\xff", "not UTF-8 at byte 0"),
+        (b'{"a": 1}\n{"a": \n', ":2: invalid JSON"),
+        (b'{"a": 1}\n[1]\n', ":2: a payload must be a JSON object"),
+        (b"\xff", "invalid UTF-8 at byte 0"),
     ],
 )
 def test_a_batch_with_a_bad_line_is_not_begun(shell: Shell, content: bytes, complaint: str) -> None:
@@ -89,7 +89,7 @@ def test_what_a_batch_can_not_have_is_refused(shell: Shell) -> None:
         "submit", "simulate", "--batch", "no-such-file", code=2
     )
     for wrong in (["--wait"], ["--cron", "* * * * *"], ["--payload", "{}"], ["--idempotency-key", "k"]):
-        assert "leave it out" in shell.refusal("submit", "simulate", "--batch", "-", *wrong, code=2)
+        assert "can't be combined with --batch" in shell.refusal("submit", "simulate", "--batch", "-", *wrong, code=2)
 
 
 def test_long_work_shows_how_far_it_is_on_a_terminal_only(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:

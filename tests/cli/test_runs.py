@@ -51,7 +51,7 @@ def test_runs_are_listed_with_filters(shell: Shell) -> None:
     assert bad in shown
     assert "ExitCode: exit code 3" in shown
     assert good not in shown
-    assert "There are no such runs." in shell.foliot("runs", "--text", fresh()).err
+    assert "No matching runs." in shell.foliot("runs", "--text", fresh()).err
     assert "state" in shell.refusal("runs", "--state", "faild", code=2)
     assert "since" in shell.refusal("runs", "--since", "soon", code=2)
 
@@ -125,7 +125,7 @@ def test_dead_letters_are_grouped_listed_and_replayed_once(shell: Shell) -> None
     assert second in [item["id"] for item in by_filter["items"]]
     assert first not in [item["id"] for item in by_filter["items"]]
     for wrong in ([], [first, "--task", "shell"], ["--all", "--task", "shell"]):
-        assert "say which" in shell.refusal("dead", "replay", *wrong, code=2)
+        assert "give RUN_IDs, or filters" in shell.refusal("dead", "replay", *wrong, code=2)
     assert "ids[0]" in shell.refusal("dead", "replay", "x", code=2)
 
 

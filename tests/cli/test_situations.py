@@ -77,7 +77,7 @@ def full() -> Any:
 def test_a_full_disk_is_said_to_be_full(cluster: Cluster, full: IO[bytes], arguments: list[str]) -> None:
     ended = foliot(cluster, *arguments, stdout=full)
     assert ended.returncode == 1
-    assert ended.stderr == b"foliot: the output can't be written: No space left on device\n"
+    assert ended.stderr == b"foliot: can't write output: No space left on device\n"
 
 
 def test_nothing_is_worse_for_words_that_can_not_be_written(cluster: Cluster, full: IO[bytes]) -> None:
@@ -105,7 +105,7 @@ def test_a_stream_that_is_closed_from_the_start_is_as_if_nobody_were_there(clust
 def test_an_input_that_is_closed_holds_nothing(cluster: Cluster) -> None:
     ended = foliot(cluster, "submit", "simulate", "--payload", "-", closed=0)
     assert ended.returncode == 2
-    assert b"not JSON" in ended.stderr
+    assert b"invalid JSON" in ended.stderr
     ended = foliot(cluster, "apply", "-", closed=0)
     assert b"Traceback" not in ended.stderr
     ended = foliot(cluster, "dead", "replay", "--task", "no such task", closed=0)

@@ -32,7 +32,7 @@ def submitted(shell: Shell, *arguments: str, stdin: bytes = b"") -> dict[str, An
 def test_the_id_is_printed_for_scripts_and_a_sentence_for_people(shell: Shell) -> None:
     ended = shell.foliot("submit", "simulate")
     assert (ended.code, ended.out) == (0, f"{UUID(ended.out.strip())}\n")
-    assert ended.err == "simulate waits in queue default for a worker\n"
+    assert ended.err == "simulate is waiting for a worker in queue default\n"
 
 
 def test_every_option_of_a_one_off_job_arrives(shell: Shell) -> None:
@@ -64,9 +64,9 @@ def test_what_a_job_says_of_limits_keys_and_errors_arrives(shell: Shell) -> None
         "rate": {"key": "mail", "limit": 10, "period_seconds": 60}, "fairness_key": "tenant", "guarantee": "at_most_once",
     }  # fmt: skip
     again = shell.foliot("submit", "simulate", "--at", LATER, "--unique", "limits")
-    assert (again.out.strip(), again.err) == (job["id"], "there is one already, and it is scheduled\n")
+    assert (again.out.strip(), again.err) == (job["id"], "the job already exists and is scheduled\n")
     replaced = shell.foliot("submit", "simulate", "--delay", "1h", "--unique", "limits", "--on-conflict", "replace")
-    assert replaced.err == "it took the place of one that had not started, and is scheduled\n"
+    assert replaced.err == "the job replaced one that had not started, and is scheduled\n"
     assert "has the key 'limits'" in shell.refusal(
         "submit", "simulate", "--unique", "limits", "--on-conflict", "reject", code=1
     )
@@ -80,8 +80,8 @@ def test_the_same_idempotency_key_is_the_same_job(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--on-conflict", "reject"], "--on-conflict: says what to do about --unique"),
-        (["--at-limit", "wait"], "--at-limit: says what to do about --concurrency"),
+        (["--on-conflict", "reject"], "--on-conflict: requires --unique"),
+        (["--at-limit", "wait"], "--at-limit: requires --concurrency"),
         (["--concurrency", "k=x"], "'k=x' is not KEY=LIMIT"),
         (["--rate", "mail=10"], "'mail=10' is not KEY=LIMIT/PERIOD"),
         (["--rate", "mail=10/soon"], "soon"),
@@ -148,11 +148,11 @@ def test_json_is_the_answer_of_the_api(shell: Shell) -> None:
         (["simulate", "--command", "true"], "name different tasks"),
         (["--command", "true", "--payload", '{"a": 1}'], "payload: a command has no payload"),
         (["simulate", "--payload", "[1]"], "payload: Expected `object"),
-        (["simulate", "--payload", "{"], "'--payload': not JSON"),
-        (["simulate", "--payload", '{"a": NaN}'], "'--payload': not JSON"),
-        (["simulate", "--payload", ""], "'--payload': not JSON"),
-        (["simulate", "--payload", "-"], "'--payload': not JSON"),
-        (["simulate", "--payload", "[" * 5000 + "]" * 5000], "'--payload': not JSON"),
+        (["simulate", "--payload", "{"], "'--payload': invalid JSON"),
+        (["simulate", "--payload", '{"a": NaN}'], "'--payload': invalid JSON"),
+        (["simulate", "--payload", ""], "'--payload': invalid JSON"),
+        (["simulate", "--payload", "-"], "'--payload': invalid JSON"),
+        (["simulate", "--payload", "[" * 5000 + "]" * 5000], "'--payload': invalid JSON"),
         (["simulate", "--payload", '{"a": "\\u0000"}'], "payload.a: the character NUL"),
         (["simulate", "--payload", "@/no/such/file"], "/no/such/file: No such file or directory"),
         (["simulate", "--payload", "@/"], "/: Is a directory"),
@@ -162,17 +162,17 @@ def test_json_is_the_answer_of_the_api(shell: Shell) -> None:
         (["simulate", "--delay", "999999999999"], "delay_seconds: "),
         (["simulate", "--delay", "1", "--at", "2030-01-01T00:00Z"], "give either delay_seconds or schedule_time"),
         (["simulate", "--at", "tomorrow"], "'--at': 'tomorrow' is not an ISO 8601 time"),
-        (["simulate", "--at", "2030-01-01T00:00"], "'--at': '2030-01-01T00:00' has no offset"),
+        (["simulate", "--at", "2030-01-01T00:00"], "'--at': '2030-01-01T00:00' has no UTC offset"),
         (["simulate", "--at", "9999-12-31T00:00Z"], "schedule_time: must be before the year 2200"),
         (["simulate", "--cron", "61 * * * *"], "cron: minute: 61 is not between 0 and 59"),
         (["simulate", "--cron", "* * *"], "cron: "),
         (["simulate", "--cron", "@daily", "--timezone", "Europe/Nowhere"], "Europe/Nowhere"),
         (["simulate", "--cron", "@daily", "--every", "5m"], "give either cron or every"),
         (["simulate", "--every", "soon"], "every: can't read 'soon'"),
-        (["simulate", "--every", "5m", "--wait"], "--wait: a recurring job does not end"),
+        (["simulate", "--every", "5m", "--wait"], "--wait: can't be used with a recurring job"),
         (["simulate", "--every", "5m", "--jitter", "0.5"], "jitter_seconds: "),
-        (["simulate", "--overlap", "skip"], "--overlap: only a recurring job has one"),
-        (["simulate", "--max-runs", "2"], "--max-runs: only a recurring job has one"),
+        (["simulate", "--overlap", "skip"], "--overlap: requires a recurring job"),
+        (["simulate", "--max-runs", "2"], "--max-runs: requires a recurring job"),
         (["simulate", "--every", "5m", "--overlap", "nope"], "'--overlap': 'nope' is not one of"),
         (["simulate", "--every", "5m", "--name", "a/b"], "name: must have no '/'"),
         (["simulate", "--priority", "high"], "'--priority': 'high' is not a valid integer"),
@@ -213,7 +213,7 @@ def test_waiting_for_a_job_that_completes(shell: Shell) -> None:
     assert ended.code == 0
     assert "status    completed\n" in ended.out
     assert ended.out.endswith("\n\nall \\x1b[31mred\tand\nwell\n")
-    assert ended.err.endswith(" is submitted; waiting for its end\n")
+    assert ended.err.endswith(" was submitted; waiting for it to end\n")
 
 
 def test_waiting_for_a_job_that_fails(shell: Shell) -> None:
@@ -261,6 +261,6 @@ def test_ctrl_c_ends_the_waiting_but_not_the_job(shell: Shell, cluster: Cluster)
     assert (waiting.returncode, out, err) == (
         130,
         "",
-        f"\nThe job goes on. Look at it with: foliot jobs show {job_id}\n",
+        f"\nThe job keeps running. To see it: foliot jobs show {job_id}\n",
     )
     assert json.loads(shell.done("jobs", "show", job_id, "--json"))["status"] == "scheduled"

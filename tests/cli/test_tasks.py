@@ -21,7 +21,7 @@ def shell(shell: Shell) -> Iterator[Shell]:
 
 
 def test_a_task_is_disabled_listed_and_enabled(shell: Shell) -> None:
-    assert "No task is disabled." in shell.foliot("tasks").err
+    assert "No disabled tasks." in shell.foliot("tasks").err
     shown = shell.done("tasks", "disable", "wait", "--reason", "for a while")
     assert "wait" in shown
     assert "this namespace" in shown
@@ -33,7 +33,7 @@ def test_a_task_is_disabled_listed_and_enabled(shell: Shell) -> None:
     assert (item["task"], item["everywhere"], item["disabled_by"]) == ("wait", False, "local")
     assert "all namespaces" in shell.done("tasks", "disable", "wait", "--everywhere")
     shell.foliot("tasks", "enable", "wait", "--everywhere")
-    assert "No task is disabled." in shell.foliot("tasks", "enable", "wait").err
+    assert "No disabled tasks." in shell.foliot("tasks", "enable", "wait").err
 
 
 def test_a_name_that_is_none_is_answered_with_the_nearest_one(shell: Shell) -> None:

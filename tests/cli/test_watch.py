@@ -64,7 +64,7 @@ async def test_a_terminal_is_drawn_anew_and_given_back_on_ctrl_c() -> None:
         screen = await watching(server, steps)
     before, _, after = screen.shown.partition(LEAVE)
     assert before.count(ENTER) == 1
-    assert next(line for line in frames(screen.shown)[0] if line).startswith("Every 0.1 s, last at ")
+    assert next(line for line in frames(screen.shown)[0] if line).startswith("Every 0.1 s, last refresh at ")
     assert not any("ann" in line for line in frames(screen.shown)[-1])
     # What was seen last stays.
     assert "bob" in after
@@ -90,8 +90,8 @@ async def test_a_server_that_is_away_for_a_while_is_said_to_be_and_waited_for() 
         def steps(screen: Screen) -> None:
             screen.until("ann")
             server.answers["/v1/workers"] = AWAY
-            said = screen.until("This is what was seen last.")
-            assert "the database does not answer; try again; trying again" in SGR.sub("", said)
+            said = screen.until("Showing the last known state.")
+            assert "the database does not answer; try again; retrying" in SGR.sub("", said)
             screen.until("ann")
             server.answers["/v1/workers"] = workers("bob")
             screen.until("bob")
@@ -161,9 +161,9 @@ async def test_elsewhere_each_look_is_a_line_of_json_or_a_table() -> None:
                 for _ in range(2):
                     assert json.loads(process.stdout.readline())["items"][0]["name"] == "ann"
                 server.answers["/v1/workers"] = AWAY
-                assert process.stderr.readline() == "foliot: the database does not answer; try again; trying again\n"
+                assert process.stderr.readline() == "foliot: the database does not answer; try again; retrying\n"
                 server.answers["/v1/workers"] = workers("bob")
-                assert process.stderr.readline() == "foliot: it answers again\n"
+                assert process.stderr.readline() == "foliot: connection restored\n"
                 while json.loads(process.stdout.readline())["items"][0]["name"] != "bob":
                     pass
                 process.send_signal(signal.SIGINT)
@@ -192,16 +192,16 @@ async def test_elsewhere_each_look_is_a_line_of_json_or_a_table() -> None:
 )
 def test_every_list_can_be_watched(cluster: Cluster, arguments: list[str]) -> None:
     with Screen(cluster.url, *arguments, "--interval", "0.1", columns=60, lines=12) as screen:
-        screen.until("Ctrl-C ends it.")
-        screen.until("Ctrl-C ends it.")
+        screen.until("Ctrl-C to quit.")
+        screen.until("Ctrl-C to quit.")
         screen.process.send_signal(signal.SIGINT)
         assert screen.end() == 130
     assert "Traceback" not in screen.shown
 
 
 def test_what_is_watched_makes_sense(shell: Shell) -> None:
-    assert "must be 0.1 at least" in shell.refusal("runs", "--interval", "0", code=2)
-    assert "give one of them" in shell.refusal("workflows", "show", "x", "--wait", "--watch", code=2)
+    assert "must be at least 0.1 seconds" in shell.refusal("runs", "--interval", "0", code=2)
+    assert "can't be combined with --watch" in shell.refusal("workflows", "show", "x", "--wait", "--watch", code=2)
 
 
 def test_lines_are_cut_at_the_columns_of_the_terminal_and_colours_end() -> None:

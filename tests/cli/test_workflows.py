@@ -81,11 +81,11 @@ def test_an_approval_is_given_refused_and_cancelled(shell: Shell) -> None:
         submit(shell, ask, {"key": "end", "command": "true", "teardown": True}) for _ in range(3)
     )
     waiting = shell.done("workflows", "show", given)
-    assert "waits for a signal" in waiting
+    assert "waiting for a signal" in waiting
     said = shell.foliot("signal", given, "ask", "--payload", '{"by": "ann"}')
-    assert (said.code, said.err) == (0, "ask is signalled\n")
+    assert (said.code, said.err) == (0, "ask was signalled\n")
     run_id = json.loads(shell.done("workflows", "show", refused, "--json"))["steps"][0]["id"]
-    assert shell.foliot("signal", run_id, "--reject", "--message", "not today").err == f"{run_id} is rejected\n"
+    assert shell.foliot("signal", run_id, "--reject", "--message", "not today").err == f"{run_id} was rejected\n"
     assert "has had its signal" in shell.refusal("signal", given, "ask", code=1)
     assert "no step 'aks'" in shell.refusal("signal", given, "aks", code=1)
     assert shell.foliot("workflows", "cancel", stopped, "--reason", "enough", "--force").code == 0
@@ -115,15 +115,17 @@ def test_a_workflow_for_later_or_again_and_again(shell: Shell) -> None:
     assert cancelled.err == f"{later} is cancelled\n"
     body = json.dumps({"steps": [step], "cron": "0 0 1 1 *", "name": "cli: yearly"}).encode()
     assert "its first tick is at" in shell.foliot("workflows", "submit", "-", stdin=body).err
-    assert "leave it out" in shell.refusal("workflows", "submit", "-", "--wait", code=2, stdin=body)
+    assert "can't be used with a recurring workflow" in shell.refusal(
+        "workflows", "submit", "-", "--wait", code=2, stdin=body
+    )
     shell.done("jobs", "delete", "cli: yearly")
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"[]", "a workflow is a JSON object"),
-        (b"{", "not JSON"),
+        (b"[]", "a workflow must be a JSON object"),
+        (b"{", "invalid JSON"),
         (b'{"steps": []}', "steps"),
         (b'{"steps": [{"key": "a", "command": "true", "after": ["a"]}]}', "waits for itself"),
     ],
@@ -143,7 +145,7 @@ def test_what_is_not_there_is_said(shell: Shell) -> None:
     ):
         assert "there is no workflow 'x'" in shell.refusal(*arguments, code=1)
     assert "there is no run 'x'" in shell.refusal("signal", "x", code=1)
-    assert shell.foliot("workflows", "--name", "nobody's").err == "There are no such workflows.\n"
+    assert shell.foliot("workflows", "--name", "nobody's").err == "No matching workflows.\n"
 
 
 def test_steps_are_shown_in_an_order_in_which_they_can_run_however_deep_they_are() -> None:

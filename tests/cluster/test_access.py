@@ -53,7 +53,7 @@ async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_
         for arguments, said in (
             (("token",), "root"),
             (("token", "create", "ci", "--role", "submitter", "--expires", "30d"), "foliot_"),
-            (("token", "revoke", "ci"), "ci is revoked"),
+            (("token", "revoke", "ci"), "ci was revoked"),
             (("audit",), "revoke_token"),
         ):
             async with FoliotProcess(*arguments, environment={"FOLIOT_URL": address, "FOLIOT_TOKEN": token}) as ran:

@@ -39,8 +39,8 @@ ALONE = {
     "cron.md": (
         r"at 12:00, on the second Monday of the month\nevery 10 seconds\n2026-01-01T07:31:00\+00:00\n.*\nexit code 2",
         r"every 7 minutes\n.*\n?at minute 0, at hours 22 to 4, on Friday to Monday\n2026-02-13T09:00:00\+01:00\n.*\nuse every: 90m",
-        r"overlap +the run before it was still open",
-        r"4 ticks to run; 0 have run already\n0 ticks to run; 4 have run already",
+        r"overlap +the previous run had not ended",
+        r"4 ticks to run; 0 already ran\n0 ticks to run; 4 already ran",
     ),
     "retries.md": (
         r"1 +error .*ConnectionError: .*\n2 +error .*ConnectionError: .*\n3 +succeeded",
@@ -94,7 +94,7 @@ async def test_following_the_guides_works(tmp_path: Path) -> None:
             outputs[guide] += await reader.follow(language, text)
     finally:
         await reader.stop()
-    assert "3 create; dry run: nothing was done\n" in outputs["files.md"]
+    assert "3 create; dry run: nothing was changed\n" in outputs["files.md"]
     assert "3 unchanged\n" in outputs["files.md"]
     assert "1 change, 2 remove\n" in outputs["files.md"]
     assert outputs["files.md"].count("exit code 1") == 2

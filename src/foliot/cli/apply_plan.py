@@ -1,7 +1,7 @@
-"""What has to be done so that the server has the jobs that are declared: found out first, shown, and then carried out.
+"""Plans and makes the changes that bring the server's jobs in line with the declared ones.
 
-Each job that is made or changed is marked with the set that it was declared in (`metadata.applied_by`). Only a job with
-the mark of the same set is ever removed, and one with the mark of another set is left to that one.
+Each created or changed job is marked with the set that declares it (`metadata.applied_by`). Only jobs with the mark of
+the same set are removed. Jobs with the mark of another set are not changed.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Step:
     action: Action
     declared: Declared | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """What is sent: the whole job, or what changes of it."""
+    """The body to send: the whole job, or its changed fields."""
     changes: Changes = field(default_factory=dict)
-    """By field: what it was and what it becomes."""
-    why: str = ""
-    """It is refused, or was by the server."""
+    """The old and the new value of each changed field."""
+    reason: str = ""
+    """Why the step is refused or unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Policy:
     set_name: str
     is_pruning: bool = False
     is_adopting: bool = False
-    """Takes jobs over that bear the mark of another set."""
+    """Take over jobs that are marked by another set."""
     takes_unmarked: bool = True
-    """Those that somebody made otherwise."""
+    """Take over jobs without a mark."""
 
 
 def find_steps(
@@ -67,9 +67,9 @@ def find_steps(
     *,
     is_quiet: bool,
 ) -> list[Step]:
-    """`checked` is what the server makes of each job, by its name."""
-    looked_at = tracked(declared, "comparing", len(declared), is_quiet=is_quiet)
-    steps = [_step(job, _existing(client, job.name), policy, checked[job.name]) for job in looked_at]
+    """Compares the declared jobs with the server's. `checked` holds the server's view of each job, by name."""
+    compared = tracked(declared, "comparing", len(declared), is_quiet=is_quiet)
+    steps = [_step(job, _existing(client, job.name), policy, checked[job.name]) for job in compared]
     if policy.is_pruning:
         names = {job.name for job in declared}
         jobs = client.list_jobs().document["items"]
@@ -82,22 +82,22 @@ def find_steps(
 
 
 def carry_out(client: Client, steps: Sequence[Step], *, is_quiet: bool) -> list[Step]:
-    """Does what is to be done. What the server refuses is said at its step; the others are done."""
+    """Makes the changes. A step that the server rejects becomes `refuse`; the other steps are still made."""
     done = []
     for step in tracked(steps, "applying", len(steps), is_quiet=is_quiet):
         try:
-            done.append(_do(client, step))
+            done.append(_apply(client, step))
         except FoliotError as error:
-            done.append(replace(step, action="refuse", why=error.detail))
+            done.append(replace(step, action="refuse", reason=error.detail))
     return done
 
 
 def show(steps: Sequence[Step], *, is_dry_run: bool) -> str:
-    rows = [(Cell(step.action, COLOURS.get(step.action)), step.name, _place(step), _said(step)) for step in steps]
+    rows = [(Cell(step.action, COLOURS.get(step.action)), step.name, _place(step), _detail(step)) for step in steps]
     counts = Counter(step.action for step in steps)
-    summary = ", ".join(f"{count} {action}" for action, count in counts.items()) or "nothing is declared"
-    tail = f"{summary}; dry run: nothing was done" if is_dry_run else summary
-    return f"{table(('ACTION', 'NAME', 'WHERE', 'WHAT'), rows)}\n\n{tail}" if rows else tail
+    summary = ", ".join(f"{count} {action}" for action, count in counts.items()) or "no jobs are declared"
+    tail = f"{summary}; dry run: nothing was changed" if is_dry_run else summary
+    return f"{table(('ACTION', 'NAME', 'FILE', 'DETAIL'), rows)}\n\n{tail}" if rows else tail
 
 
 def as_items(steps: Sequence[Step]) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def as_items(steps: Sequence[Step]) -> list[dict[str, Any]]:
             "file": step.declared.file if step.declared else None,
             "line": step.declared.line if step.declared else None,
             "changes": {name: {"from": before, "to": after} for name, (before, after) in step.changes.items()},
-            "error": step.why or None,
+            "error": step.reason or None,
         }
         for step in steps
     ]
@@ -129,14 +129,14 @@ def _step(job: Declared, existing: Mapping[str, Any] | None, policy: Policy, che
         return Step(job.name, "create", job, marked)
     mark = existing["metadata"].get(MARK)
     if not policy.is_adopting and mark != policy.set_name and (mark is not None or not policy.takes_unmarked):
-        owner = f"is declared in {mark}" if mark else "was made by somebody else"
-        return Step(job.name, "refuse", job, why=f"a job of that name {owner}; --adopt takes it over")
+        owner = f"belongs to the set {mark}" if mark else "exists and belongs to no set"
+        return Step(job.name, "refuse", job, reason=f"a job with this name {owner}; use --adopt to take it over")
     changes = _changes(job, existing, marked["metadata"], checked)
     if "task" in changes:
         return Step(job.name, "replace", job, marked, changes)
     patch = _patch(changes)
     if "tags" in patch and job.request.tags is None:
-        # Those that the task declares.
+        # None means the tags that the task declares.
         patch["tags"] = None
     return Step(job.name, "change" if changes else "unchanged", job, patch, changes)
 
@@ -153,17 +153,19 @@ def _changes(
     pairs: Changes = {name: (existing[name], wanted[name]) for name in ("task", "priority", "queue", "payload")}
     pairs["metadata"] = (existing["metadata"], metadata)
     pairs["tags"] = (existing["tags"], checked["tags"])
-    # What is not said is the default; and a default that is said is no change.
+    # An absent field has its default, and writing down a default is not a change.
     for group, defaults in (("schedule", DEFAULTS), ("options", {})):
         before, after = defaults | (existing[group] or {}), defaults | (wanted[group] or {})
         pairs |= {name: (before.get(name), after.get(name)) for name in sorted({*before, *after})}
     return {name: (before, after) for name, (before, after) in pairs.items() if before != after}
 
 
-def _with_queues(said: Mapping[str, Any], checked: Mapping[str, Any], existing: Mapping[str, Any]) -> dict[str, Any]:
-    """As the server completes it; steps that name no queue have the one that the server gave them before."""
+def _with_queues(
+    declared: Mapping[str, Any], checked: Mapping[str, Any], existing: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The workflow as the server completes it. Steps that name no queue keep their current one."""
     known = {step["key"]: step.get("queue") for step in existing["steps"]}
-    named = {step["key"] for step in said["steps"] if step.get("queue")}
+    named = {step["key"] for step in declared["steps"] if step.get("queue")}
     steps = [
         step if step["key"] in named or known.get(step["key"]) is None else {**step, "queue": known[step["key"]]}
         for step in checked["steps"]
@@ -172,19 +174,19 @@ def _with_queues(said: Mapping[str, Any], checked: Mapping[str, Any], existing: 
 
 
 def _patch(changes: Changes) -> dict[str, Any]:
-    """As the API takes changes. A field that is gone from the file falls back to its default."""
+    """The body of a PATCH request. A field that was removed from the file goes back to its default."""
     fields = {name: after for name, (_, after) in changes.items()}
     if "catchup_window_seconds" in fields:
         fields["catchup_window"] = f"{fields.pop('catchup_window_seconds')}s"
     return fields
 
 
-def _do(client: Client, step: Step) -> Step:
+def _apply(client: Client, step: Step) -> Step:
     match step.action:
         case "run":
-            # The same workflow is not run twice, unless it is changed, or a day has passed.
+            # The key prevents a second run of the same workflow within a day.
             made = client.create_workflow({**step.fields, "idempotency_key": _key(step.fields)}).document
-            return step if made["created"] else replace(step, action="unchanged", why=f"it was run as {made['id']}")
+            return step if made["created"] else replace(step, action="unchanged", reason=f"already run as {made['id']}")
         case "create":
             client.create_job(step.fields)
         case "change":
@@ -207,11 +209,11 @@ def _place(step: Step) -> str:
     return f"{step.declared.file}:{step.declared.line}" if step.declared else ""
 
 
-def _said(step: Step) -> str:
-    if step.why:
-        return step.why
+def _detail(step: Step) -> str:
+    if step.reason:
+        return step.reason
     if step.action == "run":
-        return f"once: a workflow of {len(step.fields['steps'])} steps"
+        return f"run once: a workflow of {len(step.fields['steps'])} steps"
     if step.action == "create":
         return _summary(step.fields)
     shown = {name: pair for name, pair in step.changes.items() if name != "metadata" or not _is_mark_alone(pair)}
@@ -219,10 +221,10 @@ def _said(step: Step) -> str:
 
 
 def _summary(fields: Mapping[str, Any]) -> str:
-    """When and what, in a line."""
+    """The schedule and the task in one line."""
     payload = fields.get("payload") or {}
     when = next(value for value in map(fields.get, ("cron", "schedule", "every", "times")) if value is not None)
-    # An expression that names its zone says it already.
+    # The expression itself may name the zone.
     zone = "" if "TZ=" in str(when).upper() else f" {fields.get('timezone', 'UTC')}"
     what = (
         fields.get("command")
@@ -245,6 +247,6 @@ def _short(value: Any) -> str:
 
 
 def finish(steps: Sequence[Step]) -> None:
-    """Exits with 1 when something was not done."""
+    """Exits with 1 if a step was refused."""
     if any(step.action == "refuse" for step in steps):
         raise click.exceptions.Exit(1)

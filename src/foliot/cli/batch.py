@@ -1,4 +1,4 @@
-"""`foliot submit --batch`: a job a line, sent in batches, so that a file of any length can be submitted."""
+"""`foliot submit --batch`: submits one job per line, in batches, so that files of any length work."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ from foliot.errors import FoliotError, Invalid
 from foliot.sdk.client import Client
 
 BATCH_SIZE = 1000
-ONE_OFF = ("payload", "cron", "every", "idempotency_key", "unique")
+NOT_IN_BATCH = ("payload", "cron", "every", "idempotency_key", "unique")
 
 
 def submit_batch(file: str, job: dict[str, Any], *, is_waiting: bool, as_json: bool) -> None:
-    """All lines are looked at before the first job is submitted. Prints an id a line, or with `as_json` a line of JSON
-    a job."""
-    if misplaced := [name for name in ONE_OFF if name in job]:
-        raise click.UsageError(
-            f"--{misplaced[0].replace('_', '-')}: the jobs of a --batch are many, and run once; leave it out"
-        )
+    """Checks all lines, then submits the jobs. Prints one id per line, or one JSON object per line with `as_json`."""
+    if misplaced := [name for name in NOT_IN_BATCH if name in job]:
+        raise click.UsageError(f"--{misplaced[0].replace('_', '-')}: can't be combined with --batch")
     if is_waiting:
-        raise click.UsageError("--wait: waits for one job, not for a --batch; leave it out")
+        raise click.UsageError("--wait: can't be combined with --batch")
     payloads = list(read_payloads(file))
     done = 0
     with Client.from_environment() as client, Progress("submitting", len(payloads), is_quiet=as_json) as progress:
@@ -37,7 +34,7 @@ def submit_batch(file: str, job: dict[str, Any], *, is_waiting: bool, as_json: b
             try:
                 made = client.create_jobs([{**job, "payload": payload} for payload in part]).document["items"]
             except FoliotError:
-                click.echo(f"{done} of {len(payloads)} jobs are submitted; then:", err=True)
+                click.echo(f"{done} of {len(payloads)} jobs were submitted before an error:", err=True)
                 raise
             done += len(part)
             for one in made:
@@ -48,22 +45,22 @@ def submit_batch(file: str, job: dict[str, Any], *, is_waiting: bool, as_json: b
 
 
 def read_payloads(file: str) -> Iterator[msgspec.Raw]:
-    """Each as it is written, so that no number loses a digit. Empty lines are none."""
+    """Yields the payload of each non-empty line, as written, so that no number loses a digit."""
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         lines = io.StringIO(content.decode("utf-8-sig"))
     except OSError as error:
         raise Invalid(f"--batch {clean(file)}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise Invalid(f"--batch {clean(file)}: not UTF-8 at byte {error.start}") from None
+        raise Invalid(f"--batch {clean(file)}: invalid UTF-8 at byte {error.start}") from None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            yield json_value(line) if line.lstrip().startswith("{") else _no_object()
+            yield json_value(line) if line.lstrip().startswith("{") else _refuse_non_object()
         except click.BadParameter as error:
             raise Invalid(f"{clean(file)}:{number}: {error.message}") from None
 
 
-def _no_object() -> msgspec.Raw:
-    raise click.BadParameter("a payload is a JSON object")
+def _refuse_non_object() -> msgspec.Raw:
+    raise click.BadParameter("a payload must be a JSON object")

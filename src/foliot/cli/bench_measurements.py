@@ -1,7 +1,7 @@
-"""The measurements of `foliot bench`. Nothing but the public API is used, so that they hold for what its users get.
+"""The measurements of `foliot bench`, made through the public API only, so that they show what users get.
 
-Each part has a share of the time, and a number of runs at which it is enough. Whatever ends it, Ctrl-C too, the
-recurring job is deleted and what has not ended is cancelled.
+Each part gets a share of the time, and stops early once it has enough runs. At the end, also after Ctrl-C, the
+recurring job is deleted and unfinished runs are cancelled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from foliot.cli.progress import Progress, working
+from foliot.cli.progress import Progress, spinner
 from foliot.clock import SystemClock, block
 from foliot.errors import Busy, Conflict, FoliotError, NotFound
 from foliot.model.ids import new_id
@@ -24,10 +24,10 @@ from foliot.sdk.operations import Operations
 
 NOTHING = {"execution_time_ms": 0}
 SINGLES_MAX, BATCH_SIZE, BATCHES_MAX, PROBES_MAX, TICKS_MAX = 1000, 500, 10, 60, 5
-# Of the time: singles, batches, until all of it has run, and probes with nothing else to do.
+# Shares of the time: single jobs, batches, draining the queue, and probes of an idle system.
 SHARES = (0.2, 0.2, 0.25, 0.35)
 PROBE_PAUSE_SECONDS = 0.05
-LOOK_PAUSE_SECONDS = 0.1
+POLL_SECONDS = 0.1
 CLEAN_UP_SECONDS = 8.0
 LIVE = "pending,scheduled,running,retrying"
 PAGE = 200
@@ -63,7 +63,7 @@ class Measured:
     finish_ms: Spread
     tick_ms: Spread
     left: int
-    """Runs that had not ended in time, and were cancelled."""
+    """Number of runs that did not finish in time and were cancelled."""
 
 
 @dataclass(slots=True)
@@ -103,24 +103,34 @@ class Bench:
             self._is_stopped.set()
             self._cancel_rest()
         return Measured(
-            queue=self._queue, workers=workers, slots=slots, connections=self._connections, batch_size=BATCH_SIZE, seconds=seconds,
-            submitted=single_rate, batched=batch_rate, executed=execute_rate, answer_ms=_spread(singles.answer_seconds),
+            queue=self._queue,
+            workers=workers,
+            slots=slots,
+            connections=self._connections,
+            batch_size=BATCH_SIZE,
+            seconds=seconds,
+            submitted=single_rate,
+            batched=batch_rate,
+            executed=execute_rate,
+            answer_ms=_spread(singles.answer_seconds),
             start_ms=_spread([_between(run, "created_at", "started_at") for run in probes]),
             finish_ms=_spread([_between(run, "created_at", "finished_at") for run in probes]),
-            tick_ms=_spread([_between(run, "tick_at", "started_at") for run in ticks]), left=left,
-        )  # fmt: skip
+            tick_ms=_spread([_between(run, "tick_at", "started_at") for run in ticks]),
+            left=left,
+        )
 
     def _workers(self) -> tuple[int, int]:
-        """Raises an error when nobody would run what is submitted."""
+        """The number of workers and slots of the queue. Raises an error if no worker serves it."""
         queues = {queue["name"]: queue for queue in self._client.list_queues().document["items"]}
         queue = queues.get(self._queue)
         if queue is None or not queue["slots"]:
             served = ", ".join(sorted(name for name, found in queues.items() if found["slots"])) or "none"
             raise NotFound(
-                f"no worker serves the queue {self._queue!r}; served are: {served}. Start one with `foliot worker`, or give --queue"
+                f"no worker serves the queue {self._queue!r} (queues with workers: {served}); start one with "
+                "`foliot worker`, or choose another queue with --queue"
             )
         if queue["paused"]:
-            raise Conflict(f"the queue {self._queue!r} is paused; resume it, or give --queue")
+            raise Conflict(f"the queue {self._queue!r} is paused; resume it, or choose another with --queue")
         return queue["workers"], queue["slots"]
 
     def _singles(self) -> tuple[Submitted, Rate]:
@@ -130,15 +140,15 @@ class Bench:
 
         def submit() -> None:
             while not self._is_stopped.is_set() and self._clock.monotonic() < until and next(numbers) < SINGLES_MAX:
-                asked_at = self._clock.monotonic()
+                sent_at = self._clock.monotonic()
                 self._submit()
                 with done.lock:
-                    done.answer_seconds.append(self._clock.monotonic() - asked_at)
+                    done.answer_seconds.append(self._clock.monotonic() - sent_at)
                     done.number += 1
                 progress.advance()
 
         with progress:
-            self._together([submit] * self._connections)
+            self._run_all([submit] * self._connections)
         return done, _rate(done.number, self._clock.monotonic() - began_at)
 
     def _batches(self) -> Rate:
@@ -151,12 +161,12 @@ class Bench:
         return _rate(number, self._clock.monotonic() - began_at)
 
     def _drain(self, seconds: float) -> int:
-        """Waits until all has run; how many have not when the time is over."""
+        """Waits until all runs have ended, cancels the rest after the timeout, and returns their number."""
         until = self._clock.monotonic() + seconds
-        with working("until all of them have run", is_quiet=self._is_quiet):
+        with spinner("waiting for all runs to end", is_quiet=self._is_quiet):
             while (left := len(self._live())) and self._clock.monotonic() < until:
-                block(LOOK_PAUSE_SECONDS)
-        # The latest are looked at first, so that a page of them hides older ones that wait still.
+                block(POLL_SECONDS)
+        # Runs are listed newest first, so one page may not show all that are left.
         return self._cancel_rest() if left else 0
 
     @contextmanager
@@ -169,7 +179,7 @@ class Bench:
 
     def _probes(self, until: float) -> list[dict[str, Any]]:
         ids: list[str] = []
-        with self._progress("one now and then", PROBES_MAX) as progress:
+        with self._progress("probing latency", PROBES_MAX) as progress:
             while len(ids) < PROBES_MAX and self._clock.monotonic() < until:
                 ids.append(self._submit())
                 progress.advance()
@@ -185,10 +195,10 @@ class Bench:
             ]
             if len(ids) >= TICKS_MAX or self._clock.monotonic() > until:
                 return self._ended(ids, until)
-            block(LOOK_PAUSE_SECONDS)
+            block(POLL_SECONDS)
 
     def _ended(self, ids: Sequence[str], until: float) -> list[dict[str, Any]]:
-        """Of these runs, those that end before it is too late."""
+        """The given runs that complete before the deadline."""
         found = []
         for run_id in ids:
             with suppress(TimeoutError):
@@ -214,19 +224,19 @@ class Bench:
         return [run["id"] for run in self._client.list_runs(filters, limit=PAGE).document["items"]]
 
     def _cancel_rest(self) -> int:
-        """How many there were. Stops trying when it takes too long, or when the server has gone."""
+        """Cancels unfinished runs and returns their number. Gives up after a timeout, or if the server fails."""
         until, cancelled = self._clock.monotonic() + CLEAN_UP_SECONDS, 0
         with suppress(FoliotError):
             while (live := self._live()) and self._clock.monotonic() < until:
                 for run_id in live:
-                    self._client.cancel_run(run_id, reason="the measurement is over", force=True)
+                    self._client.cancel_run(run_id, reason="the benchmark has ended", force=True)
                 cancelled += len(live)
         return cancelled
 
-    def _together(self, works: Sequence[Callable[[], None]]) -> None:
-        """Raises the first error of any; Ctrl-C stops all of them."""
-        with ThreadPoolExecutor(len(works)) as pool:
-            futures = [pool.submit(work) for work in works]
+    def _run_all(self, functions: Sequence[Callable[[], None]]) -> None:
+        """Runs the functions in threads. The first error, or Ctrl-C, stops all of them and is raised."""
+        with ThreadPoolExecutor(len(functions)) as pool:
+            futures = [pool.submit(function) for function in functions]
             try:
                 for future in futures:
                     future.result()
@@ -240,7 +250,7 @@ def _rate(number: int, seconds: float) -> Rate:
 
 
 def _spread(seconds: Sequence[float]) -> Spread:
-    """In milliseconds. The value that so many of a hundred do not exceed."""
+    """Percentiles in milliseconds."""
     found = sorted(1000 * value for value in seconds)
     if not found:
         return Spread(0, 0, 0, 0)

@@ -1,7 +1,7 @@
-"""A crontab, read as cron reads it, and each of its lines as a job; with a word about everything that can't be kept.
+"""Parses a crontab as cron does, and turns each entry into a job. Notes say how a job differs from its entry.
 
-What cron does is kept: its zone, its environment and shell, input after `%`, no retries, no time limit, no making up
-for missed times, and a run that is still going on does not stop the next.
+The jobs behave as under cron: the same time zone, environment and shell, input after `%`, no retries, no timeout, no
+catch-up of missed times, and overlapping runs are allowed.
 """
 
 from __future__ import annotations
@@ -21,27 +21,48 @@ from foliot.triggers.durations import parse_duration
 from foliot.triggers.zones import zone_named
 
 VARIABLE = re.compile(r"""\s*(["']?)(?P<name>[A-Za-z_][A-Za-z0-9_]*)\1\s*=(?P<value>.*)""", re.DOTALL)
-# A zone for one line, as some crons have it, rather than for all that follow.
+# Some crons accept a zone for a single line.
 ZONE_PREFIX = re.compile(
     r"(?P<name>CRON_TZ|TZ)=(?P<zone>\S+)\s+(?P<entry>(?:@[a-z]|[0-9*]).*)", re.DOTALL | re.IGNORECASE
 )
 RANDOM_RANGE = re.compile(r"(?P<low>[0-9]{0,2})~(?P<high>[0-9]{0,2})")
-# The lowest and highest number of each field, for a random range that leaves one out.
+# The bounds of each field, for a random range that leaves one out.
 RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 DEFAULT_SHELL = "/bin/sh"
 NAME_MAX = 60
-# About how cron itself works; no command sees them.
+# These configure cron itself; no command sees them.
 MAIL = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"})
 SET_BY_CRON = frozenset({"USER", "LOGNAME"})
-WRAPPERS = frozenset({
-    "cd", "env", "sudo", "nice", "ionice", "chronic", "timeout", "flock", "exec", "test", "[", "sh", "bash", "dash", "zsh",
-    "perl", "php", "python", "python3", "ruby", "node",
-})  # fmt: skip
+WRAPPERS = frozenset(
+    {
+        "cd",
+        "env",
+        "sudo",
+        "nice",
+        "ionice",
+        "chronic",
+        "timeout",
+        "flock",
+        "exec",
+        "test",
+        "[",
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "perl",
+        "php",
+        "python",
+        "python3",
+        "ruby",
+        "node",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that is not as it was under cron."""
+    """A difference from cron, in a line of the crontab."""
 
     line: int
     text: str
@@ -51,7 +72,7 @@ class Note:
 class Entry:
     line: int
     fields: Mapping[str, Any]
-    """Of the job, as the API has them."""
+    """The fields of the job, as in the API."""
 
 
 @dataclass(slots=True)
@@ -59,12 +80,12 @@ class Crontab:
     entries: list[Entry] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     left_out: list[Note] = field(default_factory=list)
-    """Lines that become no job, and why."""
+    """Lines that become no job, with the reason."""
 
 
 @dataclass(slots=True)
-class _Around:
-    """What the lines before an entry say about it."""
+class _Settings:
+    """The variables and comments above an entry."""
 
     zone: str
     default_zone: str
@@ -76,73 +97,76 @@ class _Around:
 
 
 def parse_crontab(text: str, *, zone: str, has_users: bool) -> Crontab:
-    """`zone` is the one that cron uses where the crontab says nothing. `has_users`: each entry names a user, as in
-    /etc/crontab."""
-    found, around, names = Crontab(), _Around(zone, zone), _Names()
+    """Parses a crontab.
+
+    `zone` applies to entries without a zone of their own. With `has_users`, each entry names a user, as in
+    /etc/crontab.
+    """
+    found, settings, names = Crontab(), _Settings(zone, zone), _Names()
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if line.startswith("#"):
-            around.comments.append(line.lstrip("#").strip())
+            settings.comments.append(line.lstrip("#").strip())
             continue
         if line:
-            _read_line(line, number, found, around, names, has_users)
-        around.comments.clear()
+            _read_line(line, number, found, settings, names, has_users)
+        settings.comments.clear()
     return found
 
 
-def _read_line(line: str, number: int, found: Crontab, around: _Around, names: _Names, has_users: bool) -> None:
+def _read_line(line: str, number: int, found: Crontab, settings: _Settings, names: _Names, has_users: bool) -> None:
     if (variable := VARIABLE.fullmatch(line)) and not _has_own_zone(line):
-        text = _set(variable["name"], _unquoted(variable["value"].strip()), around)
+        text = _set(variable["name"], _unquoted(variable["value"].strip()), settings)
         if text:
             found.notes.append(Note(number, text))
         return
     try:
         notes: list[str] = []
-        fields = _job(line, around, notes, has_users)
+        fields = _job(line, settings, notes, has_users)
     except Invalid as error:
         found.left_out.append(Note(number, error.detail))
         return
-    fields["name"] = names.of(around.comments, fields["metadata"].pop("command"), number)
+    fields["name"] = names.of(settings.comments, fields["metadata"].pop("command"), number)
     found.entries.append(Entry(number, fields))
     found.notes.extend(Note(number, text) for text in notes)
 
 
-def _set(name: str, value: str, around: _Around) -> str:
-    """Remembers a variable; what can't be kept of it."""
+def _set(name: str, value: str, settings: _Settings) -> str:
+    """Stores a variable. Returns a note if it can't be kept as under cron."""
     if name in MAIL:
         return (
-            f"{name}: no mail is sent; output is kept with each run (foliot logs), failures in foliot dead"
+            f"{name}: no mail is sent; see the output with `foliot logs` and failed runs with `foliot dead`"
             if value
             else ""
         )
     if name in SET_BY_CRON:
         return f"{name}: commands run as the worker's user"
     if name == "SHELL":
-        around.shell = value or DEFAULT_SHELL
+        settings.shell = value or DEFAULT_SHELL
     elif name == "CRON_TZ":
         value = value.removeprefix(":")
         if not value:
-            around.zone = around.default_zone
+            settings.zone = settings.default_zone
             return ""
         try:
             zone_named(value)
         except Invalid as error:
-            return f"CRON_TZ: {error.detail}; what follows stays in {around.zone}"
-        around.zone = value
+            return f"CRON_TZ: {error.detail}; later entries stay in {settings.zone}"
+        settings.zone = value
     elif name == "RANDOM_DELAY":
-        around.jitter_seconds = min(int(value), 1440) * 60 if value.isdecimal() else 0
+        settings.jitter_seconds = min(int(value), 1440) * 60 if value.isdecimal() else 0
     else:
-        around.environment[name] = value
+        settings.environment[name] = value
         if name == "HOME":
-            around.home = value
+            settings.home = value
     return ""
 
 
-def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[str, Any]:
+def _job(line: str, settings: _Settings, notes: list[str], has_users: bool) -> dict[str, Any]:
     if line.startswith("-"):
-        # Some crons take it as a wish not to be logged.
+        # Some crons do not log entries that start with a dash.
         line = line[1:]
-    zone = around.zone
+    zone = settings.zone
     if own := ZONE_PREFIX.fullmatch(line):
         zone, line = _unquoted(own["zone"]).removeprefix(":"), own["entry"]
     when, rest = _schedule(line, notes)
@@ -151,13 +175,15 @@ def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[
         notes.append(f"user {user}: commands run as the worker's user")
     command, stdin = _split_input(rest)
     if not command:
-        raise Invalid("there is no command" + ("; did you mean a crontab without users?" if has_users else ""))
+        raise Invalid(
+            "the command is missing" + ("; if the entries name no users, leave out --system" if has_users else "")
+        )
     payload: dict[str, Any] = (
-        {"command": command} if around.shell == DEFAULT_SHELL else {"argv": [around.shell, "-c", command]}
+        {"command": command} if settings.shell == DEFAULT_SHELL else {"argv": [settings.shell, "-c", command]}
     )
     payload |= {
         name: value
-        for name, value in (("cwd", around.home), ("environment", dict(around.environment)), ("stdin", stdin))
+        for name, value in (("cwd", settings.home), ("environment", dict(settings.environment)), ("stdin", stdin))
         if value
     }  # fmt: skip
     job: dict[str, Any] = {
@@ -170,13 +196,13 @@ def _job(line: str, around: _Around, notes: list[str], has_users: bool) -> dict[
         "retries": 0,
         "timeout_seconds": MAX_TIMEOUT_SECONDS,
         "metadata": {"command": command}
-        | ({"description": "\n".join(around.comments)} if any(around.comments) else {}),
+        | ({"description": "\n".join(settings.comments)} if any(settings.comments) else {}),
     }
-    return job | ({"jitter_seconds": around.jitter_seconds} if around.jitter_seconds else {})
+    return job | ({"jitter_seconds": settings.jitter_seconds} if settings.jitter_seconds else {})
 
 
 def _has_own_zone(line: str) -> bool:
-    """`CRON_TZ=Europe/Berlin 0 9 * * * command`: the zone is there, so that this can't be the value of a variable."""
+    """`CRON_TZ=Europe/Berlin 0 9 * * * command`: a valid zone and an entry, so this is not a variable."""
     found = ZONE_PREFIX.fullmatch(line)
     try:
         zone_named(_unquoted(found["zone"]).removeprefix(":") if found else "")
@@ -186,7 +212,7 @@ def _has_own_zone(line: str) -> bool:
 
 
 def _schedule(line: str, notes: list[str]) -> tuple[dict[str, str], str]:
-    """The fields of the job that say when, and what follows them."""
+    """Splits an entry into the schedule fields of the job and the rest of the line."""
     if line.startswith("@"):
         word, _, rest = re.sub(r"\s+", " ", line, count=1).partition(" ")
         if word.lower() == "@every":
@@ -198,7 +224,7 @@ def _schedule(line: str, notes: list[str]) -> tuple[dict[str, str], str]:
         return {"cron": ALIASES[word.lower()]}, rest.strip()
     pieces = line.split(None, 5)
     if len(pieces) < 6:
-        raise Invalid("this is neither a variable nor five fields and a command")
+        raise Invalid("not a variable and not an entry of five fields and a command")
     fields = [_without_random(piece, place, notes) for place, piece in enumerate(pieces[:5])]
     refusal = parse_fields(" ".join(fields)).refusal
     if refusal is not None:
@@ -207,16 +233,16 @@ def _schedule(line: str, notes: list[str]) -> tuple[dict[str, str], str]:
 
 
 def _without_random(piece: str, place: int, notes: list[str]) -> str:
-    """`0~30`, a time that cron draws anew each time it starts, becomes one that is drawn once for the job."""
+    """Turns `0~30` into a value hashed from the job's id. cron picks a new random value at each start."""
     if "~" not in piece:
         return piece
-    notes.append(f"{piece}: the random time is drawn once, and stays")
+    notes.append(f"{piece}: the random value is picked once and stays the same")
     low, high = RANGES[place]
     return RANDOM_RANGE.sub(lambda found: f"H({found['low'] or low}-{found['high'] or high})", piece)
 
 
 def _split_input(text: str) -> tuple[str, str]:
-    """A bare % ends the command; what follows is its input, in which each further one is the end of a line."""
+    """Splits at unescaped %: the first ends the command, each further one ends a line of its input."""
     parts = [part.replace("\\%", "%") for part in re.split(r"(?<!\\)%", text)]
     command, *lines = parts
     return command.strip(), "\n".join(lines) + "\n" if lines else ""
@@ -228,7 +254,7 @@ def _unquoted(value: str) -> str:
 
 
 class _Names:
-    """A name for each job: what the comment above it says, else what it runs; each once."""
+    """Gives each job a unique name: the comment above it, or else its program."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -245,7 +271,7 @@ class _Names:
 
 
 def _as_name(text: str) -> str:
-    """The text, where it can be a name: short, and no entry that was commented out."""
+    """The text as a job name; empty if it is too long, invalid, or an entry that was commented out."""
     name = re.sub(r"\s+", " ", text.replace("/", "-")).strip(" -=*#:.")
     is_entry = text.startswith("@") or len(re.findall(r"^\S*[0-9*]\S*|(?<=\s)[0-9*/,~-]+(?=\s)", text)) >= 4
     if not name or len(name) > NAME_MAX or is_entry or "dom mon dow" in text or VARIABLE.fullmatch(text):
@@ -263,7 +289,7 @@ def _program(command: str) -> str:
 
 
 def _words(command: str) -> Iterator[str]:
-    """The names of programs and files in a command, without directories, options and variables; not where `cd` goes."""
+    """Program and file names in a command, without directories, options, variables and the target of `cd`."""
     before = ""
     for word in command.split():
         name = PurePosixPath(word.strip("\"';()&|")).name

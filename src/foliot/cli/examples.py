@@ -1,5 +1,4 @@
-"""Examples of every command, for its help and for docs/command-line.md. Each is tried by the tests, as far as its
-options go."""
+"""Examples of every command, for its help and for docs/command-line.md. The tests parse each of them."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "jobs": ("foliot jobs --watch", "foliot jobs show report", "foliot jobs next report --count 3"),
     "ticks": ("foliot ticks report --limit 20",),
     "pause": (
-        "foliot pause report --reason 'the printer is away'",
+        "foliot pause report --reason 'printer is offline'",
         "foliot pause --queue mail --until 2030-01-01T08:00:00Z",
     ),
     "resume": ("foliot resume report", "foliot resume --queue mail"),
@@ -46,7 +45,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "events": ("foliot events --since 10m", "foliot events -f --state failed"),
     "tasks": (
         "foliot tasks",
-        "foliot tasks disable shell --reason 'this team runs no commands'",
+        "foliot tasks disable shell --reason 'shell commands are not allowed here'",
         "foliot tasks enable shell --everywhere",
     ),
     "token": ("foliot token", "foliot token create ci --role submitter --expires 30d", "foliot token revoke ci"),

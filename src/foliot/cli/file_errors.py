@@ -1,6 +1,7 @@
-"""Finds everything that is wrong with a document, though those who look at it name one field at a time.
+"""Finds all errors in a document, with a check that reports one at a time.
 
-The field at fault is put right or taken out, and the rest is looked at again, until nothing more is found.
+After each error, the invalid field is replaced or removed and the rest is checked again, until there are no more
+errors.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any
 
 from foliot.errors import Invalid
 
-FAULTS_MAX = 50
+ERRORS_MAX = 50
 STEPS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-# What stands in for a field that a job can't do without, so that what comes after it is looked at, too.
-STAND_INS: Mapping[str, Any] = {
+# Replacements for required fields, so that the check gets past them.
+REPLACEMENTS: Mapping[str, Any] = {
     "task": "simulate",
     "job_type": "simulate",
     "cron": "@daily",
@@ -24,33 +25,32 @@ STAND_INS: Mapping[str, Any] = {
     "name": "x",
 }
 
-
-# What the rest means depends on it.
+# The meaning of all other fields depends on these, so an error in one ends the search.
 DECISIVE = frozenset({"kind"})
 
 
-def faults_of(fields: Mapping[str, Any], look: Callable[[Mapping[str, Any]], object]) -> list[Invalid]:
-    """What `look` raises about the fields, one after the other."""
+def find_errors(fields: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object]) -> list[Invalid]:
+    """All errors that `check` raises for the fields."""
     found: list[Invalid] = []
     rest: dict[str, Any] = copy.deepcopy(dict(fields))
-    for _ in range(FAULTS_MAX):
+    for _ in range(ERRORS_MAX):
         try:
-            look(rest)
+            check(rest)
         except Invalid as error:
             if any(error.field == before.field for before in found):
-                # Only because of what stands in its place, or is gone.
+                # The replacement or the removal caused this error.
                 break
             if not any(before.field.startswith(f"{error.field}.") for before in found):
                 found.append(error)
-            if not mended(rest, error.field):
+            if not repair(rest, error.field):
                 break
         else:
             break
     return found
 
 
-def mended(value: Any, field: str) -> bool:
-    """Puts a field right, or takes it out. False: there is none of that name."""
+def repair(value: Any, field: str) -> bool:
+    """Replaces or removes a field. Returns False if it can't."""
     path = [name or int(index) for name, index in STEPS.findall(field)]
     for part in path[:-1]:
         if isinstance(part, str) and not (isinstance(value, dict) and part in value):
@@ -61,14 +61,14 @@ def mended(value: Any, field: str) -> bool:
     last = path[-1] if path else ""
     if last in DECISIVE:
         return False
-    if last == "payload" and isinstance(value, dict) and value.get("task") != STAND_INS["task"]:
+    if last == "payload" and isinstance(value, dict) and value.get("task") != REPLACEMENTS["task"]:
         for name in ("payload", "command", "job_type"):
             value.pop(name, None)
-        value["task"] = STAND_INS["task"]
+        value["task"] = REPLACEMENTS["task"]
         return True
     if isinstance(last, str) and isinstance(value, dict) and last in value:
-        if last in STAND_INS and value[last] != STAND_INS[last]:
-            value[last] = STAND_INS[last]
+        if last in REPLACEMENTS and value[last] != REPLACEMENTS[last]:
+            value[last] = REPLACEMENTS[last]
         else:
             del value[last]
         return True

@@ -1,8 +1,8 @@
-"""Files that declare jobs: YAML or JSON, one or many documents each, and for whatever is wrong with one the file, the
-line and the field.
+"""Reads files that declare jobs, in YAML or JSON. Each error names the file, the line and the field.
 
-A document is an object, or a list of objects. Each has a `kind`; without one it is a `job`: the fields of `POST
-/v1/jobs`. A `workflow` has those of `POST /v1/workflows`; without a schedule it is run once.
+A file has one or many documents. A document is an object, or a list of objects. An object of kind `job`, the default,
+has the fields of `POST /v1/jobs`. An object of kind `workflow` has the fields of `POST /v1/workflows`; without a
+schedule it runs once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 import yaml
 
 from foliot.api.requests.bodies import decode
-from foliot.cli.file_errors import STEPS, faults_of
+from foliot.cli.file_errors import STEPS, find_errors
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
@@ -32,10 +32,10 @@ from foliot.model.workflow_request import WorkflowRequest
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"
-# Jobs that are no longer as they were declared the moment they have run.
+# Fields that a declaration can't have, and why.
 NOT_DECLARABLE = {
-    "max_runs": "counts down while the job runs; use end_at",
-    "idempotency_key": "a declared job is found by its name",
+    "max_runs": "it changes with each run; use end_at",
+    "idempotency_key": "a declared job is identified by its name",
 }
 MERGE = "tag:yaml.org,2002:merge"
 job_decoder = msgspec.json.Decoder(JobRequest)
@@ -43,8 +43,8 @@ workflow_decoder = msgspec.json.Decoder(WorkflowRequest)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong, and where."""
+class FileError:
+    """An error in a file."""
 
     file: str
     line: int
@@ -55,39 +55,38 @@ class Fault:
         return f"{self.file}:{self.line}: {self.detail}"
 
 
-class Faulty(Exception):
-    """Files that can't be applied; nothing was done."""
+class InvalidFiles(Exception):
+    """The files contain errors; nothing was changed."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("\n".join(map(str, faults)))
-        self.faults = list(faults)
+    def __init__(self, errors: Sequence[FileError]) -> None:
+        super().__init__("\n".join(map(str, errors)))
+        self.errors = list(errors)
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A recurring job as a file wants it."""
+    """A recurring job that a file declares."""
 
     name: str
     file: str
     line: int
     fields: Mapping[str, Any]
-    """Those of the API."""
+    """The fields of the job, as in the API."""
     request: JobRequest
     runs_once: bool = False
-    """It is no recurring job, but a workflow that is run when it is applied."""
-    said: Mapping[str, Any] | None = None
-    """The fields as the file has them: a workflow becomes a job with other ones."""
+    """It is a workflow without a schedule, which runs when it is applied."""
+    source: Mapping[str, Any] | None = None
+    """The fields as in the file. They differ from `fields` for a workflow."""
 
 
-Look = Callable[[Declared, Collection[str]], None]
-"""Raises `Invalid` for what somebody else has against a job; gets the names of all jobs, too."""
+Check = Callable[[Declared, Collection[str]], None]
+"""Raises `Invalid` for an invalid job; also gets the names of all declared jobs."""
 
 
-def read_files(paths: Sequence[str], look: Look | None = None) -> list[Declared]:
-    """Everything that the files declare. Raises `Faulty` with all that is wrong with them, also in the eyes of
-    `look`."""
-    faults: list[Fault] = []
-    read = [_read(path) for path in _files(paths, faults)]
+def read_files(paths: Sequence[str], check_job: Check | None = None) -> list[Declared]:
+    """All jobs that the files declare. Raises `InvalidFiles` with all errors, including those from `check_job`."""
+    errors: list[FileError] = []
+    read = [_read(path) for path in _files(paths, errors)]
     names = {
         str(value["name"])
         for documents, _ in read
@@ -96,49 +95,53 @@ def read_files(paths: Sequence[str], look: Look | None = None) -> list[Declared]
     }
     found = []
     for documents, unreadable in read:
-        faults.extend(unreadable)
+        errors.extend(unreadable)
         for path, value, node in documents:
             if not isinstance(value, dict):
-                wrong = [Invalid(f"a document is an object or a list of objects, not {_kind_name(value)}")]
+                found_errors = [Invalid(f"a document must be an object or a list of objects, not {_kind_name(value)}")]
             else:
-                wrong = faults_of(value, partial(_look_at, path=path, node=node, look=look, names=names))
-            faults.extend(Fault(path, _line_of(node, error.field), error.field, error.detail) for error in wrong)
-            if not wrong:
+                found_errors = find_errors(
+                    value, partial(_check_document, path=path, node=node, check_job=check_job, names=names)
+                )
+            errors.extend(
+                FileError(path, _line_of(node, error.field), error.field, error.detail) for error in found_errors
+            )
+            if not found_errors:
                 found.append(_declared(value, path, node))
-    faults.extend(_twice(found))
-    if faults:
-        raise Faulty(faults)
+    errors.extend(_repeated_names(found))
+    if errors:
+        raise InvalidFiles(errors)
     return found
 
 
-def _look_at(
-    value: Mapping[Any, Any], *, path: str, node: yaml.Node | None, look: Look | None, names: Collection[str]
+def _check_document(
+    value: Mapping[Any, Any], *, path: str, node: yaml.Node | None, check_job: Check | None, names: Collection[str]
 ) -> None:
     job = _declared(value, path, node)
-    if look is not None:
-        look(job, names)
+    if check_job is not None:
+        check_job(job, names)
 
 
 def declared_job(fields: Mapping[str, Any], file: str, line: int) -> Declared:
-    """Raises `Invalid`, as the server would, for fields that make no job."""
+    """Parses a job. Raises `Invalid`, as the server would, for invalid fields."""
     request = decode(msgspec.json.encode(fields), job_decoder)
     if request.name is None:
-        raise Invalid("name: a declared job needs one: it is how the job is found again", field="name")
+        raise Invalid("name: required in a declared job, because it identifies the job", field="name")
     for field, why in NOT_DECLARABLE.items():
         if getattr(request, field) is not None:
-            raise Invalid(f"{field}: can't be declared: {why}", field=field)
+            raise Invalid(f"{field}: not allowed in a declared job: {why}", field=field)
     if not request.is_recurring:
-        raise Invalid("cron: only recurring jobs can be declared; give cron, every or times", field="cron")
+        raise Invalid("cron: a declared job must be recurring; set cron, every or times", field="cron")
     request.new_job(new_id(), namespace=Namespace(), queue="default", now=SystemClock().now(), calendar=None)
     return Declared(request.name, file, line, dict(fields), request)
 
 
 def declared_workflow(fields: Mapping[str, Any], file: str, line: int) -> Declared:
-    """Raises `Invalid`, as the server would, for fields that make no workflow."""
+    """Parses a workflow. Raises `Invalid`, as the server would, for invalid fields."""
     asked = decode(msgspec.json.encode(fields), workflow_decoder)
     definition = msgspec.structs.replace(asked.definition(), steps=check(asked.definition()))
     if asked.name is None:
-        raise Invalid("name: a declared workflow needs one: it is how it is found again", field="name")
+        raise Invalid("name: required in a declared workflow, because it identifies the workflow", field="name")
     if not asked.is_recurring:
         return Declared(asked.name, file, line, dict(fields), asked, runs_once=True)
     rest = {name: value for name, value in fields.items() if name not in ("steps", "on_failure")}
@@ -149,31 +152,31 @@ KINDS: Mapping[str, Callable[[Mapping[str, Any], str, int], Declared]] = {
     DEFAULT_KIND: declared_job,
     "workflow": declared_workflow,
 }
-"""What reads a document of each kind."""
+"""The parser of each kind of document."""
 
 
-def _files(paths: Sequence[str], faults: list[Fault]) -> Iterator[str]:
+def _files(paths: Sequence[str], errors: list[FileError]) -> Iterator[str]:
     for path in paths:
         if path == "-" or not Path(path).is_dir():
             yield path
             continue
         inside = sorted(str(entry) for entry in Path(path).iterdir() if entry.suffix in SUFFIXES and entry.is_file())
         if not inside:
-            faults.append(Fault(path, 1, "", f"there is no file in it whose name ends in {', '.join(SUFFIXES)}"))
+            errors.append(FileError(path, 1, "", f"the directory has no file that ends in {', '.join(SUFFIXES)}"))
         yield from inside
 
 
-def _read(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[Fault]]:
-    """The documents of a file, or why it can't be read."""
+def _read(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[FileError]]:
+    """The documents of a file, or the errors that prevent reading it."""
     try:
         text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode("utf-8-sig")
         return [(path, value, node) for value, node in _documents(path, text)], []
     except OSError as error:
-        return [], [Fault(path, 1, "", str(error.strerror))]
+        return [], [FileError(path, 1, "", str(error.strerror))]
     except UnicodeDecodeError as error:
-        return [], [Fault(path, 1, "", f"not UTF-8 at byte {error.start}")]
-    except Faulty as error:
-        return [], error.faults
+        return [], [FileError(path, 1, "", f"invalid UTF-8 at byte {error.start}")]
+    except InvalidFiles as error:
+        return [], error.errors
 
 
 def _declared(value: Mapping[Any, Any], path: str, node: yaml.Node | None) -> Declared:
@@ -181,14 +184,15 @@ def _declared(value: Mapping[Any, Any], path: str, node: yaml.Node | None) -> De
     kind = fields.pop("kind", DEFAULT_KIND)
     if kind not in KINDS:
         raise Invalid(
-            f"kind: there is no kind {kind!r}{did_you_mean(str(kind), KINDS)}; known: {', '.join(KINDS)}", field="kind"
+            f"kind: unknown kind {kind!r}{did_you_mean(str(kind), KINDS)}; valid kinds: {', '.join(KINDS)}",
+            field="kind",
         )
     _refuse_unwritable(fields, "")
-    return replace(KINDS[kind](fields, path, _line_of(node, "")), said=fields)
+    return replace(KINDS[kind](fields, path, _line_of(node, "")), source=fields)
 
 
 def _documents(path: str, text: str) -> Iterator[tuple[Any, yaml.Node | None]]:
-    """Each object with the node that it came from, which knows the lines."""
+    """Yields each object with its YAML node, which has the line numbers."""
     for value, node in _json_document(path, text) if path.endswith(".json") else _yaml_documents(path, text):
         if isinstance(value, list):
             nodes = node.value if isinstance(node, yaml.SequenceNode) else [None] * len(value)
@@ -201,11 +205,11 @@ def _json_document(path: str, text: str) -> Iterator[tuple[Any, yaml.Node | None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Faulty(
-            [Fault(path, getattr(error, "lineno", 1), "", f"not JSON: {getattr(error, 'msg', error)}")]
+        raise InvalidFiles(
+            [FileError(path, getattr(error, "lineno", 1), "", f"invalid JSON: {getattr(error, 'msg', error)}")]
         ) from None
     try:
-        # Only for the lines. Tabs are blanks to JSON, and an error to YAML.
+        # Only for line numbers. Tabs are whitespace in JSON but an error in YAML.
         node = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
         node = None
@@ -221,15 +225,15 @@ def _yaml_documents(path: str, text: str) -> Iterator[tuple[Any, yaml.Node | Non
             yield loader.construct_document(node), node
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise Faulty([Fault(path, line, "", f"not YAML: {error.problem}")]) from None
+        raise InvalidFiles([FileError(path, line, "", f"invalid YAML: {error.problem}")]) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise Faulty([Fault(path, 1, "", f"not YAML: {error}")]) from None
+        raise InvalidFiles([FileError(path, 1, "", f"invalid YAML: {error}")]) from None
     finally:
         loader.dispose()
 
 
 def _refuse_repeated(path: str, node: yaml.Node | None) -> None:
-    """A field that is given twice, of which YAML would quietly take the last."""
+    """Raises an error for a repeated field. YAML would silently use the last one."""
     stack, seen_nodes = [node], set()
     while stack:
         here = stack.pop()
@@ -243,29 +247,29 @@ def _refuse_repeated(path: str, node: yaml.Node | None) -> None:
             for key, value in here.value:
                 name = str(key.value)
                 if name in names and key.tag != MERGE:
-                    raise Faulty([Fault(path, key.start_mark.line + 1, name, f"{name}: is given twice")])
+                    raise InvalidFiles([FileError(path, key.start_mark.line + 1, name, f"{name}: field is repeated")])
                 names.add(name)
                 stack.append(value)
 
 
 def _refuse_unwritable(value: Any, path: str) -> None:
-    """What YAML can say and JSON can't."""
+    """Raises `Invalid` for values that JSON can't represent."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise Invalid(f"{path}: {value} is not a number in JSON", field=path)
+        raise Invalid(f"{path}: {value} can't be written in JSON", field=path)
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str | int):
-                raise Invalid(f"{path}: {name!r} is no name of a field; put it into quotes", field=path)
+                raise Invalid(f"{path}: field name {name!r} must be a string; put it in quotes", field=path)
             _refuse_unwritable(inner, f"{path}.{name}" if path else str(name))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             _refuse_unwritable(inner, f"{path}[{index}]")
     elif isinstance(value, set | bytes):
-        raise Invalid(f"{path}: {_kind_name(value)} can't be written as JSON", field=path)
+        raise Invalid(f"{path}: {_kind_name(value)} can't be written in JSON", field=path)
 
 
 def _line_of(node: yaml.Node | None, field: str) -> int:
-    """The line of a field, or of what holds it where it is not there."""
+    """The line of a field, or of its parent if it is absent."""
     line = node.start_mark.line + 1 if node is not None else 1
     for name, index in STEPS.findall(field):
         found: yaml.Node | None = None
@@ -282,13 +286,13 @@ def _line_of(node: yaml.Node | None, field: str) -> int:
     return line
 
 
-def _twice(found: Sequence[Declared]) -> Iterator[Fault]:
+def _repeated_names(found: Sequence[Declared]) -> Iterator[FileError]:
     first: dict[str, Declared] = {}
     for job in found:
         before = first.setdefault(job.name, job)
         if before is not job:
-            yield Fault(
-                job.file, job.line, "name", f"name: {job.name!r} is declared in {before.file}:{before.line} already"
+            yield FileError(
+                job.file, job.line, "name", f"name: {job.name!r} is already declared in {before.file}:{before.line}"
             )
 
 

@@ -1,7 +1,7 @@
-"""`foliot`: finds the command, loads only what it needs, and turns whatever goes wrong into one line and an exit code.
+"""The `foliot` program: finds the command, imports only that, and turns every error into one line and an exit code.
 
-Exit codes: 0 done, 1 it failed, 2 the command line, what it asks for or the configuration is wrong, 3 the database's
-schema does not fit this version, 130 Ctrl-C, 141 whoever read the output went away.
+Exit codes: 0 success, 1 failure, 2 invalid command line, request or configuration, 3 the database schema does not fit
+this version, 130 Ctrl-C, 141 the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -35,45 +35,45 @@ COMMANDS = {
     "scheduler": "Run a scheduler node.",
     "worker": "Run a worker node.",
     "submit": "Submit a job, one-off or recurring.",
-    "apply": "Make the jobs what files say.",
-    "import-crontab": "Turn a crontab into jobs.",
+    "apply": "Create, change and delete jobs to match files.",
+    "import-crontab": "Import a crontab as recurring jobs.",
     "jobs": "List recurring jobs; show or delete a job.",
-    "ticks": "Show what became of a job's ticks.",
+    "ticks": "Show the outcome of each tick of a job.",
     "pause": "Pause a job, a queue, a task or everything.",
-    "resume": "Resume what is paused.",
-    "trigger": "Run recurring jobs once now.",
-    "backfill": "Run a job's ticks of the past.",
-    "runs": "List runs; show one with its attempts.",
-    "logs": "Show what a run writes.",
-    "events": "Show what happens to runs.",
-    "cancel": "Cancel a run, or all that fit.",
-    "rerun": "Run once more what has ended.",
-    "dead": "Show, list and replay failed runs.",
+    "resume": "Resume a job, a queue, a task or everything.",
+    "trigger": "Run a recurring job now.",
+    "backfill": "Run past ticks of a job.",
+    "runs": "List runs; show a run and its attempts.",
+    "logs": "Show the output of a run.",
+    "events": "Show or follow the events of runs.",
+    "cancel": "Cancel a run, or all matching runs.",
+    "rerun": "Rerun a finished run, or all matching runs.",
+    "dead": "Inspect and replay runs that failed for good.",
     "workflows": "List workflows; show, submit, cancel or redrive one.",
-    "signal": "Let a run start that waits for a signal.",
-    "workers": "List the workers; drain one.",
-    "queues": "List the queues.",
-    "explain": "Say why something does not run.",
-    "tasks": "Disable and enable built-in tasks.",
-    "token": "List, make and revoke tokens.",
-    "audit": "Show who changed what.",
-    "bench": "Measure this installation.",
-    "migrate": "Bring the database's schema up to date.",
-    "cron": "Show what a cron expression means.",
-    "check": "Check the configuration and show it.",
-    "completion": "Print what makes a shell complete commands.",
+    "signal": "Send a signal to a waiting run.",
+    "workers": "List workers; drain a worker.",
+    "queues": "List queues.",
+    "explain": "Explain why a run, job or queue is not running.",
+    "tasks": "Disable or enable built-in tasks.",
+    "token": "List, create and revoke tokens.",
+    "audit": "Show the audit log.",
+    "bench": "Measure the throughput and latency of this installation.",
+    "migrate": "Migrate the database schema to this version.",
+    "cron": "Explain a cron expression; list its next times.",
+    "check": "Check and show the configuration.",
+    "completion": "Print a shell completion script.",
 }
-# The heading, and the command that its part of the list begins with.
+# Each heading of the help, and the first command below it.
 HEADINGS = {"Start": "up", "Jobs": "submit", "Runs": "runs", "Operations": "workers"}
 EPILOG = """\b
-The commands for jobs, runs and operations ask the server at FOLIOT_URL
-(http://127.0.0.1:8000) with the token in FOLIOT_TOKEN, in the namespace
-FOLIOT_NAMESPACE. `foliot COMMAND --help` has examples.
+Commands for jobs, runs and operations call the server at FOLIOT_URL (default:
+http://127.0.0.1:8000), with the token in FOLIOT_TOKEN, in the namespace
+FOLIOT_NAMESPACE. See `foliot COMMAND --help` for options and examples.
 """
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module only when it is called: help and errors stay quick."""
+    """Imports a command's module only when it is called, so that help and errors are quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -95,7 +95,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The same as click's own, without loading every command for its help."""
+        """Completes as click does, but does not import every command to read its help."""
         commands = [CompletionItem(name, help=does) for name, does in COMMANDS.items() if name.startswith(incomplete)]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
@@ -119,25 +119,25 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="foliot")
-@click.option("--namespace", metavar="NAME", help="Work in this namespace, as FOLIOT_NAMESPACE says it.")
+@click.option("--namespace", metavar="NAME", help="Namespace to work in; overrides FOLIOT_NAMESPACE.")
 def cli(namespace: str | None) -> None:
-    """Foliot: cron, one-off and delayed jobs, a durable queue and workflows, on PostgreSQL."""
+    """Foliot: recurring, delayed and one-off jobs, a durable queue and workflows, on PostgreSQL."""
     if namespace is not None:
         os.environ["FOLIOT_NAMESPACE"] = namespace
 
 
 def main() -> None:
     conceal()
-    _open_what_is_closed()
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that can't show a character gets its number, not our traceback.
+        # A terminal that can't show a character gets its escape sequence, not a traceback.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _exit_code()
     except OSError:
-        # There is nobody left who could be told.
-        _give_up(sys.stderr)
+        # Standard error is gone too, so there is nowhere to report the error.
+        _silence(sys.stderr)
         code = FAILED
     sys.exit(code)
 
@@ -152,44 +152,43 @@ def _exit_code() -> int:
     try:
         if COMPLETION in os.environ:
             cli.main(prog_name="foliot", complete_var=COMPLETION)
-        # Not `cli.main`: it has its own words for what goes wrong, and 1 for a reader that went away.
+        # Not `cli.main`: it words errors in its own way, and exits with 1 for a broken pipe.
         with cli.make_context("foliot", sys.argv[1:]) as context:
             cli.invoke(context)
     except click.exceptions.Exit as error:
         return error.exit_code
     except KeyboardInterrupt:
-        # As a shell says it of a program that Ctrl-C ended; 1 would say that a job failed.
+        # The shell's code for Ctrl-C; 1 would mean that a job failed.
         return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except click.Abort:
-        # A question that was answered with no, or not at all.
-        click.echo("foliot: nothing was done", err=True)
+        # The user declined a confirmation, or standard input ended.
+        click.echo("foliot: aborted; nothing was changed", err=True)
         return FAILED
     except FoliotError as error:
         click.echo(f"foliot: {error.detail}", err=True)
         return _code_of(error)
     except OSError as error:
         if error.filename is None:
-            _give_up(sys.stdout)
+            _silence(sys.stdout)
         if error.errno == errno.EPIPE:
             return UNREAD
-        where = error.filename or "the output can't be written"
+        where = error.filename or "can't write output"
         click.echo(f"foliot: {where}: {error.strerror or error}", err=True)
         return FAILED
     return 0
 
 
-def _give_up(stream: TextIO) -> None:
-    """What is still to be written there would fail again when Python ends, and with a traceback."""
+def _silence(stream: TextIO) -> None:
+    """Redirects the stream to /dev/null. Otherwise Python's flush at exit fails again, with a traceback."""
     if isinstance(stream, io.TextIOWrapper):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _open_what_is_closed() -> None:
-    """A program may be started without a standard stream. Then the first file or socket would be opened as that, and be
-    written to."""
+def _open_missing_streams() -> None:
+    """Opens /dev/null for each closed standard stream. Otherwise the next file or socket takes its descriptor."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115

@@ -1,5 +1,4 @@
-"""Names that a shell completes: asked of the server, quickly or not at all. Whoever presses Tab wants no error and no
-wait."""
+"""Completes names for the shell. They come from the server; without a quick answer there are none, and no error."""
 
 from __future__ import annotations
 
@@ -11,17 +10,17 @@ from click.shell_completion import CompletionItem
 from foliot.errors import FoliotError
 from foliot.sdk.operations import Operations
 
-PATIENCE_SECONDS = 1.0
+TIMEOUT_SECONDS = 1.0
 RUNS_SHOWN = 20
 
 Names = Callable[[Operations, str], Iterator[CompletionItem]]
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _quietly(names: Names) -> Completion:
+def _completion_of(names: Names) -> Completion:
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
-            with Operations.from_environment(answer_seconds=PATIENCE_SECONDS) as client:
+            with Operations.from_environment(answer_seconds=TIMEOUT_SECONDS) as client:
                 return [item for item in names(client, incomplete) if item.value.startswith(incomplete)]
         except FoliotError:
             return []
@@ -30,7 +29,7 @@ def _quietly(names: Names) -> Completion:
 
 
 def _jobs(client: Operations, incomplete: str) -> Iterator[CompletionItem]:
-    # Names come in their order, so those that begin like this come right after it.
+    # Jobs are listed by name, so matching names follow the incomplete one.
     for job in client.page_of_jobs(after=incomplete).document["items"]:
         yield CompletionItem(job["name"], help=f"{job['task']}, {job['status']}")
 
@@ -55,4 +54,6 @@ def _workflows(client: Operations, _incomplete: str) -> Iterator[CompletionItem]
         yield CompletionItem(workflow["id"], help=f"{workflow['name'] or ''}, {workflow['status']}")
 
 
-job_names, queue_names, worker_ids, run_ids, workflow_ids = map(_quietly, (_jobs, _queues, _workers, _runs, _workflows))
+job_names, queue_names, worker_ids, run_ids, workflow_ids = map(
+    _completion_of, (_jobs, _queues, _workers, _runs, _workflows)
+)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how the values of options are read."""
+"""Options that several commands share, and parsers for option values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from foliot.triggers.durations import parse_duration
 
 NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's own JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the JSON response of the API.")
 
 
 class Choice(click.Choice[str]):
-    """One of a few words. What is none of them is told the nearest."""
+    """A choice that suggests the nearest valid word."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
@@ -32,25 +32,23 @@ class Choice(click.Choice[str]):
 
 
 def given(**options: str | None) -> dict[str, str]:
-    """Those that say something."""
+    """The options that have a value."""
     return {name: value for name, value in options.items() if value}
 
 
 def instant(text: str) -> str:
-    """An ISO 8601 time with an offset. Without one it could be in the zone of the user, of the job or of the server."""
+    """Parses an ISO 8601 time with an offset. Without one, the zone could be the user's, the job's or the server's."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is not an ISO 8601 time, such as 2026-12-31T23:59:59+01:00") from None
     if moment.tzinfo is None:
-        raise click.BadParameter(
-            f"{text!r} has no offset; write it like 2026-12-31T23:59:59Z or 2026-12-31T23:59:59+01:00"
-        )
+        raise click.BadParameter(f"{text!r} has no UTC offset; write 2026-12-31T23:59:59Z or 2026-12-31T23:59:59+01:00")
     return moment.isoformat()
 
 
 def seconds(text: str) -> int | float:
-    """A number of seconds, or a duration such as 5m."""
+    """Parses a number of seconds, or a duration such as 5m."""
     if NUMBER.fullmatch(text):
         return float(text) if "." in text else int(text)
     try:
@@ -64,7 +62,7 @@ def unique(key: str) -> dict[str, str]:
 
 
 def concurrency(text: str) -> dict[str, str | int]:
-    """`KEY=LIMIT`; the limit is 1 where there is none."""
+    """Parses `KEY=LIMIT`. The limit defaults to 1."""
     key, has_limit, limit = text.rpartition("=")
     if not has_limit:
         return {"key": text, "limit": 1}
@@ -74,33 +72,33 @@ def concurrency(text: str) -> dict[str, str | int]:
 
 
 def rate(text: str) -> dict[str, str | int | float]:
-    """`KEY=LIMIT/PERIOD`."""
-    key, _, said = text.rpartition("=")
-    limit, _, period = said.partition("/")
+    """Parses `KEY=LIMIT/PERIOD`."""
+    key, _, quota = text.rpartition("=")
+    limit, _, period = quota.partition("/")
     if not key or not limit.isdecimal() or not period:
         raise click.BadParameter(f"{text!r} is not KEY=LIMIT/PERIOD, such as mail=100/1m")
     return {"key": key, "limit": int(limit), "period_seconds": seconds(period)}
 
 
-def notice(text: str) -> dict[str, str] | msgspec.Raw:
-    """Who is told of an end: an address, or JSON with more to say."""
+def notification(text: str) -> dict[str, str] | msgspec.Raw:
+    """Parses a notification: a URL, or a JSON object with more fields."""
     return json_value(text) if text.startswith("{") else {"url": text}
 
 
 def cause(text: str) -> str | int:
-    """The name of an error, or an exit code."""
+    """Parses the name of an error, or an exit code."""
     return int(text) if text.isdecimal() else text
 
 
 def json_value(text: str) -> msgspec.Raw:
-    """JSON itself, `@FILE`, or `-` for standard input. Handed on as it is written, so that no number loses a digit."""
+    """Reads JSON, `@FILE`, or `-` for standard input. The text is kept as written, so that no number loses a digit."""
     try:
         content = _content(text).decode("utf-8-sig")
         msgspec.json.decode(content)
     except OSError as error:
         raise click.BadParameter(f"{text.removeprefix('@')}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"not JSON: {error}") from None
+        raise click.BadParameter(f"invalid JSON: {error}") from None
     return msgspec.Raw(content)
 
 

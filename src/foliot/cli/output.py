@@ -1,7 +1,7 @@
-"""How a command that shows something shows it: as a table or as JSON, once or again and again.
+"""Prints results as a table or as JSON, once or repeatedly.
 
-`--watch` draws in place on a terminal. Elsewhere each look is one table, or one line of JSON, after the other. A server
-that is away for a while is waited for, once it has answered for the first time.
+On a terminal, `--watch` redraws in place. Elsewhere it prints one table, or one line of JSON, per refresh. After the
+first answer, `--watch` keeps trying when the server can't be reached.
 """
 
 from __future__ import annotations
@@ -29,98 +29,97 @@ from foliot.sdk.http_protocol import Answer, Document
 INTERVAL_SECONDS = 2.0
 SHORTEST_SECONDS = 0.1
 TERMINATED = 143
-# The other screen, so that what was there before is there again afterwards; and no cursor that jumps about.
+# The alternate screen, so that the terminal's content comes back afterwards; and a hidden cursor.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
-Look = Callable[[], Answer]
-Tell = Callable[[Document, datetime], str]
+Fetch = Callable[[], Answer]
+Render = Callable[[Document, datetime], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     as_json: bool
     interval: float | None
-    """Of looks, when it is watched."""
+    """Seconds between refreshes; None without `--watch`."""
 
-    def hand_on(self, context: click.Context) -> bool:
-        """Whether a command below is called. `foliot jobs --json show x` means what `foliot jobs show x --json`
-        does."""
+    def pass_to_subcommand(self, context: click.Context) -> bool:
+        """True if there is a subcommand. `foliot jobs --json show x` means the same as `foliot jobs show x --json`."""
         if context.invoked_subcommand is None:
             return False
         given = {"as_json": self.as_json, "is_watching": self.interval is not None, "interval": self.interval}
         context.default_map = {context.invoked_subcommand: {name: value for name, value in given.items() if value}}
         return True
 
-    def show(self, look: Look, tell: Tell, *, nothing: str = "") -> None:
-        """What `look` finds, as `tell` puts it; where that is empty, `nothing` is said, to people only."""
+    def show(self, fetch: Fetch, render: Render, *, nothing: str = "") -> None:
+        """Prints the answer of `fetch`, formatted by `render`; or `nothing` on standard error if the text is empty."""
         if self.interval is None:
-            self._print(look(), tell, nothing)
+            self._print(fetch(), render, nothing)
         elif self.as_json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-            self._repeat(look, tell, nothing, self.interval)
+            self._repeat(fetch, render, nothing, self.interval)
         else:
-            self._draw(look, tell, nothing, self.interval)
+            self._draw(fetch, render, nothing, self.interval)
 
-    def _print(self, answer: Answer, tell: Tell, nothing: str) -> None:
+    def _print(self, answer: Answer, render: Render, nothing: str) -> None:
         if self.as_json:
             click.echo(answer.content)
             return
-        text = tell(answer.document, SystemClock().now())
+        text = render(answer.document, SystemClock().now())
         click.echo(text or nothing, err=not text)
 
-    def _repeat(self, look: Look, tell: Tell, nothing: str, interval: float) -> None:
-        self._print(look(), tell, nothing)
+    def _repeat(self, fetch: Fetch, render: Render, nothing: str, interval: float) -> None:
+        self._print(fetch(), render, nothing)
         trouble = ""
         while True:
             block(interval)
             try:
-                answer = look()
+                answer = fetch()
             except PASSING as error:
                 if error.detail != trouble:
-                    click.echo(f"foliot: {error.detail}; trying again", err=True)
+                    click.echo(f"foliot: {error.detail}; retrying", err=True)
                 trouble = error.detail
                 continue
             if trouble:
-                click.echo("foliot: it answers again", err=True)
+                click.echo("foliot: connection restored", err=True)
             trouble = ""
             if not self.as_json:
                 click.echo()
-            self._print(answer, tell, nothing)
+            self._print(answer, render, nothing)
 
-    def _draw(self, look: Look, tell: Tell, nothing: str, interval: float) -> None:
-        answer, trouble, text = look(), "", ""
+    def _draw(self, fetch: Fetch, render: Render, nothing: str, interval: float) -> None:
+        answer, trouble, text = fetch(), "", ""
         try:
-            with other_screen():
+            with alternate_screen():
                 while True:
                     now = SystemClock().now()
-                    text = text if trouble else tell(answer.document, now) or nothing
+                    text = text if trouble else render(answer.document, now) or nothing
                     click.echo(_coloured(frame(text, _title(interval, now, trouble))), nl=False, color=True)
                     block(interval)
                     try:
-                        answer, trouble = look(), ""
+                        answer, trouble = fetch(), ""
                     except PASSING as error:
                         trouble = error.detail
         finally:
-            # What was seen last stays, whatever ended the watch.
+            # Leave the last state on the screen, however the watch ends.
             click.echo(text)
 
 
 def output_options(function: Callable[..., None]) -> Callable[..., None]:
-    """`--json`, `--watch` and `--interval`, handed to the command as `output`."""
+    """Adds `--json`, `--watch` and `--interval`, and passes them to the command as `output`."""
 
     @json_option
-    @click.option("--watch", "-w", "is_watching", is_flag=True, help="Show it again and again, until Ctrl-C.")
+    @click.option("--watch", "-w", "is_watching", is_flag=True, help="Refresh repeatedly until Ctrl-C.")
     @click.option(
         "--interval",
         type=seconds,
         metavar="DURATION",
-        help=f"How long to --watch between two looks.  [default: {INTERVAL_SECONDS:g}]",
+        help=f"Time between refreshes; implies --watch.  [default: {INTERVAL_SECONDS:g}s]",
     )
     @functools.wraps(function)
     def wrapped(*arguments: Any, as_json: bool, is_watching: bool, interval: float | None, **options: Any) -> None:
         if interval is not None and interval < SHORTEST_SECONDS:
-            raise click.BadParameter(f"must be {SHORTEST_SECONDS} at least", param_hint="--interval")
+            raise click.BadParameter(f"must be at least {SHORTEST_SECONDS} seconds", param_hint="--interval")
         watched = (interval or INTERVAL_SECONDS) if is_watching or interval is not None else None
         function(*arguments, output=Output(as_json, watched), **options)
 
@@ -128,9 +127,9 @@ def output_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def frame(text: str, title: str) -> str:
-    """What fills a terminal of the size that it has now, and nothing beyond: a line that wrapped would move all others.
+    """Fits the text to the terminal's current size, because a wrapped line would move all others.
 
-    The last column stays free: with the cursor beyond it, clearing the rest of the line would take its character away.
+    The last column stays free: with the cursor beyond it, clearing the rest of the line would erase its character.
     """
     columns, lines = shutil.get_terminal_size()
     rows = [title, "", *text.split("\n")]
@@ -145,7 +144,7 @@ def frame(text: str, title: str) -> str:
 
 
 def cropped(line: str, columns: int) -> str:
-    """The line up to so many columns, with all its colours, so that none is left on."""
+    """Crops the line to the given width, but keeps all colour codes, so that no colour stays on."""
     kept, left = [], columns
     for part in re.split(f"({ESCAPE.pattern})", line):
         if ESCAPE.fullmatch(part):
@@ -160,8 +159,8 @@ def cropped(line: str, columns: int) -> str:
 
 
 @contextmanager
-def other_screen() -> Iterator[None]:
-    """Whatever ends it, the terminal is left as it was found."""
+def alternate_screen() -> Iterator[None]:
+    """Switches to the alternate screen and always restores the terminal."""
     before = signal.signal(signal.SIGTERM, _terminated)
     click.echo(ENTER, nl=False, color=True)
     try:
@@ -176,11 +175,11 @@ def _terminated(*_: object) -> NoReturn:
 
 
 def _coloured(text: str) -> str:
-    """click would take out what moves the cursor together with the colours."""
+    """Removes colours only. click would remove cursor movements, too."""
     return ESCAPE.sub("", text) if click.get_current_context().color is False else text
 
 
 def _title(interval: float, now: datetime, trouble: str) -> str:
     if trouble:
-        return click.style(f"{trouble}; trying again. This is what was seen last.", fg="red")
-    return click.style(f"Every {interval:g} s, last at {now.astimezone():%H:%M:%S}. Ctrl-C ends it.", dim=True)
+        return click.style(f"{trouble}; retrying. Showing the last known state.", fg="red")
+    return click.style(f"Every {interval:g} s, last refresh at {now.astimezone():%H:%M:%S}. Ctrl-C to quit.", dim=True)

@@ -1,5 +1,4 @@
-"""What every long-running command does alike: the fast event loop, signals, and going along when the process that
-started it dies."""
+"""Runs long-running commands: the event loop, signals, and stopping when the parent process dies."""
 
 from __future__ import annotations
 
@@ -19,27 +18,29 @@ from foliot.clock import SystemClock, block
 from foliot.config import forget_secrets
 from foliot.service import hidden, loop_factory
 
-LAST_WORDS_SECONDS = 2.0
+SUPERVISOR_GONE_SECONDS = 2.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-LOOK_SECONDS = 5.0
+CHECK_SECONDS = 5.0
 CLOSE_SECONDS = 5.0
-"""What the interpreter gets to end in, once all is done that was to be done."""
+"""Time for the interpreter to exit after the work has ended."""
 LAST_RESORT_SECONDS = 20.0
-"""Beyond the time that a process was given to end in."""
+"""Extra time after the grace period before the process is killed."""
 
 supervised_option = click.option(
     "--supervised",
     is_flag=True,
     hidden=True,
-    help="Stop when standard input ends: the process that started this one is gone.",
+    help="Stop when standard input ends, because the parent process is gone.",
 )
 
 
 def run(
     work: Callable[[Stop], Awaitable[Any]], *, is_supervised: bool = False, ends_within: float | None = None
 ) -> None:
-    """Runs until done or asked to stop. The first SIGTERM or SIGINT drains, the second hurries. Where `ends_within` is
-    given, the process ends so many seconds after it was asked to, and a few more, whatever keeps it."""
+    """Runs the work until it ends or a signal stops it. The first SIGTERM or SIGINT drains, the second stops at once.
+
+    With `ends_within`, the process ends for certain that number of seconds after the first signal, plus a margin.
+    """
     forget_secrets()
     last_resort = None if ends_within is None else LastResort(ends_within)
 
@@ -52,7 +53,7 @@ def run(
 
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            run_to_its_end(runner.get_loop(), main())
+            run_to_completion(runner.get_loop(), main())
             if last_resort is not None:
                 last_resort.leave_by(CLOSE_SECONDS, 0)
     except BaseException:
@@ -61,8 +62,8 @@ def run(
         raise
 
 
-def run_to_its_end(loop: asyncio.AbstractEventLoop, work: Any) -> None:
-    """Also when a job on the loop stops the loop, or cancels every task that it finds there."""
+def run_to_completion(loop: asyncio.AbstractEventLoop, work: Any) -> None:
+    """Runs the coroutine to its end, even if a job stops the loop or cancels all tasks."""
     task = hidden(loop.create_task(work))
     task.add_done_callback(lambda _: loop.stop())
     while not task.done():
@@ -71,10 +72,10 @@ def run_to_its_end(loop: asyncio.AbstractEventLoop, work: Any) -> None:
 
 
 def listen(loop: asyncio.AbstractEventLoop, stop: Stop, last_resort: LastResort | None) -> None:
-    """For signals, and again when a job has taken them over."""
+    """Handles signals, and restores the handlers if a job replaces them."""
 
     def hear(number: int, frame: object) -> None:
-        # Called between two steps of whatever runs, also where the loop itself hears nothing.
+        # Python calls this between bytecodes, even while the event loop is blocked.
         if last_resort is not None:
             last_resort.asked()
 
@@ -92,10 +93,11 @@ def listen(loop: asyncio.AbstractEventLoop, stop: Stop, last_resort: LastResort 
 
 
 class LastResort:
-    """Ends the process from a thread of its own when its time is over: threads that jobs have left running, tasks that
-    swallow their cancellation and a blocked event loop can keep it for ever.
+    """Ends the process from its own thread after the deadline.
 
-    The thread also notices when a job has taken over the signals. The loop itself need not wake up for that.
+    Threads that jobs left running, tasks that ignore their cancellation, or a blocked event loop could otherwise keep
+    the process alive forever. The thread also notices when a job replaces the signal handlers, so that the event loop
+    does not have to wake up for that.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -104,14 +106,14 @@ class LastResort:
         self._end: tuple[float, int] | None = None
         self._is_deaf: Callable[[], bool] = lambda: False
         self._on_deaf: Callable[[], object] = lambda: None
-        # Started now: whoever handles a signal can't know what it may do.
+        # Start the thread now: a signal handler can't safely start one.
         threading.Thread(target=self._run, name="last resort", daemon=True).start()
 
     def look_after(self, is_deaf: Callable[[], bool], on_deaf: Callable[[], object]) -> None:
         self._is_deaf, self._on_deaf = is_deaf, on_deaf
 
     def asked(self) -> None:
-        """The first time it has all its time, the second time none."""
+        """Sets the deadline: the first signal gives the full grace period, the second gives none."""
         self.leave_by((self._seconds if self._end is None else 0) + LAST_RESORT_SECONDS, 1)
 
     def leave_by(self, seconds: float, code: int) -> None:
@@ -119,9 +121,8 @@ class LastResort:
 
     def _run(self) -> None:
         while True:
-            block(LOOK_SECONDS)
-            # Whatever a job has broken, the next look may be the one that matters. Once the loop is closed, nobody has
-            # to hear.
+            block(CHECK_SECONDS)
+            # Jobs may have broken anything, and the loop may be closed; keep checking the deadline in any case.
             with suppress(Exception):
                 if self._is_deaf():
                     self._on_deaf()
@@ -135,6 +136,5 @@ def _supervisor_gone(stop: Stop) -> None:
         loop.remove_reader(sys.stdin.fileno())
         stop.asked.set()
         stop.hurried.set()
-        # The embedded PostgreSQL goes with the supervisor: waiting for it to take last words would be waiting for
-        # nothing.
-        loop.call_later(LAST_WORDS_SECONDS, os._exit, 1)
+        # The embedded PostgreSQL ends with the supervisor, so do not wait for it.
+        loop.call_later(SUPERVISOR_GONE_SECONDS, os._exit, 1)

@@ -1,5 +1,4 @@
-"""How far long work is: one line on the terminal that vanishes when it is done. Where no terminal is, and with --json,
-nothing."""
+"""Shows progress on one line of the terminal, and clears it at the end. Prints nothing elsewhere or with --json."""
 
 from __future__ import annotations
 
@@ -19,13 +18,13 @@ from foliot.clock import SystemClock
 T = TypeVar("T")
 REDRAW_SECONDS = 0.1
 BAR_MAX = 30
-# What is over by then needs no bar.
-PATIENCE_SECONDS = 0.5
+# Shorter operations show no progress.
+DELAY_SECONDS = 0.5
 SPINNER = "|/-\\"
 
 
 class Progress:
-    """Use as a context manager, and tell it what is done. Safe to tell from several threads."""
+    """A progress bar. Use it as a context manager. `advance` is thread-safe."""
 
     def __init__(self, label: str, total: int, *, is_quiet: bool = False) -> None:
         self._label = clean(label)
@@ -34,7 +33,7 @@ class Progress:
         self._is_shown = not is_quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._lock = threading.Lock()
         self._clock = SystemClock()
-        self._drawn_at = self._clock.monotonic() + PATIENCE_SECONDS - REDRAW_SECONDS
+        self._drawn_at = self._clock.monotonic() + DELAY_SECONDS - REDRAW_SECONDS
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +51,7 @@ class Progress:
 
 
 def tracked(items: Iterable[T], label: str, total: int, *, is_quiet: bool) -> Iterator[T]:
-    """The items, each counted when the next one is asked for."""
+    """Yields the items and advances a progress bar after each."""
     with Progress(label, total, is_quiet=is_quiet) as progress:
         for item in items:
             yield item
@@ -60,20 +59,20 @@ def tracked(items: Iterable[T], label: str, total: int, *, is_quiet: bool) -> It
 
 
 @contextmanager
-def working(label: str, *, is_quiet: bool) -> Iterator[None]:
-    """Shows that something goes on which is asked for at once, and of which nothing is heard until it is done."""
+def spinner(label: str, *, is_quiet: bool) -> Iterator[None]:
+    """Shows a spinner during a single request."""
     if is_quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
-    over = threading.Event()
+    done = threading.Event()
 
     def spin() -> None:
         clock = SystemClock()
         began_at = clock.monotonic()
-        if over.wait(PATIENCE_SECONDS):
+        if done.wait(DELAY_SECONDS):
             return
         turn = 0
-        while not over.wait(REDRAW_SECONDS):
+        while not done.wait(REDRAW_SECONDS):
             turn += 1
             line = f"{SPINNER[turn % len(SPINNER)]} {clean(label)} {clock.monotonic() - began_at:.0f} s"
             click.echo(f"\r{line[: columns()]}\x1b[K", nl=False, err=True, color=True)
@@ -84,13 +83,12 @@ def working(label: str, *, is_quiet: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        done.set()
         spinning.join()
 
 
 def bar(label: str, done: int, total: int) -> str:
-    """As much as fits in a line: the numbers first, then what it is about, then the bar. The last column stays free, or
-    it would wrap."""
+    """Fits the numbers, the label and the bar into a line, in this order of importance."""
     numbers = f"{min(done, total)}/{total}"
     left = columns() - len(numbers)
     if left <= width(label) + 1:
@@ -101,4 +99,5 @@ def bar(label: str, done: int, total: int) -> str:
 
 
 def columns() -> int:
+    # The last column stays free; otherwise the line would wrap.
     return max(shutil.get_terminal_size().columns - 1, 1)

@@ -1,5 +1,4 @@
-"""Asks the server what each declared job would become, before anything is done. Its refusals are told beside the other
-faults of a file."""
+"""Checks declared jobs on the server before any change, so that its errors are reported with those of the files."""
 
 from __future__ import annotations
 
@@ -11,18 +10,19 @@ from foliot.errors import FoliotError, Invalid
 from foliot.sdk.client import Client
 
 
-class Checker:
+class ServerCheck:
+    """Checks jobs on the server and keeps its answers."""
+
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._trouble: FoliotError | None = None
+        self._failure: FoliotError | None = None
         self._answers: dict[str, Mapping[str, Any]] = {}
 
-    def look(self, job: Declared, names: Collection[str]) -> None:
-        """Raises `Invalid` for what the server would refuse. `names` are those of all declared jobs: on these it may
-        depend."""
-        if self._trouble is not None:
+    def check(self, job: Declared, names: Collection[str]) -> None:
+        """Raises `Invalid` if the server would reject the job. The job may depend on any of the declared `names`."""
+        if self._failure is not None:
             return
-        fields = dict(job.said or job.fields)
+        fields = dict(job.source or job.fields)
         if isinstance(fields.get("dependencies"), list):
             fields["dependencies"] = [name for name in fields["dependencies"] if name not in names] or None
         try:
@@ -30,13 +30,13 @@ class Checker:
         except Invalid:
             raise
         except FoliotError as error:
-            # Told later: what is wrong with the files can be told all the same.
-            self._trouble = error
+            # Raised later by `answers`, so that errors in the files are reported first.
+            self._failure = error
             return
         self._answers[job.name] = answer.document
 
     def answers(self) -> Mapping[str, Mapping[str, Any]]:
-        """What each job would become, by its name. Raises whatever kept the server from answering."""
-        if self._trouble is not None:
-            raise self._trouble
+        """The server's view of each job, by name. Raises the error if the server could not answer."""
+        if self._failure is not None:
+            raise self._failure
         return self._answers

@@ -1,6 +1,6 @@
-"""What people read: aligned tables, times with a hint of how far away they are, and colours.
+"""Formats output for people: aligned tables, relative times and colours.
 
-Colours are written always; `click.echo` takes them out where no terminal is, or where NO_COLOR is set.
+Colours are always added; `click.echo` removes them without a terminal, or with NO_COLOR.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ from typing import Any
 import click
 
 COLOURS = {
-    "active": "green", "completed": "green", "succeeded": "green",
-    "running": "cyan", "retrying": "yellow", "paused": "yellow", "overlap": "yellow", "superseded": "yellow", "missed": "red",
-    "excluded": "blue",    "failed": "red", "cancelled": "magenta", "skipped": "magenta",
-}  # fmt: skip
+    "active": "green",
+    "completed": "green",
+    "succeeded": "green",
+    "running": "cyan",
+    "retrying": "yellow",
+    "paused": "yellow",
+    "overlap": "yellow",
+    "superseded": "yellow",
+    "missed": "red",
+    "excluded": "blue",
+    "failed": "red",
+    "cancelled": "magenta",
+    "skipped": "magenta",
+}
 UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1), ("", 1))
 GAP = "  "
-# Kept as they are: they are parts of emoji and of words.
+# Invisible, but parts of emoji and of words.
 JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -37,12 +47,12 @@ class Cell:
 
 
 def word(status: str) -> Cell:
-    """A status or an outcome, in its colour."""
+    """A status or outcome in its colour."""
     return Cell(clean(status), COLOURS.get(status))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> str:
-    """Aligned columns. A column that says nothing in any row is left out; without rows there is no table."""
+    """Aligns columns. Leaves out columns that are empty in all rows; without rows the text is empty."""
     cells = [[cell if isinstance(cell, Cell) else Cell(clean(cell)) for cell in row] for row in rows]
     kept = [index for index in range(len(headers)) if any(row[index].text for row in cells)]
     lines = [[Cell(headers[index]) for index in kept], *([row[index] for index in kept] for row in cells)]
@@ -51,19 +61,19 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str | Cell | None]]) -> str:
-    """One thing a line, with its name in front. What is not known is left out."""
+    """One `name  value` pair per line, without empty values."""
     known = [(name, value if isinstance(value, Cell) else Cell(clean(value))) for name, value in pairs if value]
     longest = max((len(name) for name, _ in known), default=0)
     return "\n".join(f"{name:<{longest}}{GAP}{value.padded(0)}" for name, value in known)
 
 
 def at(time: str | None, now: datetime) -> str:
-    """A time as the server wrote it, and how far away it is."""
+    """A time as the server wrote it, followed by the relative time."""
     return f"{time} ({away(time, now)})" if time else ""
 
 
 def away(time: str | None, now: datetime) -> str:
-    """`in 3 m`, `2 h ago`: rounded, in the largest unit that there is one of."""
+    """A rounded relative time in its largest unit, such as `in 3 m` or `2 h ago`."""
     if not time:
         return ""
     try:
@@ -71,7 +81,7 @@ def away(time: str | None, now: datetime) -> str:
     except ValueError:
         return "?"
     for (unit, size), (_, smaller) in pairwise(UNITS):
-        # Rounded to the smaller unit first: 59 minutes and 40 seconds are an hour, and not 60 minutes.
+        # Round to the smaller unit first, so that 59 minutes and 40 seconds are 1 h, not 60 m.
         if round(abs(seconds) / smaller) * smaller >= size:
             amount = round(abs(seconds) / size)
             return f"in {amount} {unit}" if seconds > 0 else f"{amount} {unit} ago"
@@ -79,13 +89,12 @@ def away(time: str | None, now: datetime) -> str:
 
 
 def clean(text: Any, *, keep: str = "") -> str:
-    """The text without what would move the cursor or colour the terminal: it may come from anybody who can submit a
-    job."""
+    """Escapes control characters, which anybody who can submit a job could use to manipulate the terminal."""
     return "".join(one if _is_harmless(one) or one in keep else _escaped(one) for one in str(text))
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The number of terminal columns that the text takes."""
     return sum(_columns(character) for character in text)
 
 

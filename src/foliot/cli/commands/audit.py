@@ -1,4 +1,4 @@
-"""`foliot audit`: who changed what, and who was refused what."""
+"""`foliot audit`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ DENIED = (401, 403, 429)
 
 
 @click.command()
-@click.option("--actor", help="Of tokens of this name, in whichever namespace.")
-@click.option("--token", help="Of the token of this id.")
-@click.option("--action", help="Of this kind, such as cancel_run.")
-@click.option("--target", help="About this run, job or queue.")
-@click.option("--since", metavar="TIME", help="Since: an ISO time, or a duration such as 2h.  [default: 7d]")
-@click.option("--until", metavar="TIME", help="Before: an ISO time, or a duration.")
-@click.option("--denied", is_flag=True, help="Refusals only.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
+@click.option("--actor", help="Only actions by tokens with this name, in any namespace.")
+@click.option("--token", help="Only actions by the token with this id.")
+@click.option("--action", help="Only this action, such as cancel_run.")
+@click.option("--target", help="Only actions on this run, job or queue.")
+@click.option(
+    "--since", metavar="TIME", help="Only entries since an ISO time, or within a duration such as 2h.  [default: 7d]"
+)
+@click.option("--until", metavar="TIME", help="Only entries before an ISO time, or a duration ago.")
+@click.option("--denied", is_flag=True, help="Only denied requests.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of entries."
+)
 @json_option
 def command(
     actor: str | None,
@@ -36,7 +40,7 @@ def command(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Show who changed what, and who was refused what, the latest first."""
+    """Show who changed what, and which requests were denied, newest first."""
     filters = given(
         actor=actor, token=token, action=action, target=target, since=since, until=until, denied="1" if denied else None
     )
@@ -47,18 +51,27 @@ def command(
         return
     rows = [
         (
-            entry["at"], who(entry), entry["token_id"] or "", entry["role"] or "", entry["namespace"], entry["action"],
-            entry["target"] or "", Cell(str(entry["status"]), "red" if entry["status"] in DENIED else None),
-            clean(entry["code"] or ""), entry["address"] or "",
+            entry["at"],
+            actor_of(entry),
+            entry["token_id"] or "",
+            entry["role"] or "",
+            entry["namespace"],
+            entry["action"],
+            entry["target"] or "",
+            Cell(str(entry["status"]), "red" if entry["status"] in DENIED else None),
+            clean(entry["code"] or ""),
+            entry["address"] or "",
         )
         for entry in answer.document["items"]
-    ]  # fmt: skip
+    ]
     if not rows:
-        click.echo("There is nothing of the kind in the record.", err=True)
+        click.echo("No matching audit entries.", err=True)
         return
-    click.echo(table(("AT", "WHO", "TOKEN", "ROLE", "NAMESPACE", "WHAT", "OF", "STATUS", "CODE", "FROM"), rows))
+    click.echo(
+        table(("TIME", "ACTOR", "TOKEN", "ROLE", "NAMESPACE", "ACTION", "TARGET", "STATUS", "CODE", "ADDRESS"), rows)
+    )
 
 
-def who(entry: Mapping[str, Any]) -> str:
-    """A token by its namespace and name, as in team/ci; somebody without one by a word that has no namespace."""
+def actor_of(entry: Mapping[str, Any]) -> str:
+    """Formats an actor: a token as namespace/name, such as team/ci; any other actor as a single word."""
     return f"{entry['actor_namespace']}/{entry['actor']}" if entry["token_id"] else str(entry["actor"])

@@ -1,4 +1,4 @@
-"""`foliot bench`: what this installation does, seen from one client of its API."""
+"""`foliot bench`: measures an installation from one client of its API."""
 
 from __future__ import annotations
 
@@ -15,55 +15,62 @@ from foliot.cli.tables import table
 from foliot.sdk.operations import Operations
 
 MEANING = (
-    "Submitted: what one program with {connections} connections gets stored, one by one or {batch} at a time. "
-    "Executed: how quickly the workers were through with the batches; each run does nothing.",
-    "The times, but for the first, are read off the database's clock while there is little else to do: from being stored to being "
-    "started and finished, and from a tick of a recurring job to the start of its run.",
+    "Submitted: jobs stored by one client with {connections} connections, one by one or in batches of {batch}. "
+    "Executed: how fast the workers finished the batches. The runs do nothing.",
+    "All times except the first come from the database's clock and are measured while the system is otherwise idle: "
+    "from storing a job to the start and end of its run, and from the tick of a recurring job to the start of its run.",
 )
 
 
 @click.command()
 @click.option(
-    "--queue", help="A queue that workers serve.  [default: default]", default="default", shell_complete=queue_names
+    "--queue",
+    help="Queue to use; a worker must serve it.  [default: default]",
+    default="default",
+    shell_complete=queue_names,
 )
 @click.option(
-    "--seconds", type=click.FloatRange(2, 600), default=20.0, show_default=True, help="How long to measure at the most."
+    "--seconds",
+    type=click.FloatRange(2, 600),
+    default=20.0,
+    show_default=True,
+    help="Maximum duration of the measurement.",
 )
 @click.option(
-    "--connections", type=click.IntRange(1, 64), default=8, show_default=True, help="Requests at the same time."
+    "--connections", type=click.IntRange(1, 64), default=8, show_default=True, help="Number of concurrent requests."
 )
 @json_option
 def command(queue: str, seconds: float, connections: int, as_json: bool) -> None:
-    """Measure this installation: how many jobs a second, how soon they start, and how late a schedule fires.
+    """Measure jobs per second, start latency, and the delay of scheduled runs.
 
-    It submits runs of the task simulate that do nothing, and one recurring job. What has not ended is cancelled in the
-    end, and the recurring job deleted; what has run stays in history, under a name that begins with "foliot bench".
-    Other work goes on meanwhile, and is slowed down by it.
+    The benchmark submits runs of the task simulate that do nothing, and one recurring job. At the end it cancels
+    unfinished runs and deletes the recurring job. Finished runs stay in the history, with names that begin with "foliot
+    bench". Other jobs keep running, but more slowly.
     """
     with Operations.from_environment() as client:
         measured = Bench(client, queue=queue, seconds=seconds, connections=connections, is_quiet=as_json).run()
-    click.echo(msgspec.json.encode(measured) if as_json else told(measured))
+    click.echo(msgspec.json.encode(measured) if as_json else report(measured))
     if measured.left:
-        click.echo(f"foliot: {measured.left} runs had not ended in time and were cancelled", err=True)
+        click.echo(f"foliot: {measured.left} runs did not finish in time and were cancelled", err=True)
 
 
-def told(measured: Measured) -> str:
+def report(measured: Measured) -> str:
     rates = [
         ("submitted one by one", measured.submitted),
         ("submitted in batches", measured.batched),
         ("executed", measured.executed),
     ]
     times = [
-        ("a submit's answer", measured.answer_ms),
-        ("stored to started", measured.start_ms),
-        ("stored to finished", measured.finish_ms),
-        ("tick to started", measured.tick_ms),
+        ("submit response", measured.answer_ms),
+        ("stored to start", measured.start_ms),
+        ("stored to end", measured.finish_ms),
+        ("tick to start", measured.tick_ms),
     ]
     rate_table = table(
-        ("JOBS", "A SECOND", "NUMBER"), [(name, f"{rate.per_second:,.0f}", f"{rate.number:,}") for name, rate in rates]
+        ("JOBS", "PER SECOND", "COUNT"), [(name, f"{rate.per_second:,.0f}", f"{rate.number:,}") for name, rate in rates]
     )
     time_table = table(
-        ("MILLISECONDS", "P50", "P95", "P99", "NUMBER"),
+        ("MILLISECONDS", "P50", "P95", "P99", "COUNT"),
         [(name, *_shown(found), f"{found.number:,}") for name, found in times],
     )
     columns = shutil.get_terminal_size().columns

@@ -1,4 +1,4 @@
-"""`foliot cancel`: one run, or all that fit."""
+"""`foliot cancel`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from foliot.sdk.operations import Operations
 
 @click.command()
 @click.argument("run_id", metavar="[RUN_ID]", required=False, shell_complete=run_ids)
-@click.option("--reason", help="Why, for those who look at it later.")
-@click.option("--force", is_flag=True, help="End it at once, without waiting for its worker to stop it.")
+@click.option("--reason", help="Reason to record.")
+@click.option("--force", is_flag=True, help="End the run at once, without waiting for its worker to stop it.")
 @group_options
 @json_option
 def command(run_id: str | None, reason: str | None, force: bool, as_json: bool, **options: Any) -> None:
-    """Cancel a run or a one-off job, or all that fit: at once if it waits; a running one is asked to stop."""
+    """Cancel a run or one-off job, or all matching runs.
+
+    A waiting run is cancelled at once. A running one is asked to stop.
+    """
     filters = filters_of(run_id, options)
     with Operations.from_environment() as client:
         if run_id is None:
-            asked = filters | given(reason=reason, force=force or None)
+            request = filters | given(reason=reason, force=force or None)
             change_runs(
                 client.cancel_runs,
                 "cancel",
                 "cancelled",
-                asked,
+                request,
                 dry_run=options["dry_run"],
                 is_sure=options["is_sure"],
                 as_json=as_json,
@@ -41,5 +44,5 @@ def command(run_id: str | None, reason: str | None, force: bool, as_json: bool, 
         click.echo(answer.content)
         return
     status = answer.document["status"]
-    sentence = "is asked to stop" if status == "running" else f"is {clean(status)}"
+    sentence = "was asked to stop" if status == "running" else f"is {clean(status)}"
     click.echo(f"{clean(run_id)} {sentence}", err=True)

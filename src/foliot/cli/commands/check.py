@@ -11,7 +11,7 @@ from foliot import config
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
-    """Check the configuration, show it, and warn of what is probably not meant."""
+    """Check and show the configuration, and warn about likely mistakes."""
     loaded = config.load()
     values = msgspec.to_builtins(loaded)
     # A URL may hold a password.

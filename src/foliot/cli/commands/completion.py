@@ -14,11 +14,11 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete commands, options and names.
+    """Print a shell script that completes commands, options and names.
 
-    Save it where the shell looks for such scripts, as in the examples, and start a new shell; or try it out at once:
-    eval "$(foliot completion bash)". Names of jobs, queues and workers are asked of the server; without one there are
-    none.
+    Save the script where your shell looks for completions, as in the examples, and start a new shell. To try it in the
+    current shell, run: eval "$(foliot completion bash)". The names of jobs, queues, workers and runs come from the
+    server; while it can't be reached, none are completed.
     """
     completion = get_completion_class(shell)
     assert completion is not None  # noqa: S101

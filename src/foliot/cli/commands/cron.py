@@ -1,4 +1,4 @@
-"""`foliot cron`: what an expression means, without a server."""
+"""`foliot cron`: explains cron expressions, without a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from foliot.triggers.zones import zone_named
 
 @click.group()
 def command() -> None:
-    """Show what a cron expression means."""
+    """Explain a cron expression, or list its next times."""
 
 
 def zone_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -36,14 +36,20 @@ def zone_options(function: click.decorators.FC) -> click.decorators.FC:
             "--tz",
             "zone",
             metavar="ZONE",
-            help="IANA time zone, such as Europe/Berlin.  [default: that of CRON_TZ= in EXPR, or UTC]",
+            help="IANA time zone, such as Europe/Berlin.  [default: CRON_TZ= in EXPR, or UTC]",
         ),
-        click.option("--seed", default="", help="What H is hashed from; a job uses its own id."),
+        click.option("--seed", default="", help="Seed for H; a job uses its own id."),
         click.option(
-            "--dst-gap", type=Choice(["shift", "skip"]), default="shift", help="Times that a clock change skips."
+            "--dst-gap",
+            type=Choice(["shift", "skip"]),
+            default="shift",
+            help="How to treat times that a clock change skips.",
         ),
         click.option(
-            "--dst-fold", type=Choice(["first", "last", "both"]), default="first", help="Times that it repeats."
+            "--dst-fold",
+            type=Choice(["first", "last", "both"]),
+            default="first",
+            help="How to treat times that a clock change repeats.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ):
@@ -53,8 +59,8 @@ def zone_options(function: click.decorators.FC) -> click.decorators.FC:
 
 @command.command("next")
 @click.argument("expression", metavar="EXPR")
-@click.option("--after", metavar="ISO", help="An instant with an offset.  [default: now]")
-@click.option("--count", type=click.IntRange(1, 10_000), default=5, show_default=True, help="How many.")
+@click.option("--after", metavar="ISO", help="List times after this one.  [default: now]")
+@click.option("--count", type=click.IntRange(1, 10_000), default=5, show_default=True, help="Number of times to list.")
 @zone_options
 def next_command(
     expression: str,
@@ -66,7 +72,7 @@ def next_command(
     dst_fold: DstFold,
     as_json: bool,
 ) -> None:
-    """Print the next fire times, one ISO 8601 instant with offset a line."""
+    """Print the next times of the expression, one ISO 8601 time with UTC offset per line."""
     notation, found_zone = _read(expression, zone)
     start = to_instant(SystemClock().now() if after is None else _instant(after, found_zone))
     trigger: Trigger
@@ -74,7 +80,7 @@ def next_command(
         with _pointing_at(expression):
             trigger = parse_cron(expression, found_zone, seed=seed, dst_gap=dst_gap, dst_fold=dst_fold)
     else:
-        # Counted from when the job is made: as if that were at the instant after which to look.
+        # A job counts from its creation; here, from the instant to start at.
         trigger = IntervalTrigger(
             parse_duration(notation.every, field="every"), start, WallPolicy(found_zone, dst_gap, dst_fold)
         )
@@ -85,7 +91,7 @@ def next_command(
     for time in times:
         click.echo(time)
     if not times:
-        click.echo("it never fires after that", err=True)
+        click.echo("the expression never fires after that time", err=True)
 
 
 @command.command("explain")
@@ -94,7 +100,7 @@ def next_command(
 def explain_command(
     expression: str, zone: str | None, seed: str, dst_gap: DstGap, dst_fold: DstFold, as_json: bool
 ) -> None:
-    """Print the expression in words, and notes on what may surprise about it."""
+    """Print the expression in words, with notes on what might be surprising."""
     notation, found_zone = _read(expression, zone)
     if notation.every is None:
         with _pointing_at(expression):
@@ -113,19 +119,19 @@ def explain_command(
 
 
 def _read(expression: str, zone: str | None) -> tuple[Notation, ZoneInfo]:
-    """Its parts, and the zone: that of --tz, or else that of the expression."""
+    """Parses the expression. The zone is that of --tz, or else that of the expression."""
     with _pointing_at(expression):
         notation = read_notation(expression)
     if zone is not None and notation.zone not in (None, zone):
         raise Invalid(
-            f"--tz: the expression says {notation.zone} and --tz says {zone}: leave one of them out", field="timezone"
+            f"--tz: the expression names {notation.zone} and --tz names {zone}; leave one of them out", field="timezone"
         )
     return notation, zone_named(zone if zone is not None else notation.zone or "UTC")
 
 
 @contextmanager
 def _pointing_at(expression: str) -> Iterator[None]:
-    """An error about the expression shows the place in it."""
+    """Marks the position of an error in the expression."""
     try:
         yield
     except CronError as error:
@@ -135,7 +141,7 @@ def _pointing_at(expression: str) -> Iterator[None]:
 def _place(expression: str, error: CronError) -> str:
     if not error.end or len(expression) > MAX_LENGTH:
         return ""
-    # A tab or a new line would move what stands below.
+    # A tab or a newline would misalign the markers below.
     line = re.sub(r"\s", " ", expression)
     return f"\n  {line}\n  {' ' * error.start}{'^' * (error.end - error.start)}"
 
@@ -147,5 +153,5 @@ def _instant(text: str, zone: ZoneInfo) -> datetime:
         raise Invalid(
             f"--after {text!r}: not an ISO 8601 time, such as 2026-03-28T12:00:00+01:00", field="after"
         ) from None
-    # Without an offset it is a time on the wall of the zone that was asked for.
+    # Without an offset it is a local time in the requested zone.
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)

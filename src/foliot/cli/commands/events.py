@@ -1,4 +1,4 @@
-"""`foliot events`: what happens to runs."""
+"""`foliot events`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,39 @@ from foliot.sdk.operations import Operations, RunEvent
 
 @click.command()
 @click.argument("run_id", metavar="[RUN_ID]", required=False)
+@click.option("--follow", "-f", is_flag=True, help="Follow new events until Ctrl-C; for a single run, until it ends.")
 @click.option(
-    "--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C; of a run, until it has ended."
+    "--state",
+    metavar="WORD",
+    help="Only events with this status, such as failed or running; separate several with commas.",
 )
-@click.option("--state", metavar="WORD", help="Such as failed or running; several with commas.")
-@click.option("--queue", help="Of this queue.")
-@click.option("--task", help="Of this task.")
-@click.option("--job", metavar="NAME_OR_ID", help="Of this recurring job.")
-@click.option("--tag", help="With this tag.")
-@click.option("--since", metavar="TIME", help="An ISO time, or a duration such as 10m.  [default: 5m; with -f: now]")
-@click.option("--json", "as_json", is_flag=True, help="Print the API's own JSON, one event a line.")
+@click.option("--queue", help="Only runs in this queue.")
+@click.option("--task", help="Only runs of this task.")
+@click.option("--job", metavar="NAME_OR_ID", help="Only runs of this recurring job.")
+@click.option("--tag", help="Only runs with this tag.")
+@click.option(
+    "--since", metavar="TIME", help="Start at an ISO time, or a duration such as 10m ago.  [default: 5m; with -f: now]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the events of the API as JSON, one per line.")
 def command(run_id: str | None, follow: bool, as_json: bool, **filters: str | None) -> None:
-    """Show what has ended lately, in that order; or, with -f, what happens to all runs, to some, or to one."""
-    asked = {name: value for name, value in filters.items() if value}
-    if run_id is not None and (asked or not follow):
-        raise click.UsageError("RUN_ID: stands alone, with -f; how it is now, `foliot runs show` says")
+    """Show the runs that ended recently, oldest first; or, with -f, follow the events of runs.
+
+    With -f and RUN_ID, follow that run.
+    """
+    wanted = {name: value for name, value in filters.items() if value}
+    if run_id is not None and (wanted or not follow):
+        raise click.UsageError(
+            "RUN_ID: give it with -f and without filters; `foliot runs show` shows the run's current status"
+        )
     with Operations.from_environment() as client:
-        for event in _events(client, run_id, asked, is_followed=follow):
+        for event in _events(client, run_id, wanted, is_followed=follow):
             click.echo(msgspec.json.encode(event.data) if as_json else line_of(event))
 
 
-def _events(client: Operations, run_id: str | None, asked: dict[str, str], *, is_followed: bool) -> Iterator[RunEvent]:
+def _events(client: Operations, run_id: str | None, wanted: dict[str, str], *, is_followed: bool) -> Iterator[RunEvent]:
     if run_id is not None:
         return client.follow_run(run_id)
-    return client.follow_events(asked) if is_followed else client.list_events({"since": "5m"} | asked)
+    return client.follow_events(wanted) if is_followed else client.list_events({"since": "5m"} | wanted)
 
 
 def line_of(event: RunEvent) -> str:

@@ -14,9 +14,10 @@ from foliot.sdk.operations import Operations
 @click.argument("reference", shell_complete=job_names)
 @json_option
 def command(reference: str, as_json: bool) -> None:
-    """Say why something does not run: a run, a workflow, a recurring job or a queue, by id or name.
+    """Explain why a run, a workflow, a recurring job or a queue is not running.
 
-    The gates stand in the order in which they are passed; the first closed one is the answer.
+    REFERENCE is an id or a name. The gates are listed in the order in which a run passes them; the first closed gate is
+    the cause.
     """
     with Operations.from_environment() as client:
         answer = client.explain(reference)

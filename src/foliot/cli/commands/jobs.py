@@ -1,4 +1,4 @@
-"""`foliot jobs`: the recurring jobs, and one job at a time."""
+"""`foliot jobs`."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from foliot.cli.tables import at, away, clean, facts, table, word
 from foliot.sdk.client import Client
 
 DST_WORDS = {
-    "after_gap": "its time is skipped that day",
-    "first_of_two": "its time comes twice: the first",
-    "second_of_two": "its time comes twice: the second",
+    "after_gap": "the clock skips this time",
+    "first_of_two": "the clock shows this time twice: first",
+    "second_of_two": "the clock shows this time twice: second",
 }
 
 HELD_WORDS = {
-    "limit": "the limit of its key",
-    "overlap": "the run before it",
-    "pause": "the pause of its task",
-    "circuit": "the open circuit of its task",
-    "no_worker": "no worker of its queue knows its task",
+    "limit": "a limit on its key",
+    "overlap": "the previous run",
+    "pause": "its task is paused",
+    "circuit": "the circuit breaker of its task is open",
+    "no_worker": "no worker of its queue has its task",
 }
 
 
 @click.group(invoke_without_command=True)
-@click.option("--tag", help="Only those with this tag.")
+@click.option("--tag", help="Only jobs with this tag.")
 @output_options
 @click.pass_context
 def command(context: click.Context, tag: str | None, output: Output) -> None:
-    """List the recurring jobs; or show, foretell or delete one."""
-    if output.hand_on(context):
+    """List recurring jobs; or show or delete a job, or list its next ticks."""
+    if output.pass_to_subcommand(context):
         return
     with Client.from_environment() as client:
-        nothing = "There are no such recurring jobs." if tag else "There are no recurring jobs."
+        nothing = "No matching recurring jobs." if tag else "No recurring jobs."
         output.show(lambda: client.list_jobs(tag=tag), job_table, nothing=nothing)
 
 
@@ -62,19 +62,19 @@ def job_table(answer: dict[str, Any], now: datetime) -> str:
 @click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
 @output_options
 def show_command(reference: str, output: Output) -> None:
-    """Show a job: a recurring one by name or id, a one-off job or a run by id."""
+    """Show a recurring job by name or id, or a one-off job or run by id."""
     with Client.from_environment() as client:
         output.show(lambda: client.get_job(reference), describe)
 
 
 @command.command("next")
 @click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
-@click.option("--count", type=int, default=10, show_default=True, help="How many.")
+@click.option("--count", type=int, default=10, show_default=True, help="Number of ticks to list.")
 @output_options
 def next_command(reference: str, count: int, output: Output) -> None:
-    """Show when a recurring job fires next, in its own time zone."""
+    """List the next ticks of a recurring job, in its own time zone."""
     with Client.from_environment() as client:
-        output.show(lambda: client.next_ticks(reference, count=count), next_table, nothing="It fires no more.")
+        output.show(lambda: client.next_ticks(reference, count=count), next_table, nothing="The job has no ticks left.")
 
 
 def next_table(answer: dict[str, Any], now: datetime) -> str:
@@ -86,18 +86,18 @@ def next_table(answer: dict[str, Any], now: datetime) -> str:
 @click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
 @group_options
 def delete_command(reference: str | None, is_sure: bool, **filters: str | None) -> None:
-    """Delete a recurring job, or all that fit. What they have run stays in history."""
+    """Delete a recurring job, or all matching ones. Their finished runs stay in the history."""
     group = group_of(reference, filters)
     with Client.from_environment() as client:
         if reference is None:
             change_group(client.delete_jobs, "delete", group, is_sure=is_sure, as_json=False)
             return
         client.delete_job(reference)
-    click.echo(f"{clean(reference)} is deleted", err=True)
+    click.echo(f"{clean(reference)} was deleted", err=True)
 
 
 def describe(job: dict[str, Any], now: datetime) -> str:
-    """All of a job, recurring or not."""
+    """Formats a job, recurring or not, as a list of facts."""
     if "schedule" in job:
         return _describe_recurring(job, now)
     shown = facts([
@@ -148,7 +148,7 @@ def _describe_recurring(job: dict[str, Any], now: datetime) -> str:
         ("id", job["id"]),
         ("name", job["name"]),
         ("status", word(job["status"])),
-        ("paused for", job["paused_reason"]),
+        ("pause reason", job["paused_reason"]),
         ("paused until", at(job["paused_until"], now)),
         ("schedule", schedule_of(job)),
         ("policies", ", ".join(f"{name} {value}" for name, value in policies.items())),

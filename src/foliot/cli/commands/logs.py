@@ -1,4 +1,4 @@
-"""`foliot logs`: what a run has written, or writes."""
+"""`foliot logs`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ KEPT = "\n\t\r"
 @click.command()
 @click.argument("run_id", metavar="RUN_ID", shell_complete=run_ids)
 @click.option(
-    "--follow", "-f", is_flag=True, help="Go on until it has ended; exit with 0 if it completed, else with 1."
+    "--follow",
+    "-f",
+    is_flag=True,
+    help="Follow the output until the run ends; exit with 0 if it completed, else with 1.",
 )
-@click.option("--attempt", type=click.IntRange(1), help="Of this attempt.  [default: the last]")
+@click.option("--attempt", type=click.IntRange(1), help="Show the output of this attempt.  [default: the last]")
 def command(run_id: str, follow: bool, attempt: int | None) -> None:
-    """Show the output of a run, while it runs or afterwards."""
+    """Show the output of a run, during the run or afterwards."""
     with Operations.from_environment() as client:
         if not follow:
             click.echo(clean(client.read_logs(run_id, attempt=attempt).decode("utf-8", "replace"), keep=KEPT), nl=False)
@@ -31,10 +34,10 @@ def command(run_id: str, follow: bool, attempt: int | None) -> None:
 
 
 def _follow(client: Operations, run_id: str, attempt: int | None) -> str:
-    """The status at its end."""
+    """Prints the output until the run ends, and returns its final status."""
     for event in client.follow_logs(run_id, attempt=attempt):
         if event.kind == "output":
             click.echo(clean(event.data["text"], keep=KEPT), nl=False)
         elif event.kind == "end":
             return str(event.data["status"])
-    raise FoliotError(f"the output of {run_id} broke off")
+    raise FoliotError(f"the server closed the output of {run_id} before the run ended")

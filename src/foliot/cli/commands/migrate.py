@@ -12,13 +12,15 @@ from foliot.assembly import run_migrate
 
 @click.command()
 @click.option(
-    "--force", is_flag=True, help="Also when running processes could not go on with it: they notice it, and stop."
+    "--force",
+    is_flag=True,
+    help="Migrate even if running processes are too old for the new schema; they notice and stop.",
 )
 def command(force: bool) -> None:
-    """Bring the database's schema up to date.
+    """Migrate the database schema to this version.
 
-    Safe to run on every node and at any time: what has been applied is not applied again. Refused, with nothing
-    changed, when a running process is too old to work with the new schema.
+    It is safe to run this on every node and at any time: each migration is applied once. If a running process is too
+    old to work with the new schema, the command fails and changes nothing.
     """
     version = asyncio.run(run_migrate(config.load(), is_forced=force))
     click.echo(f"The schema is at version {version}.")

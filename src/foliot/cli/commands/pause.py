@@ -16,32 +16,32 @@ from foliot.sdk.client import Client
 from foliot.sdk.http_protocol import Answer
 
 
-def what_options(function: Callable[..., None]) -> Callable[..., None]:
+def target_options(function: Callable[..., None]) -> Callable[..., None]:
     for option in (
-        click.option("--yes", "is_sure", is_flag=True, help="Do not ask before several jobs are changed."),
+        click.option("--yes", "is_sure", is_flag=True, help="Do not ask for confirmation."),
         click.option(
             "--jobs",
             "pattern",
             metavar="PATTERN",
-            help="All recurring jobs with such a name, as in 'report-*'; of --task, in --queue.",
+            help="All recurring jobs with a matching name, such as 'report-*'; narrow with --task and --queue.",
         ),
-        click.option("--everything", is_flag=True, help="All queues and tasks."),
-        click.option("--task", help="A task, in whatever queue."),
-        click.option("--queue", help="A queue.", shell_complete=queue_names),
+        click.option("--everything", is_flag=True, help="Everything: all queues and tasks."),
+        click.option("--task", help="This task, in all queues."),
+        click.option("--queue", help="This queue.", shell_complete=queue_names),
     ):
         function = option(function)
     return function
 
 
 def group_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Which recurring jobs, where nothing else can be meant."""
+    """Adds the options that select several recurring jobs."""
     for option in (
-        click.option("--yes", "is_sure", is_flag=True, help="Do not ask before several jobs are changed."),
+        click.option("--yes", "is_sure", is_flag=True, help="Do not ask for confirmation."),
         click.option("--tag", help="All recurring jobs with this tag."),
         click.option("--task", help="All recurring jobs of this task."),
-        click.option("--queue", help="All recurring jobs of this queue."),
+        click.option("--queue", help="All recurring jobs in this queue."),
         click.option(
-            "--jobs", "name", metavar="PATTERN", help="All recurring jobs with such a name, as in 'report-*'."
+            "--jobs", "name", metavar="PATTERN", help="All recurring jobs with a matching name, such as 'report-*'."
         ),
     ):
         function = option(function)
@@ -49,25 +49,25 @@ def group_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def group_of(reference: str | None, filters: Mapping[str, str | None]) -> dict[str, str]:
-    """Those that were given; none for a single job. Refuses both, and neither."""
+    """The given filters; empty for a single job. Requires either a job or filters, but not both."""
     group = {name: value for name, value in filters.items() if value is not None}
     if (reference is not None) == bool(group):
-        raise click.UsageError("say which: either the name of a job, or --jobs, --queue, --task or --tag")
+        raise click.UsageError("give either NAME_OR_ID, or --jobs, --queue, --task or --tag")
     return group
 
 
 def gate_of(reference: str | None, queue: str | None, task: str | None, *, everything: bool) -> str:
-    """The path of what is to be paused or resumed; empty for a recurring job."""
+    """The API path of the gate to pause or resume; empty for a recurring job."""
     if sum([reference is not None, queue is not None, task is not None, everything]) != 1:
-        raise click.UsageError("say what: the name of a job, or --jobs, --queue, --task or --everything")
+        raise click.UsageError("give one of NAME_OR_ID, --jobs, --queue, --task or --everything")
     if queue is not None:
         return f"/queues/{quote(queue, safe='')}"
     return f"/tasks/{quote(task, safe='')}" if task is not None else "" if reference is not None else "/"
 
 
-def alone(reference: str | None, *, everything: bool) -> None:
+def require_pattern_only(reference: str | None, *, everything: bool) -> None:
     if reference is not None or everything:
-        raise click.UsageError("--jobs: stands alone, or with --task and --queue")
+        raise click.UsageError("--jobs: can be combined only with --task and --queue")
 
 
 def change_group(
@@ -79,11 +79,11 @@ def change_group(
     as_json: bool,
     past: str = "",
 ) -> None:
-    """Says how many jobs fit, asks, and changes exactly those, or none when they have become others."""
+    """Counts the matching jobs, asks for confirmation, and changes them; or none if their number has changed."""
     given = {name: value for name, value in group.items() if value is not None}
     count = call(given | {"dry_run": True}).document["count"]
     if not is_sure and count:
-        click.confirm(f"{count} jobs fit. {verb.capitalize()} them?", abort=True, err=True)
+        click.confirm(f"{verb.capitalize()} {'1 job' if count == 1 else f'{count} jobs'}?", abort=True, err=True)
     answer = call(given | {"expected": count})
     if as_json:
         click.echo(answer.content)
@@ -91,15 +91,15 @@ def change_group(
     for name in answer.document["names"]:
         click.echo(clean(name))
     if kept := answer.document.get("kept"):
-        click.echo(f"kept, because other jobs depend on them: {', '.join(map(clean, kept))}", err=True)
+        click.echo(f"not deleted, because other jobs depend on them: {', '.join(map(clean, kept))}", err=True)
     click.echo(f"{past or f'{verb}d'}: {answer.document['count']}", err=True)
 
 
 @click.command()
 @click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
-@what_options
-@click.option("--reason", help="Why, for those who look at it later.")
-@click.option("--until", type=instant, metavar="ISO", help="Go on by itself then.")
+@target_options
+@click.option("--reason", help="Reason to record.")
+@click.option("--until", type=instant, metavar="ISO", help="Resume automatically at this time.")
 @json_option
 def command(
     reference: str | None,
@@ -112,13 +112,13 @@ def command(
     until: str | None,
     as_json: bool,
 ) -> None:
-    """Pause a recurring job, several of them, or a queue, a task or everything.
+    """Pause a recurring job, several of them, a queue, a task or everything.
 
-    What falls into the pause of a job is noted, not caught up. Of a paused queue or task nothing is started; what runs
-    goes on, and jobs are accepted.
+    Ticks of a paused job are recorded as paused and do not run later. While a queue or task is paused, running jobs
+    continue and new jobs are accepted, but none are started.
     """
     if pattern is not None:
-        alone(reference, everything=everything)
+        require_pattern_only(reference, everything=everything)
         group = {"name": pattern, "task": task, "queue": queue, "reason": reason, "until": until}
         with Client.from_environment() as client:
             change_group(client.pause_jobs, "pause", group, is_sure=is_sure, as_json=as_json)

@@ -15,21 +15,28 @@ from foliot.sdk.operations import Operations
 @click.command()
 @output_options
 def command(output: Output) -> None:
-    """List the queues: what waits in each, what runs, and who works on it."""
+    """List queues with their backlog, running jobs and workers."""
     with Operations.from_environment() as client:
-        output.show(client.list_queues, queue_table, nothing="There are no queues yet.")
+        output.show(client.list_queues, queue_table, nothing="No queues yet.")
 
 
 def queue_table(answer: dict[str, Any], _: datetime) -> str:
     rows = [
         (
-            queue["name"], _count(queue["ready"]), _count(queue["running"]), _count(queue["scheduled"]), _count(queue["held"]),
+            queue["name"],
+            _count(queue["ready"]),
+            _count(queue["running"]),
+            _count(queue["scheduled"]),
+            _count(queue["held"]),
             "" if queue["oldest_ready_seconds"] is None else f"{queue['oldest_ready_seconds']:.0f} s",
-            f"{queue['slots']}", f"{queue['workers']}", Cell("paused", "yellow") if queue["paused"] else "",
-            _limit(queue["max_running"]), _limit(queue["max_depth"]),
+            f"{queue['slots']}",
+            f"{queue['workers']}",
+            Cell("paused", "yellow") if queue["paused"] else "",
+            _limit(queue["max_running"]),
+            _limit(queue["max_depth"]),
         )
         for queue in answer["items"]
-    ]  # fmt: skip
+    ]
     headers = (
         "QUEUE",
         "READY",

@@ -1,4 +1,4 @@
-"""`foliot rerun`: one run, or all that fit."""
+"""`foliot rerun`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from foliot.sdk.operations import Operations
     "--payload",
     type=json_value,
     metavar="JSON",
-    help="In place of the one it had: JSON, @FILE, or - for standard input.",
+    help="New payload: JSON, @FILE, or - for standard input.",
 )
 @group_options
 @json_option
 def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **options: Any) -> None:
-    """Run once more what has ended, well or not, and print the new run's id; or all that fit and were not rerun yet."""
+    """Rerun a finished run, whatever its outcome, and print the id of the new run; or rerun all matching runs.
+
+    With filters, runs that have been rerun are left out.
+    """
     filters = filters_of(run_id, options)
     if run_id is None and payload is not None:
-        raise click.UsageError("--payload: is for a single run")
+        raise click.UsageError("--payload: can be used only with a RUN_ID")
     with Operations.from_environment() as client:
         if run_id is None:
             change_runs(
@@ -46,4 +49,4 @@ def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **op
         click.echo(answer.content)
         return
     click.echo(answer.document["id"])
-    click.echo(f"{clean(run_id)} is run again; look at it with: foliot runs show {answer.document['id']}", err=True)
+    click.echo(f"{clean(run_id)} was submitted again; see: foliot runs show {answer.document['id']}", err=True)

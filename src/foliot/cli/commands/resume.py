@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from foliot.cli.commands.pause import alone, change_group, gate_of, what_options
+from foliot.cli.commands.pause import change_group, gate_of, require_pattern_only, target_options
 from foliot.cli.name_completion import job_names
 from foliot.cli.options import json_option
 from foliot.cli.tables import at, clean
@@ -14,7 +14,7 @@ from foliot.sdk.client import Client
 
 @click.command()
 @click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
-@what_options
+@target_options
 @json_option
 def command(
     reference: str | None,
@@ -25,9 +25,12 @@ def command(
     is_sure: bool,
     as_json: bool,
 ) -> None:
-    """Resume a paused job with its next tick from now, or several; or a queue, a task or everything."""
+    """Resume a recurring job, several of them, a queue, a task or everything.
+
+    A resumed job continues with its next tick from now on.
+    """
     if pattern is not None:
-        alone(reference, everything=everything)
+        require_pattern_only(reference, everything=everything)
         with Client.from_environment() as client:
             group = {"name": pattern, "task": task, "queue": queue}
             change_group(client.resume_jobs, "resume", group, is_sure=is_sure, as_json=as_json)
@@ -39,7 +42,7 @@ def command(
         click.echo(answer.content)
         return
     if gate:
-        click.echo(f"{clean(queue or task or 'everything')} goes on", err=True)
+        click.echo(f"{clean(queue or task or 'everything')} is resumed", err=True)
         return
     job = answer.document
     next_tick = (

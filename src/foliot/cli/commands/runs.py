@@ -1,4 +1,4 @@
-"""`foliot runs`: what has run, what runs and what will; and one run at a time."""
+"""`foliot runs`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ from foliot.sdk.operations import Operations
 MESSAGE_MAX = 60
 
 FILTERS = (
-    click.option("--state", metavar="WORD", help="Such as failed, running, pending; several with commas."),
-    click.option("--queue", help="Of this queue.", shell_complete=queue_names),
-    click.option("--task", help="Of this task."),
-    click.option("--job", metavar="NAME_OR_ID", help="Of this recurring job.", shell_complete=job_names),
-    click.option("--tag", help="With this tag."),
-    click.option("--parent", metavar="ID", help="The steps of a workflow, or the items of a map."),
+    click.option(
+        "--state",
+        metavar="WORD",
+        help="Only runs with this status, such as failed or pending; separate several with commas.",
+    ),
+    click.option("--queue", help="Only runs in this queue.", shell_complete=queue_names),
+    click.option("--task", help="Only runs of this task."),
+    click.option("--job", metavar="NAME_OR_ID", help="Only runs of this recurring job.", shell_complete=job_names),
+    click.option("--tag", help="Only runs with this tag."),
+    click.option("--parent", metavar="ID", help="Only steps of this workflow, or items of this map."),
     click.option(
         "--since",
         metavar="TIME",
-        help="Not before: an ISO time, or a duration such as 2h.  [default: 7d, of finished runs]",
+        help="Only runs since an ISO time, or within a duration such as 2h.  [default: 7d for finished runs]",
     ),
-    click.option("--until", metavar="TIME", help="Before: an ISO time, or a duration."),
-    click.option("--text", help="With this in the name, the task or the error."),
+    click.option("--until", metavar="TIME", help="Only runs before an ISO time, or a duration ago."),
+    click.option("--text", help="Only runs with this text in the name, the task or the error."),
 )
 
 
@@ -42,17 +46,15 @@ def filter_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(invoke_without_command=True)
 @filter_options
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of runs.")
 @output_options
 @click.pass_context
 def command(context: click.Context, /, limit: int, output: Output, **filters: str | None) -> None:
-    """List runs, the latest first; or show one."""
-    if output.hand_on(context):
+    """List runs, newest first; or show a run."""
+    if output.pass_to_subcommand(context):
         return
     with Operations.from_environment() as client:
-        output.show(
-            lambda: client.list_runs(given(**filters), limit=limit), run_table, nothing="There are no such runs."
-        )
+        output.show(lambda: client.list_runs(given(**filters), limit=limit), run_table, nothing="No matching runs.")
 
 
 def run_table(answer: dict[str, Any], now: datetime) -> str:
@@ -70,16 +72,16 @@ def run_table(answer: dict[str, Any], now: datetime) -> str:
 @click.argument("run_id", metavar="RUN_ID", shell_complete=run_ids)
 @output_options
 def show_command(run_id: str, output: Output) -> None:
-    """Show a run, with all its attempts."""
+    """Show a run with all its attempts."""
     with Operations.from_environment() as client:
 
-        def tell(run: dict[str, Any], now: datetime) -> str:
+        def render(run: dict[str, Any], now: datetime) -> str:
             attempts = client.list_attempts(run_id).document["items"]
             return "\n\n".join(
                 part for part in (describe(run, now), facts(links(run)), attempt_table(attempts, now)) if part
             )
 
-        output.show(lambda: client.get_run(run_id), tell)
+        output.show(lambda: client.get_run(run_id), render)
 
 
 def links(run: dict[str, Any]) -> list[tuple[str, str | None]]:
@@ -90,11 +92,11 @@ def links(run: dict[str, Any]) -> list[tuple[str, str | None]]:
         ("part of", f"{run['parent_id']} as {run['step']}" if run["parent_id"] else None),
         ("after", ", ".join(run["upstream"])),
         ("job", run["job_id"]),
-        ("tells of", run["notifies"]),
-        ("told by", ", ".join(run["notifications"])),
+        ("notifies of", run["notifies"]),
+        ("notifications", ", ".join(run["notifications"])),
         ("tick", run["tick_at"]),
         ("progress", f"{round(100 * (progress['share'] or 0))} % {progress['message']}" if progress else None),
-        ("cancel asked", cancel["message"] if cancel else None),
+        ("cancel requested", cancel["message"] if cancel else None),
     ]
 
 
@@ -111,7 +113,7 @@ def attempt_table(attempts: list[dict[str, Any]], now: datetime) -> str:
 
 
 def problem_of(error: Any) -> str:
-    """An error in a few words."""
+    """A one-line summary of an error."""
     if not isinstance(error, dict):
         return ""
     text = f"{error.get('kind', 'error')}: {error.get('message', '')}"

@@ -10,9 +10,9 @@ from foliot.cli.process import run, supervised_option
 
 
 @click.command()
-@click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
+@click.option("--data", help="Data directory of a running `foliot up`, whose PostgreSQL to use.")
 @supervised_option
 def command(data: str | None, supervised: bool) -> None:
-    """Run a scheduler node. Any number may run, on any machine."""
+    """Run a scheduler node. You can run any number of them, on any machine."""
     loaded = config.load({"data": data})
     run(lambda stop: run_scheduler(loaded, stop), is_supervised=supervised)

@@ -14,11 +14,11 @@ from foliot.cli.process import run, supervised_option
 
 @click.command()
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=int, help="Port to listen on; 0: any free one.  [default: 8000]")
-@click.option("--data", help="Directory of an embedded PostgreSQL that `foliot up` runs.")
+@click.option("--port", type=int, help="Port to listen on; 0 picks a free one.  [default: 8000]")
+@click.option("--data", help="Data directory of a running `foliot up`, whose PostgreSQL to use.")
 @plain_http_option
-@click.option("--listen-fd", type=int, hidden=True, help="A socket that is bound already.")
-@click.option("--open", "is_open", is_flag=True, hidden=True, help="Let in whoever reaches the loopback interface.")
+@click.option("--listen-fd", type=int, hidden=True, help="File descriptor of a bound socket.")
+@click.option("--open", "is_open", is_flag=True, hidden=True, help="Require no token on the loopback interface.")
 @supervised_option
 def command(
     host: str | None,
@@ -29,9 +29,9 @@ def command(
     is_open: bool,
     supervised: bool,
 ) -> None:
-    """Run the HTTP API, for those who have a token.
+    """Run the HTTP API. Every request needs a token.
 
-    The first token is made beside it, in the database: foliot token create NAME --role admin --everywhere --database
+    Create the first token directly in the database: foliot token create NAME --role admin --everywhere --database
     """
     loaded = config.load({"host": host, "port": port, "data": data, "plain_http_allowed": plain_http})
     listening = socket.socket(fileno=listen_fd) if listen_fd is not None else listen(loaded)

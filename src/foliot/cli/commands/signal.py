@@ -18,17 +18,17 @@ from foliot.sdk.workflow_handle import run_of, step_of
     "--payload",
     type=json_value,
     metavar="JSON",
-    help="What the run gets to know: JSON, @FILE, or - for standard input.",
+    help="Payload of the signal: JSON, @FILE, or - for standard input.",
 )
-@click.option("--reject", is_flag=True, help="Say no: the run fails.")
-@click.option("--message", default="", help="Why, for whoever asks later.")
+@click.option("--reject", is_flag=True, help="Reject the approval; the run fails.")
+@click.option("--message", default="", help="Reason to record.")
 @json_option
 def command(
     run_id: str, step: str | None, payload: msgspec.Raw | None, reject: bool, message: str, as_json: bool
 ) -> None:
-    """Let a run start that waits for a signal or an approval.
+    """Send a signal or an approval to a run that waits for one.
 
-    ID is that of the run; or of a workflow, and STEP is the key of the step in it.
+    ID is the id of the run. If ID is the id of a workflow, STEP is the key of the waiting step.
     """
     with Client.from_environment() as client:
         if step is not None:
@@ -37,4 +37,4 @@ def command(
     if as_json:
         click.echo(answer.content)
         return
-    click.echo(f"{clean(step or run_id)} is {'rejected' if reject else 'signalled'}", err=True)
+    click.echo(f"{clean(step or run_id)} was {'rejected' if reject else 'signalled'}", err=True)

@@ -17,7 +17,7 @@ from foliot.cli.options import (
     instant,
     json_option,
     json_value,
-    notice,
+    notification,
     rate,
     seconds,
     unique,
@@ -33,104 +33,147 @@ from foliot.triggers.calendar import OnExcluded
 from foliot.triggers.dst import DstFold, DstGap
 
 ONLY_RECURRING = {
-    "timezone": "--timezone", "dst_gap": "--dst-gap", "dst_fold": "--dst-fold", "start_at": "--start-at", "end_at": "--end-at",
-    "max_runs": "--max-runs", "jitter_seconds": "--jitter", "overlap": "--overlap", "catchup": "--catchup",
-    "catchup_window": "--catchup-window", "catchup_max": "--catchup-max", "calendar": "--calendar", "on_excluded": "--on-excluded",
-}  # fmt: skip
+    "timezone": "--timezone",
+    "dst_gap": "--dst-gap",
+    "dst_fold": "--dst-fold",
+    "start_at": "--start-at",
+    "end_at": "--end-at",
+    "max_runs": "--max-runs",
+    "jitter_seconds": "--jitter",
+    "overlap": "--overlap",
+    "catchup": "--catchup",
+    "catchup_window": "--catchup-window",
+    "catchup_max": "--catchup-max",
+    "calendar": "--calendar",
+    "on_excluded": "--on-excluded",
+}
 
 AT_LIMIT = ("wait", "drop_new", "cancel_old")
 
-# Each is named after the field of the API that it fills.
+# Each parameter has the name of the API field that it fills.
 FIELDS = (
-    click.option("--command", "command", metavar="LINE", help="A shell command line, in place of TASK."),
+    click.option("--command", "command", metavar="LINE", help="Run this shell command instead of a TASK."),
     click.option(
-        "--payload", type=json_value, metavar="JSON", help="What the task gets: JSON, @FILE, or - for standard input."
+        "--payload", type=json_value, metavar="JSON", help="Payload of the task: JSON, @FILE, or - for standard input."
     ),
-    click.option("--name", help="A name of yours, for finding it again."),
+    click.option("--name", help="Name of the job."),
     click.option(
-        "--delay", "delay_seconds", type=seconds, metavar="DURATION", help="Start it so much later: 90, 5m, 1h30m."
+        "--delay", "delay_seconds", type=seconds, metavar="DURATION", help="Start after this delay: 90, 5m, 1h30m."
     ),
-    click.option("--at", "schedule_time", type=instant, metavar="ISO", help="Start it then."),
+    click.option("--at", "schedule_time", type=instant, metavar="ISO", help="Start at this time."),
     click.option(
         "--cron",
         metavar="EXPR",
         multiple=True,
-        help="Recurring, by a cron expression. Given again: whenever one of them is due.",
+        help="Cron expression of a recurring job; repeat to combine several.",
     ),
-    click.option("--every", metavar="DURATION", help="Recurring, with that period: 90s, 5m, 1h30m."),
-    click.option("--calendar", help="Not on the days that this calendar excludes."),
-    click.option("--on-excluded", type=Choice(get_args(OnExcluded)), help="What to do on those.  [default: skip]"),
-    click.option("--timezone", metavar="ZONE", help="IANA time zone of --cron, such as Europe/Berlin.  [default: UTC]"),
-    click.option("--dst-gap", type=Choice(get_args(DstGap)), help="Times that a clock change skips.  [default: shift]"),
-    click.option("--dst-fold", type=Choice(get_args(DstFold)), help="Times that it repeats.  [default: first]"),
-    click.option("--start-at", type=instant, metavar="ISO", help="No ticks before."),
-    click.option("--end-at", type=instant, metavar="ISO", help="No ticks after."),
-    click.option("--max-runs", type=int, help="End after so many runs."),
+    click.option("--every", metavar="DURATION", help="Interval of a recurring job: 90s, 5m, 1h30m."),
+    click.option("--calendar", help="Calendar whose excluded days have no ticks."),
     click.option(
-        "--jitter", "jitter_seconds", type=seconds, metavar="DURATION", help="Delay each tick by up to that much."
+        "--on-excluded",
+        type=Choice(get_args(OnExcluded)),
+        help="Skip ticks on excluded days, or move them to the next allowed day.  [default: skip]",
     ),
     click.option(
-        "--overlap", type=Choice(get_args(Overlap)), help="When the run before is still open.  [default: skip]"
+        "--timezone", metavar="ZONE", help="IANA time zone of the schedule, such as Europe/Berlin.  [default: UTC]"
+    ),
+    click.option(
+        "--dst-gap",
+        type=Choice(get_args(DstGap)),
+        help="How to treat times that a clock change skips.  [default: shift]",
+    ),
+    click.option(
+        "--dst-fold",
+        type=Choice(get_args(DstFold)),
+        help="How to treat times that a clock change repeats.  [default: first]",
+    ),
+    click.option("--start-at", type=instant, metavar="ISO", help="No ticks before this time."),
+    click.option("--end-at", type=instant, metavar="ISO", help="No ticks after this time."),
+    click.option("--max-runs", type=int, help="End the job after this number of runs."),
+    click.option(
+        "--jitter",
+        "jitter_seconds",
+        type=seconds,
+        metavar="DURATION",
+        help="Delay each tick by a random time up to this.",
+    ),
+    click.option(
+        "--overlap",
+        type=Choice(get_args(Overlap)),
+        help="What to do if the previous run has not ended.  [default: skip]",
     ),
     click.option(
         "--catchup", type=Choice(get_args(Catchup)), help="Which ticks to run after downtime.  [default: latest]"
     ),
-    click.option("--catchup-window", metavar="DURATION", help="How old a tick to catch up may be.  [default: 1d]"),
-    click.option("--catchup-max", type=int, help="How many ticks to catch up at the most.  [default: 100]"),
-    click.option("--queue", help="The line it waits in.", shell_complete=queue_names),
-    click.option("--priority", type=int, help="Higher first.  [default: 0]"),
-    click.option("--retries", type=int, help="Further attempts after one that failed.  [default: 3]"),
+    click.option("--catchup-window", metavar="DURATION", help="Maximum age of a tick to catch up.  [default: 1d]"),
+    click.option("--catchup-max", type=int, help="Maximum number of ticks to catch up.  [default: 100]"),
+    click.option("--queue", help="Queue of the job.", shell_complete=queue_names),
+    click.option("--priority", type=int, help="Jobs with a higher priority start first.  [default: 0]"),
+    click.option("--retries", type=int, help="Maximum number of retries.  [default: 3]"),
     click.option(
         "--backoff",
         type=json_value,
         metavar="JSON",
-        help='Waits between attempts, such as {"kind": "fixed", "base_seconds": 5}.',
+        help='Delays between attempts, such as {"kind": "fixed", "base_seconds": 5}.',
     ),
     click.option(
         "--timeout",
         "timeout_seconds",
         type=seconds,
         metavar="DURATION",
-        help="Time limit of an attempt.  [default: 1h]",
+        help="Timeout of each attempt.  [default: 1h]",
     ),
     click.option(
         "--retry-on",
         type=cause,
         multiple=True,
         metavar="ERROR",
-        help="Retry only these: names of errors, or exit codes.",
+        help="Retry only this error name or exit code; repeatable.",
     ),
-    click.option("--never-on", type=cause, multiple=True, metavar="ERROR", help="Do not retry these."),
     click.option(
-        "--guarantee", type=Choice(get_args(Guarantee)), help="What a lost attempt means.  [default: at_least_once]"
+        "--never-on",
+        type=cause,
+        multiple=True,
+        metavar="ERROR",
+        help="Never retry this error name or exit code; repeatable.",
     ),
-    click.option("--expires-at", type=instant, metavar="ISO", help="Do not start it any more from then on."),
-    click.option("--unique", type=unique, metavar="KEY", help="Only one job with this key waits or runs at a time."),
     click.option(
-        "--on-conflict", type=Choice(get_args(OnConflict)), help="If there is one.  [default: return_existing]"
+        "--guarantee",
+        type=Choice(get_args(Guarantee)),
+        help="What happens to an attempt whose worker is lost.  [default: at_least_once]",
     ),
-    click.option("--idempotency-key", metavar="KEY", help="Submitted again with this key, it is still one job."),
+    click.option("--expires-at", type=instant, metavar="ISO", help="Do not start the job after this time."),
+    click.option("--unique", type=unique, metavar="KEY", help="Allow only one unfinished job with this key."),
     click.option(
-        "--concurrency", type=concurrency, metavar="KEY=LIMIT", help="At most so many with this key run at once."
+        "--on-conflict",
+        type=Choice(get_args(OnConflict)),
+        help="What to do if --unique finds such a job.  [default: return_existing]",
     ),
-    click.option("--at-limit", type=Choice(AT_LIMIT), help="Else.  [default: wait]"),
+    click.option("--idempotency-key", metavar="KEY", help="Submitting again with this key creates no second job."),
+    click.option(
+        "--concurrency",
+        type=concurrency,
+        metavar="KEY=LIMIT",
+        help="Maximum number of jobs with this key that run at once.",
+    ),
+    click.option(
+        "--at-limit", type=Choice(AT_LIMIT), help="What to do when --concurrency is reached.  [default: wait]"
+    ),
     click.option(
         "--rate",
         type=rate,
         metavar="KEY=LIMIT/PERIOD",
-        help="At most so many with this key start in a time: mail=100/1m.",
+        help="Maximum number of jobs with this key that start per period: mail=100/1m.",
     ),
-    click.option(
-        "--tag", "tags", metavar="TAG", multiple=True, help="A word to find it and its runs by; can be given again."
-    ),
+    click.option("--tag", "tags", metavar="TAG", multiple=True, help="Tag of the job and its runs; repeatable."),
     click.option(
         "--notify",
-        type=notice,
+        type=notification,
         metavar="URL",
         multiple=True,
-        help="Gets a POST when it has failed for good; or JSON, see docs.",
+        help="URL that gets a POST when the job fails for good; or JSON, see the docs. Repeatable.",
     ),
-    click.option("--fairness-key", metavar="KEY", help="Take turns with the jobs of other keys."),
+    click.option("--fairness-key", metavar="KEY", help="Share workers fairly between jobs with different keys."),
 )
 
 
@@ -144,17 +187,19 @@ def field_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.argument("task", required=False)
 @field_options
 @click.option(
-    "--batch", metavar="FILE", help="A job for each line of the file, or of - for standard input: a payload as JSON."
+    "--batch",
+    metavar="FILE",
+    help="Submit one job per line of the file, or of - for standard input. Each line is a JSON payload.",
 )
 @click.option(
-    "--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1."
+    "--wait", "is_waiting", is_flag=True, help="Wait for the job to end; exit with 0 if it completed, else with 1."
 )
 @json_option
 def command(batch: str | None, is_waiting: bool, as_json: bool, **fields: Any) -> None:
     """Submit a job and print its id.
 
-    TASK is the name of a task. With --cron or --every the job is recurring, else it runs once: now, after --delay, or
-    --at an instant.
+    TASK is the name of a task. A job with --cron or --every is recurring. Any other job runs once: now, after --delay,
+    or --at a time.
     """
     job = {name: value for name, value in fields.items() if value not in (None, ())}
     if len(fields["cron"]) == 1:
@@ -178,45 +223,45 @@ def command(batch: str | None, is_waiting: bool, as_json: bool, **fields: Any) -
 
 
 def _join(job: dict[str, Any], field: str, detail: str) -> None:
-    """Two options that are one field of the API."""
-    said = {detail: job.pop(detail)} if detail in job else {}
+    """Moves an option into the API field that it is a part of."""
+    part = {detail: job.pop(detail)} if detail in job else {}
     if field in job:
-        job[field] |= said
-    elif said:
-        raise click.UsageError(f"--{detail.replace('_', '-')}: says what to do about --{field}; give that too")
+        job[field] |= part
+    elif part:
+        raise click.UsageError(f"--{detail.replace('_', '-')}: requires --{field}")
 
 
 def _check(job: dict[str, Any], *, is_waiting: bool) -> None:
-    """What the server can't see: it does not know a default from the same value given."""
+    """Rejects misplaced options. The server can't tell an option from its default."""
     if "cron" in job or "every" in job:
         if is_waiting:
-            raise click.UsageError("--wait: a recurring job does not end; leave it out")
+            raise click.UsageError("--wait: can't be used with a recurring job, which does not end")
         return
     for field, option in ONLY_RECURRING.items():
         if field in job:
-            raise click.UsageError(f"{option}: only a recurring job has one; give --cron or --every too")
+            raise click.UsageError(f"{option}: requires a recurring job; add --cron or --every")
 
 
 def _wait(client: Client, job_id: str, *, as_json: bool) -> None:
     try:
-        click.echo(f"{job_id} is submitted; waiting for its end", err=True)
+        click.echo(f"{job_id} was submitted; waiting for it to end", err=True)
         ended = client.wait_for_job(job_id)
     except KeyboardInterrupt:
-        click.echo(f"\nThe job goes on. Look at it with: foliot jobs show {job_id}", err=True)
+        click.echo(f"\nThe job keeps running. To see it: foliot jobs show {job_id}", err=True)
         raise
     click.echo(ended.content if as_json else describe(ended.document, SystemClock().now()))
     if ended.document["status"] != "completed":
         raise click.exceptions.Exit(1)
 
 
-def _sentence(answer: Answer, asked: dict[str, Any]) -> str:
+def _sentence(answer: Answer, request: dict[str, Any]) -> str:
     job, now = answer.document, SystemClock().now()
     if "schedule" in job:
         return f"{clean(job['name'])} is {job['status']}; its first tick is at {at(job['next_at'], now)}"
     if not job["created"]:
-        if asked.get("unique", {}).get("on_conflict") == "replace" and job["status"] in ("pending", "scheduled"):
-            return f"it took the place of one that had not started, and is {job['status']}"
-        return f"there is one already, and it is {clean(job['status'])}"
+        if request.get("unique", {}).get("on_conflict") == "replace" and job["status"] in ("pending", "scheduled"):
+            return f"the job replaced one that had not started, and is {job['status']}"
+        return f"the job already exists and is {clean(job['status'])}"
     if job["status"] == "scheduled":
         return f"{clean(job['task'])} starts at {at(job['scheduled_at'], now)} in queue {job['queue']}"
-    return f"{clean(job['task'])} waits in queue {job['queue']} for a worker"
+    return f"{clean(job['task'])} is waiting for a worker in queue {job['queue']}"

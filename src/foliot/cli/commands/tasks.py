@@ -1,4 +1,4 @@
-"""`foliot tasks`: which built-in tasks are turned off."""
+"""`foliot tasks`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,14 @@ from foliot.clock import SystemClock
 from foliot.sdk.http_protocol import Answer, given
 from foliot.sdk.operations import Operations
 
-everywhere_option = click.option("--everywhere", is_flag=True, help="In all namespaces, rather than in this one.")
+everywhere_option = click.option("--everywhere", is_flag=True, help="In all namespaces, instead of only this one.")
 
 
 @click.group(invoke_without_command=True)
 @json_option
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the built-in tasks that are turned off; or turn one off, or on again.
-
-    \b
-    foliot tasks disable shell --reason 'this team runs no commands'
-    foliot tasks enable shell
-    """
+    """List the disabled built-in tasks; or disable or enable one."""
     if context.invoked_subcommand is not None:
         context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
         return
@@ -36,11 +31,10 @@ def command(context: click.Context, as_json: bool) -> None:
 @command.command("disable")
 @click.argument("name")
 @everywhere_option
-@click.option("--reason", help="Why.")
+@click.option("--reason", help="Reason to record.")
 @json_option
 def disable_command(name: str, everywhere: bool, reason: str | None, as_json: bool) -> None:
-    """Turn a built-in task off. Jobs with it are refused, and those that are stored already fail when their turn
-    comes."""
+    """Disable a built-in task. New jobs with this task are rejected, and waiting ones fail when they start."""
     with Operations.from_environment() as client:
         show(client.disable_task(name, given(everywhere=everywhere or None, reason=reason)), as_json=as_json)
 
@@ -50,7 +44,7 @@ def disable_command(name: str, everywhere: bool, reason: str | None, as_json: bo
 @everywhere_option
 @json_option
 def enable_command(name: str, everywhere: bool, as_json: bool) -> None:
-    """Turn a task on again."""
+    """Enable a disabled task."""
     with Operations.from_environment() as client:
         show(client.enable_task(name, given(everywhere=everywhere or None)), as_json=as_json)
 
@@ -61,7 +55,7 @@ def show(answer: Answer, *, as_json: bool) -> None:
     elif answer.document["items"]:
         click.echo(disabled_table(answer.document, SystemClock().now()))
     else:
-        click.echo("No task is disabled.", err=True)
+        click.echo("No disabled tasks.", err=True)
 
 
 def disabled_table(document: dict[str, Any], now: datetime) -> str:
@@ -72,4 +66,4 @@ def disabled_table(document: dict[str, Any], now: datetime) -> str:
         )
         for one in document["items"]
     ]  # fmt: skip
-    return table(("DISABLED TASK", "IN", "SINCE", "BY", "REASON"), rows)
+    return table(("DISABLED TASK", "SCOPE", "SINCE", "BY", "REASON"), rows)

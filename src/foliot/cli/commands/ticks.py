@@ -1,4 +1,4 @@
-"""`foliot ticks`: every due tick of a job, and what became of it."""
+"""`foliot ticks`: lists the ticks of a job and their outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foliot.cli.output import Output, output_options
 from foliot.cli.tables import COLOURS, Cell, away, table, word
 from foliot.sdk.client import Client
 
-# One column each, and told apart without colours too.
+# One column wide each, and distinct without colours.
 MARKS = {
     "succeeded": "✓", "failed": "✗", "cancelled": "c", "running": "▶",
     "overlap": "o", "missed": "!", "superseded": "s", "paused": "‖", "skipped": "-", "excluded": "x",
@@ -20,26 +20,26 @@ MARKS = {
 WAITING = "·"
 ON_TIME = timedelta(seconds=1)
 REASONS = {
-    "overlap": "the run before it was still open",
-    "missed": "no scheduler node was there",
-    "superseded": "a later tick was run in its place",
+    "overlap": "the previous run had not ended",
+    "missed": "no scheduler was running",
+    "superseded": "a later tick ran instead",
     "paused": "the job was paused",
     "excluded": "the calendar excludes that day",
-    "held": "waits for the run before it",
+    "held": "waits for the previous run",
 }
 
 
 @click.command()
 @click.argument("reference", metavar="NAME_OR_ID", shell_complete=job_names)
-@click.option("--limit", type=int, default=50, show_default=True, help="How many of the latest.")
+@click.option("--limit", type=int, default=50, show_default=True, help="Maximum number of ticks.")
 @output_options
 def command(reference: str, limit: int, output: Output) -> None:
-    """Show the ticks of a recurring job, latest first: which became a run, and why the others did not.
+    """List the ticks of a recurring job, newest first: the run of each tick, or why it has none.
 
-    The strip above the table shows them from left to right as time went by.
+    The strip above the table shows the same ticks, oldest first.
     """
     with Client.from_environment() as client:
-        output.show(lambda: client.list_ticks(reference, limit=limit), tick_table, nothing="No tick has been due yet.")
+        output.show(lambda: client.list_ticks(reference, limit=limit), tick_table, nothing="No ticks yet.")
 
 
 def tick_table(answer: dict[str, Any], now: datetime) -> str:
@@ -59,25 +59,25 @@ def tick_table(answer: dict[str, Any], now: datetime) -> str:
         )
         for tick in ticks
     ]
-    return f"{strip(ticks)}\n\n{table(('TICK', 'UNTIL', 'WHEN', 'OUTCOME', 'DECIDED', 'REASON', 'BLOCKED BY', 'RUN'), rows)}"
+    headers = ("TICK", "UNTIL", "WHEN", "OUTCOME", "DECIDED", "REASON", "BLOCKED BY", "RUN")
+    return f"{strip(ticks)}\n\n{table(headers, rows)}"
 
 
 def reason_of(tick: dict[str, Any]) -> str:
-    """Why it became no run. For one that was missed, also from when to when nobody looked after it."""
+    """Why the tick did not become a run. For a missed tick, also the time without a scheduler."""
     reason = REASONS.get(tick["outcome"], "")
     return f"{reason} from {tick['tick_at']} to {tick['decided_at']}" if tick["outcome"] == "missed" else reason
 
 
 def decided_after(tick: dict[str, Any]) -> str:
-    """How long after the tick, or after the last of several, it became a run or was noted; nothing where that is a
-    matter of course."""
+    """The delay between the tick, or the last of several, and the decision about it; empty if it was on time."""
     at = datetime.fromisoformat(tick["until_at"] or tick["tick_at"])
     is_late = datetime.fromisoformat(tick["decided_at"]) - at >= ON_TIME
     return f"{away(tick['decided_at'], at).removeprefix('in ')} later" if is_late else ""
 
 
 def strip(ticks: list[dict[str, Any]]) -> str:
-    """A mark a tick, the oldest first, and what the marks mean. A mark with dots stands for all ticks of a time."""
+    """One mark per tick, oldest first, and a legend. A mark with dots stands for a range of ticks."""
     marks = "".join(_mark(tick["outcome"], is_range=tick["until_at"] is not None) for tick in reversed(ticks))
     outcomes = dict.fromkeys(tick["outcome"] for tick in reversed(ticks))
     return f"{marks}   {' '.join(f'{_mark(outcome)} {word(outcome).text}' for outcome in outcomes)}"

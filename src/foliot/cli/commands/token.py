@@ -1,4 +1,4 @@
-"""`foliot token`: who may use this Foliot."""
+"""`foliot token`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,7 @@ COLOURS = {"active": "green", "expired": "yellow", "revoked": "magenta"}
 @json_option
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the tokens; or make or revoke one.
-
-    \b
-    foliot token create ci --role submitter --expires 30d
-    foliot token revoke ci
-    """
+    """List tokens; or create or revoke a token."""
     if context.invoked_subcommand is not None:
         context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
         return
@@ -41,36 +36,42 @@ def command(context: click.Context, as_json: bool) -> None:
         return
     tokens, now = answer.document["items"], SystemClock().now()
     if not tokens:
-        click.echo("There are no tokens.", err=True)
+        click.echo("No tokens.", err=True)
         return
     rows = [
         (
-            token["name"], token["id"], token["role"], token["namespace"], Cell(clean(token["status"]), COLOURS.get(token["status"])),
-            away(token["expires_at"], now) or "never", away(token["last_used_at"], now), made_by(token),
+            token["name"],
+            token["id"],
+            token["role"],
+            token["namespace"],
+            Cell(clean(token["status"]), COLOURS.get(token["status"])),
+            away(token["expires_at"], now) or "never",
+            away(token["last_used_at"], now),
+            creator_of(token),
         )
         for token in tokens
-    ]  # fmt: skip
-    click.echo(table(("NAME", "ID", "ROLE", "NAMESPACE", "STATUS", "EXPIRES", "LAST USED", "MADE BY"), rows))
+    ]
+    click.echo(table(("NAME", "ID", "ROLE", "NAMESPACE", "STATUS", "EXPIRES", "LAST USED", "CREATED BY"), rows))
 
 
-def made_by(token: Mapping[str, Any]) -> str:
+def creator_of(token: Mapping[str, Any]) -> str:
     return f"{token['created_by']} ({token['created_by_id']})" if token["created_by_id"] else str(token["created_by"])
 
 
 @command.command("create")
 @click.argument("name")
-@click.option("--role", type=Choice([str(role) for role in Role]), required=True, help="What its holder may do.")
-@click.option("--namespace", help="Whose jobs it is for.  [default: that of FOLIOT_NAMESPACE, or default]")
-@click.option("--everywhere", is_flag=True, help="For all namespaces.")
+@click.option("--role", type=Choice([str(role) for role in Role]), required=True, help="Role of the token.")
+@click.option("--namespace", help="Namespace of the token.  [default: FOLIOT_NAMESPACE, or default]")
+@click.option("--everywhere", is_flag=True, help="Valid in all namespaces.")
 @click.option(
     "--expires",
     metavar="DURATION",
     default=DEFAULT_LIFE,
     show_default=True,
-    help="How long it lives, such as 30d; or never.",
+    help="Lifetime, such as 30d; or never.",
 )
-@click.option("--database", is_flag=True, help="Make it in the database itself, as for the first token.")
-@click.option("--data", help="Directory of an embedded PostgreSQL, with --database.")
+@click.option("--database", is_flag=True, help="Create the token directly in the database; needed for the first one.")
+@click.option("--data", help="With --database: data directory of a running `foliot up`, whose PostgreSQL to use.")
 @json_option
 def create_command(
     name: str,
@@ -82,9 +83,9 @@ def create_command(
     data: str | None,
     as_json: bool,
 ) -> None:
-    """Make a token. It is printed once, alone on standard output, and can't be shown again."""
+    """Create a token and print it on standard output. It can't be shown again."""
     if everywhere and namespace is not None:
-        raise click.UsageError("--everywhere and --namespace exclude each other")
+        raise click.UsageError("--everywhere can't be combined with --namespace")
     scope = EVERYWHERE if everywhere else namespace
     if database:
         loaded = config.load({"data": data, "namespace": namespace})
@@ -101,7 +102,8 @@ def create_command(
         return
     click.echo(answer.document["token"])
     click.echo(
-        "Keep it: it can't be shown again. Give it as FOLIOT_TOKEN, or in the header Authorization: Bearer.", err=True
+        "Save this token; it can't be shown again. Pass it as FOLIOT_TOKEN, or in the header Authorization: Bearer.",
+        err=True,
     )
 
 
@@ -109,7 +111,7 @@ def create_command(
 @click.argument("reference", metavar="NAME_OR_ID")
 @json_option
 def revoke_command(reference: str, as_json: bool) -> None:
-    """Revoke a token: within a few seconds it is refused everywhere."""
+    """Revoke a token. Within a few seconds, every server rejects it."""
     with Operations.from_environment() as client:
         answer = client.revoke_token(reference)
-    click.echo(answer.content if as_json else f"{clean(answer.document['name'])} is revoked", err=not as_json)
+    click.echo(answer.content if as_json else f"{clean(answer.document['name'])} was revoked", err=not as_json)

@@ -17,11 +17,11 @@ from foliot.sdk.client import Client
 @group_options
 @json_option
 def command(reference: str | None, is_sure: bool, as_json: bool, **filters: str | None) -> None:
-    """Run a recurring job once now, beside its schedule, and print the run's id; or all that fit."""
+    """Run a recurring job now, in addition to its schedule, and print the id of the run; or run all matching jobs."""
     group = group_of(reference, filters)
     with Client.from_environment() as client:
         if reference is None:
-            # A key, so that a lost answer can be asked for again.
+            # With a key, the request can be repeated if its answer gets lost.
             keyed = {**group, "idempotency_key": f"trigger:{new_id()}"}
             change_group(client.trigger_jobs, "trigger", keyed, is_sure=is_sure, as_json=as_json, past="triggered")
             return
@@ -30,4 +30,4 @@ def command(reference: str | None, is_sure: bool, as_json: bool, **filters: str 
         click.echo(answer.content)
         return
     click.echo(answer.document["id"])
-    click.echo(f"{clean(reference)} runs now; look at it with: foliot jobs show {answer.document['id']}", err=True)
+    click.echo(f"{clean(reference)} was triggered; see: foliot jobs show {answer.document['id']}", err=True)

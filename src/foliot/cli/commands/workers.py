@@ -1,4 +1,4 @@
-"""`foliot workers`: who works, and draining one of them."""
+"""`foliot workers`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ COLOURS = {"healthy": "green", "late": "red", "draining": "yellow"}
 @output_options
 @click.pass_context
 def command(context: click.Context, output: Output) -> None:
-    """List the workers that live; or drain one."""
-    if output.hand_on(context):
+    """List live workers; or drain a worker."""
+    if output.pass_to_subcommand(context):
         return
     with Operations.from_environment() as client:
-        output.show(client.list_workers, worker_table, nothing="There are no workers.")
+        output.show(client.list_workers, worker_table, nothing="No workers.")
 
 
 def worker_table(answer: dict[str, Any], now: datetime) -> str:
@@ -37,11 +37,11 @@ def worker_table(answer: dict[str, Any], now: datetime) -> str:
         )
         for worker in answer["items"]
     ]  # fmt: skip
-    return table(("WORKER", "NAME", "HEALTH", "RUNNING", "QUEUES", "LABELS", "LAST BEAT", "STARTED"), rows)
+    return table(("WORKER", "NAME", "HEALTH", "RUNNING", "QUEUES", "LABELS", "HEARTBEAT", "STARTED"), rows)
 
 
 def _running(worker: dict[str, Any]) -> str:
-    left = f", {worker['left_running']} do not stop" if worker["left_running"] else ""
+    left = f", {worker['left_running']} not stopping" if worker["left_running"] else ""
     return f"{worker['running']} of {worker['slots']}{left}"
 
 
@@ -49,10 +49,10 @@ def _running(worker: dict[str, Any]) -> str:
 @click.argument("worker_id", metavar="WORKER_ID", shell_complete=worker_ids)
 @json_option
 def drain_command(worker_id: str, as_json: bool) -> None:
-    """Let a worker finish what it runs, and take nothing more."""
+    """Drain a worker: it finishes its running jobs and claims no more."""
     with Operations.from_environment() as client:
         answer = client.drain_worker(worker_id)
     if as_json:
         click.echo(answer.content)
         return
-    click.echo(f"{clean(answer.document['name'])} takes nothing more; it runs {answer.document['running']}", err=True)
+    click.echo(f"{clean(answer.document['name'])} is draining; running: {answer.document['running']}", err=True)

@@ -1,4 +1,4 @@
-"""`foliot workflows`: which there are and how far they are; and one at a time, with its steps."""
+"""`foliot workflows`."""
 
 from __future__ import annotations
 
@@ -24,37 +24,48 @@ AFTER_SHOWN = 3
 RECURRING = {"cron", "every", "times"}
 
 wait_option = click.option(
-    "--wait", "is_waiting", is_flag=True, help="Wait until it has ended; exit with 0 if it completed, else with 1."
+    "--wait", "is_waiting", is_flag=True, help="Wait for the workflow to end; exit with 0 if it completed, else with 1."
 )
 
 
 @click.group(invoke_without_command=True)
-@click.option("--state", metavar="WORD", help="running, completed, failed or cancelled; several with commas.")
-@click.option("--name", help="Of this name.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many of the latest.")
+@click.option(
+    "--state",
+    metavar="WORD",
+    help="Only workflows with this status: running, completed, failed or cancelled; separate several with commas.",
+)
+@click.option("--name", help="Only workflows with this name.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of workflows."
+)
 @output_options
 @click.pass_context
 def command(context: click.Context, /, limit: int, output: Output, **filters: str | None) -> None:
-    """List the workflows that have begun, the latest first; or show, submit, cancel or redrive one."""
-    if output.hand_on(context):
+    """List started workflows, newest first; or show, submit, cancel or redrive a workflow."""
+    if output.pass_to_subcommand(context):
         return
     with Operations.from_environment() as client:
         output.show(
             lambda: client.list_workflows(given(**filters), limit=limit),
             workflow_table,
-            nothing="There are no such workflows.",
+            nothing="No matching workflows.",
         )
 
 
 def workflow_table(answer: dict[str, Any], now: datetime) -> str:
     rows = [
         (
-            one["id"], word(one["status"]), one["name"] or "", progress_of(one["progress"]), away(one["created_at"], now),
-            took(one["created_at"], one["finished_at"], now), problem_of(one["error"]),
+            one["id"],
+            word(one["status"]),
+            one["name"] or "",
+            progress_of(one["progress"]),
+            away(one["created_at"], now),
+            took(one["created_at"], one["finished_at"], now),
+            problem_of(one["error"]),
         )
         for one in answer["items"]
-    ]  # fmt: skip
-    return table(("WORKFLOW", "STATUS", "NAME", "STEPS", "BEGAN", "TOOK", "ERROR"), rows)
+    ]
+    return table(("WORKFLOW", "STATUS", "NAME", "STEPS", "STARTED", "TOOK", "ERROR"), rows)
 
 
 @command.command("show")
@@ -62,9 +73,9 @@ def workflow_table(answer: dict[str, Any], now: datetime) -> str:
 @wait_option
 @output_options
 def show_command(workflow_id: str, is_waiting: bool, output: Output) -> None:
-    """Show a workflow, and where each of its steps stands."""
+    """Show a workflow and the status of its steps."""
     if is_waiting and output.interval is not None:
-        raise click.UsageError("--wait ends by itself, and --watch does not; give one of them")
+        raise click.UsageError("--wait can't be combined with --watch")
     with Client.from_environment() as client:
         if is_waiting:
             _wait(client, workflow_id, as_json=output.as_json)
@@ -77,19 +88,19 @@ def show_command(workflow_id: str, is_waiting: bool, output: Output) -> None:
 @wait_option
 @json_option
 def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
-    """Submit the workflow in a JSON file, or - for standard input, and print its id.
+    """Submit a workflow from a JSON file, or - for standard input, and print its id.
 
-    The file holds what POST /v1/workflows takes: {"name": ..., "steps": [{"key": ..., "task": ..., "after": [...]},
-    ...]}
+    The file contains the body of POST /v1/workflows: {"name": ..., "steps": [{"key": ..., "task": ..., "after":
+    [...]}, ...]}
     """
     try:
-        asked = msgspec.json.decode(json_value(file if file == "-" else f"@{file}"), type=dict[str, msgspec.Raw])
+        request = msgspec.json.decode(json_value(file if file == "-" else f"@{file}"), type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:
-        raise click.BadParameter("a workflow is a JSON object", param_hint="FILE") from None
-    if is_waiting and RECURRING & asked.keys():
-        raise click.UsageError("--wait: a recurring workflow does not end; leave it out")
+        raise click.BadParameter("a workflow must be a JSON object", param_hint="FILE") from None
+    if is_waiting and RECURRING & request.keys():
+        raise click.UsageError("--wait: can't be used with a recurring workflow, which does not end")
     with Client.from_environment() as client:
-        answer = client.create_workflow(asked)
+        answer = client.create_workflow(request)
         if is_waiting and "schedule" not in answer.document:
             _wait(client, answer.document["id"], as_json=as_json)
             return
@@ -102,18 +113,18 @@ def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
 
 @command.command("cancel")
 @click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
-@click.option("--reason", help="Why, for whoever asks later.")
-@click.option("--force", is_flag=True, help="End it at once, teardown and what runs as well.")
+@click.option("--reason", help="Reason to record.")
+@click.option("--force", is_flag=True, help="End it at once, including running steps and teardown.")
 @json_option
 def cancel_command(workflow_id: str, reason: str | None, force: bool, as_json: bool) -> None:
-    """Cancel a workflow: all steps but those that always run, such as teardown."""
+    """Cancel a workflow. Steps that always run, such as teardown, still run."""
     with Client.from_environment() as client:
         answer = client.cancel_workflow(workflow_id, reason=reason, force=force)
     if as_json:
         click.echo(answer.content)
         return
     status = answer.document["status"]
-    sentence = "is stopping; what always runs still does" if status == "running" else f"is {clean(status)}"
+    sentence = "is stopping; steps that always run still run" if status == "running" else f"is {clean(status)}"
     click.echo(f"{clean(workflow_id)} {sentence}", err=True)
 
 
@@ -122,7 +133,7 @@ def cancel_command(workflow_id: str, reason: str | None, force: bool, as_json: b
 @wait_option
 @json_option
 def redrive_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:
-    """Run again what failed or was cancelled, and what follows from it."""
+    """Run the failed and cancelled steps again, and the steps that depend on them."""
     with Client.from_environment() as client:
         answer = client.redrive_workflow(workflow_id)
         if is_waiting:
@@ -132,7 +143,7 @@ def redrive_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:
         click.echo(answer.content)
         return
     number = answer.document["progress"]["unfinished"]
-    click.echo(f"{clean(workflow_id)} runs again: {number} step{'' if number == 1 else 's'}", err=True)
+    click.echo(f"{clean(workflow_id)} was redriven: {number} step{'' if number == 1 else 's'}", err=True)
 
 
 def describe(workflow: dict[str, Any], now: datetime) -> str:
@@ -153,7 +164,7 @@ def describe(workflow: dict[str, Any], now: datetime) -> str:
 
 
 def step_table(steps: Sequence[dict[str, Any]], now: datetime) -> str:
-    """In an order in which they could run, each as far in as it has steps before it."""
+    """Lists the steps in a possible order of execution, indented by their depth in the graph."""
     levels = levels_of({step["key"]: step["after"] for step in steps})
     by_key = {step["key"]: step for step in steps}
     rows = []
@@ -162,13 +173,13 @@ def step_table(steps: Sequence[dict[str, Any]], now: datetime) -> str:
         rows.append((
             "  " * min(level, DEEPEST_SHOWN) + clean(key), word(step["status"]), step["task"], after_of(step["after"]),
             "" if step["rule"] == "all_success" else step["rule"], str(step["attempt"] or ""),
-            took(step["started_at"], step["finished_at"], now), why(step, now), step["id"] or "",
+            took(step["started_at"], step["finished_at"], now), cause_of(step, now), step["id"] or "",
         ))  # fmt: skip
-    return table(("STEP", "STATUS", "TASK", "AFTER", "RULE", "ATTEMPT", "TOOK", "WHY", "RUN"), rows)
+    return table(("STEP", "STATUS", "TASK", "AFTER", "RULE", "ATTEMPT", "TOOK", "CAUSE", "RUN"), rows)
 
 
 def levels_of(after: dict[str, list[str]]) -> dict[str, int]:
-    """How many steps each has before it at most: those with fewer first, else as they are given."""
+    """The depth of each step: the length of the longest path to it. Sorted by depth."""
     levels = dict.fromkeys(after, 0)
     waiting = {key: len(needed) for key, needed in after.items()}
     following: dict[str, list[str]] = {key: [] for key in after}
@@ -191,15 +202,16 @@ def after_of(after: Sequence[str]) -> str:
     return ", ".join(after[:AFTER_SHOWN]) + more
 
 
-def why(step: dict[str, Any], now: datetime) -> str:
-    """Why it stands where it does: an error, what it is waiting for, how far its own items are."""
+def cause_of(step: dict[str, Any], now: datetime) -> str:
+    """The cause of a step's status: its error, the thing it waits for, or the progress of its items."""
     if step["error"]:
-        # The reason is in the message already; the kind would only repeat it.
+        # The message of a skipped step includes the reason, so the kind would only repeat it.
         return problem_of(step["error"]) if step["status"] != "skipped" else clean(step["error"].get("message", ""))
     if children := step["children"]:
-        return f"{children['succeeded'] + children['failed'] + children['cancelled'] + children['skipped']} of {children['total']}"
+        ended = sum(children[name] for name in ("succeeded", "failed", "cancelled", "skipped"))
+        return f"{ended} of {children['total']}"
     if step["state"] == "held":
-        return "waits for a signal or a limit"
+        return "waiting for a signal or a limit"
     return f"starts {away(step['scheduled_at'], now)}" if step["scheduled_at"] else step["reason"] or ""
 
 
@@ -226,10 +238,10 @@ def took(started: str | None, finished: str | None, now: datetime) -> str:
 
 def _wait(client: Client, workflow_id: str, *, as_json: bool) -> None:
     try:
-        click.echo(f"waiting for the end of {clean(workflow_id)}", err=True)
+        click.echo(f"waiting for {clean(workflow_id)} to end", err=True)
         client.wait_for_workflow(workflow_id)
     except KeyboardInterrupt:
-        click.echo(f"\nThe workflow goes on. Look at it with: foliot workflows show {workflow_id}", err=True)
+        click.echo(f"\nThe workflow keeps running. To see it: foliot workflows show {workflow_id}", err=True)
         raise
     ended = client.get_workflow(workflow_id)
     click.echo(ended.content if as_json else describe(ended.document, SystemClock().now()))
