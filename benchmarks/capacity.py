@@ -84,21 +84,69 @@ def plan(cost: Costs) -> list[tuple[str, str, str]]:
     api, workers, schedulers = (PEAK * us / 1e6 for us in (cost.submit_api, cost.run_worker, cost.tick_scheduler))
     return [
         ("PostgreSQL: jobs run, in batches", f"{PEAK:,}/s x {cost.run_postgres:.0f} us", _cores(running)),
-        ("PostgreSQL: jobs submitted one by one over HTTP", f"{PEAK:,}/s x {cost.submit_postgres:.0f} us", _cores(over_http)),
+        (
+            "PostgreSQL: jobs submitted one by one over HTTP",
+            f"{PEAK:,}/s x {cost.submit_postgres:.0f} us",
+            _cores(over_http),
+        ),
         ("... or in bulk", f"{PEAK:,}/s x {cost.bulk_postgres:.0f} us", _cores(in_bulk)),
         ("... or fired by schedules", f"{PEAK:,}/s x {cost.tick_postgres:.0f} us", _cores(ticks)),
-        (f"PostgreSQL: {WORKERS:,} workers that wait", f"{WORKERS:,} x {100 * cost.idle_cores:.3f} % of a core", _cores(beats)),
-        ("**PostgreSQL** in all, at the peak", f"the first, second and fifth, {BUSY_AT_MOST:.0%} busy", f"**{_needed(postgres)} cores**"),
-        ("... should every job be claimed and finished alone", f"{PEAK:,}/s x {cost.alone_postgres:.0f} us", _cores(alone)),
-        ("**API processes**", f"{PEAK:,}/s x {cost.submit_api:.0f} us, one core each, {BUSY_AT_MOST:.0%} busy", f"**{_needed(api)}**"),
-        ("**Scheduler nodes**, all fired", f"{PEAK:,}/s x {cost.tick_scheduler:.0f} us, a core each", f"**{_needed(schedulers, 2)}**"),
-        ("Workers: Foliot's own part", f"{PEAK:,}/s x {cost.run_worker:.0f} us, beside what the jobs do", _cores(workers)),
-        ("Workers: memory", f"{WORKERS:,} processes x {cost.worker_mb:.0f} MB", f"{WORKERS * cost.worker_mb / 1e6:,.1f} TB"),
-        ("Workers: connections to PostgreSQL", f"{WORKERS:,} processes x {cost.connections:g}", f"{WORKERS * cost.connections:,.0f}"),
-        ("... as async slots", f"{CONCURRENT:,} jobs at once, 1,000 slots a process", f"{CONCURRENT // 1000} processes"),
-        ("History", f"{JOBS_A_DAY:,} a day x {cost.history_bytes:,.0f} bytes", f"{JOBS_A_DAY * cost.history_bytes / 1e9:,.0f} GB a day"),
-        ("Write-ahead log at the peak", f"{PEAK:,}/s x {cost.wal_bytes:,.0f} bytes", f"{PEAK * cost.wal_bytes / 1e6:,.0f} MB/s"),
-    ]  # fmt: skip
+        (
+            f"PostgreSQL: {WORKERS:,} workers that wait",
+            f"{WORKERS:,} x {100 * cost.idle_cores:.3f} % of a core",
+            _cores(beats),
+        ),
+        (
+            "**PostgreSQL** in all, at the peak",
+            f"the first, second and fifth, {BUSY_AT_MOST:.0%} busy",
+            f"**{_needed(postgres)} cores**",
+        ),
+        (
+            "... should every job be claimed and finished alone",
+            f"{PEAK:,}/s x {cost.alone_postgres:.0f} us",
+            _cores(alone),
+        ),
+        (
+            "**API processes**",
+            f"{PEAK:,}/s x {cost.submit_api:.0f} us, one core each, {BUSY_AT_MOST:.0%} busy",
+            f"**{_needed(api)}**",
+        ),
+        (
+            "**Scheduler nodes**, all fired",
+            f"{PEAK:,}/s x {cost.tick_scheduler:.0f} us, a core each",
+            f"**{_needed(schedulers, 2)}**",
+        ),
+        (
+            "Workers: Foliot's own part",
+            f"{PEAK:,}/s x {cost.run_worker:.0f} us, beside what the jobs do",
+            _cores(workers),
+        ),
+        (
+            "Workers: memory",
+            f"{WORKERS:,} processes x {cost.worker_mb:.0f} MB",
+            f"{WORKERS * cost.worker_mb / 1e6:,.1f} TB",
+        ),
+        (
+            "Workers: connections to PostgreSQL",
+            f"{WORKERS:,} processes x {cost.connections:g}",
+            f"{WORKERS * cost.connections:,.0f}",
+        ),
+        (
+            "... as async slots",
+            f"{CONCURRENT:,} jobs at once, 1,000 slots a process",
+            f"{CONCURRENT // 1000} processes",
+        ),
+        (
+            "History",
+            f"{JOBS_A_DAY:,} a day x {cost.history_bytes:,.0f} bytes",
+            f"{JOBS_A_DAY * cost.history_bytes / 1e9:,.0f} GB a day",
+        ),
+        (
+            "Write-ahead log at the peak",
+            f"{PEAK:,}/s x {cost.wal_bytes:,.0f} bytes",
+            f"{PEAK * cost.wal_bytes / 1e6:,.0f} MB/s",
+        ),
+    ]
 
 
 def _cores(busy: float) -> str:

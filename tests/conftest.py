@@ -1,5 +1,4 @@
-"""The test bench: one real PostgreSQL a run, a database of its own for each test, and a look for what was left
-behind."""
+"""Shared fixtures: one real PostgreSQL for the test run, a database for each test, and a check for leaks."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from tests.support.memory import directory_in_memory
 from tests.support.schemas import work_out_schemas_once
 from tests.support.server import PostgresServer
 
-# How long an example takes says more about the machine than about the code.
+# The duration of an example depends on the machine more than on the code.
 hypothesis.settings.register_profile("foliot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("foliot")
 work_out_schemas_once()
@@ -35,7 +34,7 @@ DYING_SECONDS = 20.0
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What a test prints on purpose, lone surrogates for one, must get through to the process that reports it."""
+    """Escapes characters that the reporting process cannot read, such as lone surrogates."""
     report = yield
     report.sections = [(title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections]
     return report
@@ -43,7 +42,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_from_outside() -> None:
-    """A developer's own FOLIOT_... variables must not change what is tested."""
+    """Removes FOLIOT_... variables of the developer's shell."""
     for name in [name for name in os.environ if name.startswith("FOLIOT_")]:
         del os.environ[name]
 
@@ -61,7 +60,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
 
 @pytest.fixture
 async def database_url(postgres: PostgresServer) -> AsyncIterator[str]:
-    """A migrated database; a connection that the test leaves open fails it."""
+    """The URL of a migrated database. A connection left open fails the test."""
     name = await postgres.clone()
     yield postgres.url_of(name)
     left = await postgres.drop(name)
@@ -70,7 +69,7 @@ async def database_url(postgres: PostgresServer) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def sql(database_url: str) -> AsyncIterator[Any]:
-    """A plain connection for looking behind the curtain."""
+    """A plain connection, for looking at tables."""
     session = await asyncpg.connect(database_url)
     yield session
     await session.close()
@@ -98,7 +97,7 @@ def events() -> EventBus:
 
 @pytest.fixture
 def seen(events: EventBus) -> list[Event]:
-    """Every event of the test, as it happened."""
+    """Every event of the test, in order."""
     found: list[Event] = []
     events.subscribe(found.append)
     return found
@@ -112,27 +111,26 @@ async def store(database_url: str, config: Config, clock: Clock, events: EventBu
 
 @pytest.fixture(autouse=True)
 async def no_leaks() -> AsyncIterator[None]:
-    """A task or a process that outlives its test fails it."""
+    """Fails a test that leaves a task or a process behind."""
     tasks_before, processes_before = _tasks(), _children()
     yield
     tasks = [task for task in _tasks() - tasks_before if task is not asyncio.current_task()]
     assert not tasks, f"tasks left running: {tasks}"
     new = _alive(_children() - processes_before)
     left = {child for child in new if not _is_of_the_test_server(child) and not _came_from(child, processes_before)}
-    # What was dying when it was looked at is no leak, however long this machine takes to bury it.
+    # A process that was already dying is no leak; a busy machine takes long to reap it.
     stayed = [child for child in psutil.wait_procs(left, timeout=DYING_SECONDS)[1] if _is_alive(child)] if left else []
     assert not stayed, f"processes left running: {stayed}"
 
 
 def _tasks() -> set[asyncio.Task[Any]]:
-    """Also those that jobs must not find."""
+    """Includes the tasks that Foliot hides from jobs."""
     loop = asyncio.get_running_loop()
     return asyncio.all_tasks() | {task for task in list(own_tasks) if not task.done() and task.get_loop() is loop}
 
 
 def _children() -> set[int]:
-    """Asks the kernel for them. psutil would look at every process of the machine, before and after each of thousands
-    of tests."""
+    """Asks the kernel. psutil would read every process of the machine before and after each test."""
     return set(descendants_of(os.getpid()))
 
 
@@ -152,7 +150,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _came_from(process: psutil.Process, others: set[int]) -> bool:
-    """What a cluster that several tests share starts, and when, is its own business."""
+    """Whether another test's process started it: a shared cluster starts processes at any time."""
     try:
         return not others.isdisjoint(parent.pid for parent in process.parents())
     except psutil.NoSuchProcess:
@@ -160,8 +158,7 @@ def _came_from(process: psutil.Process, others: set[int]) -> bool:
 
 
 def _is_of_the_test_server(process: psutil.Process) -> bool:
-    """The server of the test run starts with the first test that needs it, and starts and ends processes when it
-    likes."""
+    """Whether it belongs to the PostgreSQL of the test run, which starts and ends processes at any time."""
     try:
         return any(server.pid in (process.pid, process.ppid()) for server in test_servers)
     except psutil.NoSuchProcess:

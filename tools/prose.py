@@ -106,7 +106,7 @@ RULES = (
     _opening("by (?:either|what|whom)", "name both, or say how"),
     _phrase("goes on|went on|going on", "an idiom", "write 'continues' or 'keeps running'"),
     _phrase(
-        "(?:is|are|was|were|be|been) told(?! apart)",
+        "(?:is|are|was|were|be|been) told(?! apart| to)",
         "hides who reports it",
         "write 'is reported', 'is logged' or 'learns'",
     ),

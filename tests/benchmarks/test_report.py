@@ -1,4 +1,4 @@
-"""What `make bench` says of what it found."""
+"""The report of `make bench`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ RESULT = Result(
 )
 
 
-def test_goals_are_met_at_their_bound_and_unknown_without_a_value() -> None:
+def test_goal_is_met_at_its_bound_and_unknown_without_a_value() -> None:
     assert [goal.verdict for goal in RESULT.goals] == ["met", "not met", "unknown"]
 
 
-def test_the_table_is_made_from_the_json() -> None:
+def test_table_is_made_from_the_json() -> None:
     table = report.table(json.loads(json.dumps(report.document("one", "a title", RESULT))))
     assert table.splitlines()[0] == "one: a title"
     assert "  jobs 1,000" in table
@@ -43,7 +43,7 @@ def test_the_table_is_made_from_the_json() -> None:
     assert "a note" in table
 
 
-def test_of_several_tries_the_best_is_shown_with_what_the_others_found() -> None:
+def test_report_shows_the_best_of_several_tries_and_the_range() -> None:
     slow, quick, slower = (
         report.document("one", "a title", Result([], [at_most("soon", soon, 5), at_least("fast", fast, 0.7)]))
         for soon, fast in ((9, 0.6), (4, 0.8), (12, 0.8))
@@ -59,11 +59,11 @@ def test_of_several_tries_the_best_is_shown_with_what_the_others_found() -> None
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.0, 1)])
-def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> None:
+def test_percentile_is_one_of_the_values(share: float, expected: float) -> None:
     assert report.percentile([float(value) for value in range(100, 0, -1)], share) == expected
 
 
-def test_the_page_gets_what_was_measured_and_keeps_what_was_written() -> None:
+def test_page_gets_the_measurements_and_keeps_its_text() -> None:
     page = (
         "before\n<!-- measured: goals -->\nold\n<!-- end -->\nbetween\n<!-- measured: plan -->\n<!-- end -->\nafter\n"
     )
@@ -102,7 +102,7 @@ def test_every_part_of_the_page_can_be_made() -> None:
     found = document.filled(document.PAGE.read_text(), results)
     assert "Not measured yet" not in found
     assert "| PostgreSQL: jobs run, in batches | 10,000/s x 40 us | 0.40 cores |" in found
-    # 0.4 to run, 0.5 to submit, and ten thousand that wait at a thousandth of a core each.
+    # 0.4 to run, 0.5 to submit, and ten thousand waiting jobs at a thousandth of a core each.
     assert "| **PostgreSQL** in all, at the peak | the first, second and fifth, 60% busy | **19 cores** |" in found
     assert "| Workers: connections to PostgreSQL | 10,000 processes x 3 | 30,000 |" in found
     assert "### idle" in found
@@ -114,7 +114,7 @@ def test_every_mark_of_the_page_is_known() -> None:
     document.filled(text, [])
 
 
-def test_effects_count_what_is_lost_and_what_is_done_twice(tmp_path: Path) -> None:
+def test_effects_count_lost_and_repeated_work(tmp_path: Path) -> None:
     effects = Effects(tmp_path / "effects", 4, regions=2)
     program = "import sys; from effects import Recorder; recorder = Recorder(); [recorder.record(int(n)) for n in sys.argv[1:]]"
     for region, numbers in enumerate((["0", "1"], ["1", "3", "3"])):
@@ -127,7 +127,7 @@ def test_effects_count_what_is_lost_and_what_is_done_twice(tmp_path: Path) -> No
 
 
 BURN = "import time\ninput()\nwhile time.process_time() < 0.3: pass\nprint('burnt', flush=True)\ninput()"
-# A tree of its own: in the one below the tests, servers of theirs come and go.
+# A separate process tree: servers of other tests come and go below this one.
 PARENT = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}], check=True)\nprint('buried', flush=True)\ninput()"
 # The kernel counts in hundredths, and may round each of several down.
 BURNT_SECONDS = 0.2
@@ -135,7 +135,7 @@ BURNT_SECONDS = 0.2
 
 @pytest.fixture
 def parent() -> Iterator[subprocess.Popen[str]]:
-    """Of a process that uses 0.3 s for the first line it gets, and ends at the second."""
+    """A process that uses 0.3 s of CPU for its first line of input, and ends at the second."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as parent:
@@ -158,7 +158,7 @@ def tell(parent: subprocess.Popen[str], answer: str) -> None:
     assert parent.stdout.readline() == f"{answer}\n"
 
 
-def test_the_time_of_processes_that_have_ended_is_counted(parent: subprocess.Popen[str]) -> None:
+def test_cpu_time_of_ended_processes_is_counted(parent: subprocess.Popen[str]) -> None:
     meter = Meter({"tree": [parent.pid], "nowhere": [None]})
     meter.start()
     burn(parent)
@@ -169,7 +169,7 @@ def test_the_time_of_processes_that_have_ended_is_counted(parent: subprocess.Pop
     assert "nowhere_us" not in used
 
 
-def test_the_time_of_one_that_ends_while_it_is_read_is_counted_too(
+def test_cpu_time_of_a_process_that_ends_while_it_is_read_is_counted(
     parent: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     burn(parent)

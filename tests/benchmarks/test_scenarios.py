@@ -1,4 +1,4 @@
-"""A scenario of `make bench` works, with numbers too small to say anything. `make bench ARGS="--tiny"` tries all of
+"""A scenario of `make bench` works, with numbers too small to mean anything. `make bench ARGS="--tiny"` tries all of
 them."""
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ async def bench(database_url: str) -> AsyncIterator[Bench]:
         yield bench
 
 
-async def test_a_scenario_measures_something(bench: Bench) -> None:
-    """One that has a bit of everything: a yardstick, a scheduler node, a worker, and jobs that say when they have
-    started."""
+async def test_scenario_measures_something(bench: Bench) -> None:
+    """This one has a bit of everything: a baseline, a scheduler node, a worker, and jobs that report their start."""
     found = report.document(latency.NAME, latency.TITLE, await latency.measure(bench))
     assert found["rows"]
     assert all(row["name"] in report.table(found) for row in found["rows"])
-    # The server is a process of this machine, so its time is seen.
+    # The server is a process of this machine, so its CPU time is visible.
     assert found["rows"][0]["postgres_us"] > 0
     assert await bench.session.fetchval("select to_regnamespace('yardstick')") is None
 
 
-def test_a_wait_during_which_a_core_was_taken_away_is_told_apart() -> None:
+def test_wait_during_which_a_core_was_taken_away_is_marked() -> None:
     waits = latency.told_apart([0.001, 0.02, 0.002], [5.0, 5.0, 5.01, 5.01])
     assert latency.undisturbed(waits) == [0.001, 0.002]
     assert latency.seconds_of(waits) == [0.001, 0.02, 0.002]
 
 
-def test_every_scenario_has_a_name_of_its_own_and_says_what_it_is() -> None:
+def test_every_scenario_has_a_unique_name_and_a_title() -> None:
     names = [scenario.NAME for scenario in order.ALL]
     assert len(set(names)) == len(names)
     assert all(scenario.TITLE for scenario in order.ALL)

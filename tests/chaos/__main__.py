@@ -1,5 +1,4 @@
-"""`python -m tests.chaos run | deaths | check DIRECTORY | measure`: make trouble, kill many, look at a history again,
-time the checker."""
+"""Runs chaos, kills many processes, checks a saved history, or times the checker: `python -m tests.chaos`."""
 
 # ruff: noqa: T201 (it is a command)
 from __future__ import annotations
@@ -23,13 +22,15 @@ from tests.chaos.good import good_history
 from tests.chaos.run import Plan, any_seed, run
 
 FENCE = 17
-"""The invariant that says so when a worker goes on without a lease."""
+"""The invariant that fails when a worker keeps running without a lease."""
 
 
 def report(history: History) -> int:
-    """What is broken, in words; the exit code."""
-    print(f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, {len(history.ledger)} effects, "
-          f"{len(history.faults)} faults")  # fmt: skip
+    """Prints the broken invariants, and returns the exit code."""
+    print(
+        f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, {len(history.ledger)} effects, "
+        f"{len(history.faults)} faults"
+    )
     throughput = Throughput(history)
     usual = throughput.usual * SECOND / WINDOW
     print(f"  runs that ended in a second: {throughput.average:.1f} on average, outages included; {usual:.1f} usually")
@@ -49,7 +50,7 @@ def report(history: History) -> int:
 
 
 def measure(events: int) -> int:
-    """How long the checker takes for a history of about so many changes and effects."""
+    """Measures the checker on a history of about this number of changes and effects."""
     began = time.monotonic()
     history = good_history(1, lives=events // 90)
     size = len(history.changes) + len(history.ledger)
@@ -119,13 +120,13 @@ def kill_them(asked: argparse.Namespace) -> int:
 
 
 def say_when() -> Callable[[str], None]:
-    """Prints lines with the seconds since now."""
+    """Prints lines with the seconds since the start."""
     began = time.monotonic()
     return lambda text: print(f"{time.monotonic() - began:7.1f} s  {text}", flush=True)
 
 
 def prepare(asked: argparse.Namespace) -> tuple[int, Path]:
-    """The seed, printed first, and the directory."""
+    """Prints the seed first, and creates the directory."""
     seed = asked.seed or any_seed()
     directory = asked.directory or Path(tempfile.mkdtemp(prefix=f"foliot-chaos-{seed}-"))
     directory.mkdir(parents=True, exist_ok=True)
@@ -134,8 +135,7 @@ def prepare(asked: argparse.Namespace) -> tuple[int, Path]:
 
 
 def clear_up(asked: argparse.Namespace, directory: Path, status: int) -> None:
-    """Kept when something is wrong, so that it can be looked at again; removed when all is well, unless a directory was
-    named."""
+    """Kept after a failure, for another look. Removed otherwise, unless the user named the directory."""
     for data in directory.rglob("postgres"):
         shutil.rmtree(data, ignore_errors=True)
     if status == 0 and asked.directory is None:

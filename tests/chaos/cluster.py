@@ -1,5 +1,5 @@
-"""A cluster of real processes: PostgreSQL, PgBouncer, API servers, scheduler nodes and workers, each behind a door of
-its own."""
+"""A cluster of real processes: PostgreSQL, PgBouncer, API servers, scheduler nodes and workers, each behind its own
+proxy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.processes import FoliotProcess
 
 SETTINGS = {
     "timezone": "America/Los_Angeles",
-    # A process that dies leaves what it wrote to the kernel, and no kernel dies here.
+    # The kernel keeps the writes of a dead process, and no kernel dies here.
     "fsync": "off",
     "shared_buffers": "64MB",
     "max_wal_size": "256MB",
@@ -42,7 +42,7 @@ SETTINGS = {
 APP = "tests.chaos.tasks:app"
 UNFENCED_APP = "tests.chaos.unfenced:app"
 LOST_ATTEMPTS_MAX = 20
-"""More than faults can hit one run: else what it comes to would depend on them."""
+"""More than the faults that can hit one run: otherwise its outcome would depend on them."""
 GRACE_SECONDS = 5
 RESTART_SECONDS = 1.0
 STOP_SECONDS = 60.0
@@ -50,7 +50,7 @@ STOP_SECONDS = 60.0
 
 @dataclass
 class Node:
-    """A place at which one process runs, and after it died another one."""
+    """A slot in which one process runs, and after its death the next one."""
 
     name: str
     arguments: tuple[str, ...]
@@ -59,9 +59,9 @@ class Node:
     address: str = ""
     process: FoliotProcess | None = None
     is_wanted: bool = True
-    """Whether it is started again when it ends."""
+    """Whether to start it again when it ends."""
     is_told: bool = False
-    """Whether the process that runs was told to end."""
+    """Whether the running process was told to end."""
 
     @property
     def part(self) -> str:
@@ -102,7 +102,7 @@ class Cluster:
         self._say = say
         self._disk_bytes = disk_bytes
         self._is_plain = is_plain
-        """No small disk, no clocks to set, no PgBouncer: only processes to be killed."""
+        """No small disk, no clocks, no PgBouncer: only processes to kill."""
         self._counts = {"server": servers, "scheduler": schedulers, "worker": workers}
         self._slots = slots
         self._app = app
@@ -112,15 +112,15 @@ class Cluster:
         self._bouncer_port: int | None = None
         self.postgres = EmbeddedPostgres(directory / "postgres", clock=SystemClock(), settings=SETTINGS)
         self.disk: SmallDisk | None = None
-        """Where PostgreSQL lives, if that may be filled."""
+        """The disk of PostgreSQL, if it can be filled."""
         self.clock: SteppingClock | None = None
-        """Of the last scheduler node and the first worker, if that may be set."""
+        """The clock of the last scheduler node and the first worker, if it can be set."""
         self.changing_postgres = asyncio.Lock()
-        """Held by whoever ends, fills or demotes it: one of these at a time."""
+        """Held while PostgreSQL is stopped, filled or demoted: one of these at a time."""
         self.url = ""
         self.nodes: list[Node] = []
         self.ended: list[str] = []
-        """Processes that ended without having been told to."""
+        """Processes that ended although nothing told them to."""
 
     async def __aenter__(self) -> Cluster:
         for name in ("ledger", "logs", "pgbouncer"):
@@ -170,7 +170,7 @@ class Cluster:
             await node.process.event("ProcessStarted", part=node.part)
 
     async def stop(self) -> None:
-        """All of them, with good manners, and for good: from here on nothing changes any more."""
+        """Shuts all processes down for good. The database does not change after that."""
         for node in self.nodes:
             node.is_wanted, node.is_told = False, True
             node.signal(signal.SIGTERM)
@@ -219,7 +219,7 @@ class Cluster:
         self._keepers.append(asyncio.create_task(self._keep(node), name=f"keep {node.name}"))
 
     async def _keep(self, node: Node) -> None:
-        """Starts the node's process, and another one whenever it has ended."""
+        """Runs the node's process, and starts another one whenever it ends."""
         while node.is_wanted:
             url = f"postgresql://{await self._new_login()}@127.0.0.1:{node.door.port}/foliot?sslmode=disable"
             node.is_told = False
@@ -238,7 +238,7 @@ class Cluster:
                 await asyncio.sleep(RESTART_SECONDS)
 
     async def _new_login(self) -> str:
-        """A name for one process, so that what it writes can be told from what another one writes."""
+        """A name for one process, which identifies its writes."""
         self._logins += 1
         name = f"node_{self._logins}"
         while True:
@@ -270,7 +270,7 @@ class Cluster:
 
 
 class Session:
-    """A connection straight to PostgreSQL, past every door; writable even while the rest of the world may only read."""
+    """Connects straight to PostgreSQL, past every proxy; can write even while PostgreSQL is read-only."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""Many deaths, one after the other, and how soon each was made good: `python -m tests.chaos deaths`.
+"""Measures the recovery from many deaths, one after the other: `python -m tests.chaos deaths`.
 
 Workers with jobs in their hands die at random moments, many of them alive at once; scheduler nodes die one at a time,
 in several small clusters side by side, each when the shards of the last one that died have new owners. Real processes,
@@ -26,10 +26,10 @@ SLOTS = 4
 NAP_SECONDS = 10
 BACKLOG = 60
 NODES = 3
-"""Of each of the small clusters: what one leaves behind is shared by two and by the one that takes its place."""
+"""Of each small cluster: two nodes and a replacement share the shards of a dead node."""
 LOOK_SECONDS = 0.1
 LAG_SECONDS = 3600.0
-"""There are always more jobs than hands: how long one waits says nothing."""
+"""There are always more jobs than slots: the waiting time means nothing."""
 # A worker's name ends with the number of its process.
 BUSY = "select distinct w.name from foliot.workers w join foliot.runs r on r.worker_id = w.id and r.state = 'running'"
 OWNERS = "select owner_id::text, count(*), min(expires_at) > clock_timestamp() from foliot.shards group by owner_id"
@@ -57,7 +57,7 @@ class Plan:
 
 
 async def kill_many(plan: Plan, say: Say) -> list[History]:
-    """The histories: that of the workers first, then those of the small clusters."""
+    """Returns the histories: first that of the workers, then those of the small clusters."""
     directories: list[Path] = []
     if plan.workers:
         directories.append(plan.directory / "workers")
@@ -97,7 +97,7 @@ async def _kill_workers(plan: Plan, directory: Path, say: Say) -> None:
 
 
 async def _feed(cluster: Cluster) -> None:
-    """Always more jobs than hands."""
+    """Keeps more jobs waiting than there are slots."""
     job = {"task": "nap", "payload": {"seconds": NAP_SECONDS}}
     async with cluster.session() as sql, httpx.AsyncClient(base_url=cluster.servers[0]) as client:
         while True:
@@ -115,7 +115,7 @@ async def _kill_schedulers(directory: Path, deaths: int, seed: int, say: Say) ->
             before: set[str] = set()
             for number in range(deaths):
                 before = await _shared_out(sql, before)
-                # Anywhere between two renewals.
+                # At any point between two renewals.
                 await asyncio.sleep(chance.uniform(0, 3))
                 _kill(journal, chance.choice(cluster.nodes))
                 say(f"{directory.name}: {number + 1} of {deaths} nodes are dead")
@@ -124,7 +124,7 @@ async def _kill_schedulers(directory: Path, deaths: int, seed: int, say: Say) ->
 
 
 async def _shared_out(sql: Any, before: set[str]) -> set[str]:
-    """Returns the nodes when each has its share, and one that was there before has none."""
+    """Waits until each node has its share of the shards and the dead node has none, and returns the nodes."""
     while True:
         rows = await sql.fetch(OWNERS)
         owners = {owner for owner, _, _ in rows if owner}
@@ -168,7 +168,7 @@ def page(histories: Sequence[History]) -> str:
 
 
 def write_into(path: Path, text: str) -> None:
-    """Between the markers of a document."""
+    """Replaces the text between the markers of a document."""
     document = path.read_text()
     head, begin, rest = document.partition(BEGIN)
     _, end, tail = rest.partition(END)

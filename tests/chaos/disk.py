@@ -1,4 +1,4 @@
-"""A disk in memory that is small enough to be filled."""
+"""A disk in memory, small enough to fill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SmallDisk:
 
     @staticmethod
     def mounted(directory: Path, size: int, say: Callable[[str], None]) -> SmallDisk | None:
-        """On this directory; None, and a line that says why, where that can't be done."""
+        """Mounts it on this directory. Returns None, and prints the reason, where that is impossible."""
         directory.mkdir(parents=True, exist_ok=True)
         command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "tmpfs", str(directory)]
         try:
@@ -27,13 +27,13 @@ class SmallDisk:
         return SmallDisk(directory)
 
     def unmount(self) -> None:
-        # Whoever still holds something there keeps it; nobody comes in any more.
+        # Processes keep their open files; nobody can open new ones.
         subprocess.run(["umount", "--lazy", str(self._directory)], check=False, capture_output=True, timeout=30)
 
     def fill(self) -> None:
         with self._ballast.open("wb") as ballast:
             while (free := os.statvfs(self._directory).f_bavail * os.statvfs(self._directory).f_frsize) > 0:
-                # Others write meanwhile: what is asked for in one piece may not be there any more.
+                # Other processes write meanwhile: a single large allocation may fail.
                 size = ballast.seek(0, os.SEEK_END)
                 try:
                     os.posix_fallocate(ballast.fileno(), size, max(4096, free // 2))

@@ -1,4 +1,4 @@
-"""A TCP door between one process and its database, which can be slammed, jammed, slowed, and made to open one way only.
+"""A TCP proxy between a process and its database, which can cut, block or slow connections, or drop one direction.
 
 It reads what the client says, so it knows the statements by their names and can act right before one is carried out, or
 right after, when its answer is on the way.
@@ -24,11 +24,11 @@ Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 @dataclass(slots=True)
 class Trap:
-    """What is to happen at a statement, once."""
+    """An action to take at a statement, once."""
 
     statement: str
     is_after: bool
-    """After it was carried out, and before its answer arrives; else before it is carried out."""
+    """Whether to act after the statement ran and before its answer arrives; otherwise before it runs."""
     spring: Callable[[], None]
     sprung: asyncio.Event
 
@@ -44,9 +44,9 @@ class Door:
         self.port = 0
         self.delay_seconds = 0.0
         self.is_deaf = False
-        """What the database answers is thrown away: a connection that is half open."""
+        """Drops the database's answers: a half-open connection."""
         self.is_shut = False
-        """Nobody new comes in."""
+        """Refuses new connections."""
 
     async def open(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
@@ -64,7 +64,7 @@ class Door:
             connection.cancel()
 
     def jam(self) -> None:
-        """From here on nothing goes through, and nobody is told."""
+        """Stops forwarding without closing any connection."""
         self._open.clear()
 
     def heal(self) -> None:
@@ -73,7 +73,7 @@ class Door:
         self.delay_seconds, self.is_deaf, self.is_shut = 0.0, False, False
 
     def set_trap(self, statement: str, *, is_after: bool, spring: Callable[[], None] = lambda: None) -> Trap:
-        """At the next such statement the connection is cut, and `spring` called."""
+        """Cuts the connection at the next such statement, and calls `spring`."""
         trap = Trap(statement, is_after, spring, asyncio.Event())
         self._traps.append(trap)
         return trap
@@ -101,7 +101,7 @@ class Door:
             ]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         except (OSError, asyncio.CancelledError):
-            # Cut, or nobody is there: the client finds out by itself.
+            # Cut, or no server: the client finds out by itself.
             pass
         finally:
             for way in ways:

@@ -1,4 +1,4 @@
-"""How soon: what a history says about the times between a fault and what was to follow from it."""
+"""Measures, from a history, the times between a fault and the recovery from it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def figures(history: History) -> list[Figure]:
 
 
 def noticed(history: History) -> tuple[list[float], list[float]]:
-    """Once a worker, by the last of its runs; apart those in which those who look for dead workers had trouble of their
+    """Once for each worker, by the last of its runs. Separate: cases in which the schedulers had faults of their
     own."""
     ends = lease_ends(history)
     found: tuple[list[float], list[float]] = ([], [])
@@ -60,7 +60,7 @@ def noticed(history: History) -> tuple[list[float], list[float]]:
 
 
 def _last_losses(history: History) -> dict[str, int]:
-    """Of what each worker had claimed while it had a lease."""
+    """Of the runs that each worker had claimed while it had a lease."""
     ends = lease_ends(history)
     found: dict[str, int] = {}
     for claim, loss in lost_claims(history):
@@ -70,7 +70,7 @@ def _last_losses(history: History) -> dict[str, int]:
 
 
 def _late_claims(history: History) -> Iterator[float]:
-    """On their way when the lease ended: the worker was frozen, or PostgreSQL away."""
+    """Claims on their way when the lease ended: the worker was frozen, or PostgreSQL was down."""
     ends = lease_ends(history)
     return (
         (loss.at - claim.at) / SECOND
@@ -80,7 +80,7 @@ def _late_claims(history: History) -> Iterator[float]:
 
 
 def given_back(history: History) -> Iterator[float]:
-    """A process is known by what its jobs wrote: under which tokens, and so as which worker."""
+    """Identifies a process by the tokens in the ledger of its jobs, and so its worker."""
     workers: dict[int, set[str]] = {}
     for run_id, effects in history.effects_of.items():
         claims = claims_of(history.changes_of.get(run_id, []))
@@ -98,7 +98,7 @@ def given_back(history: History) -> Iterator[float]:
 
 
 def owned_again(history: History) -> tuple[list[float], list[float]]:
-    """Once a shard; apart those in which whoever was to take it had trouble of its own."""
+    """Once for each shard. Separate: cases in which the next owner had faults of its own."""
     found: tuple[list[float], list[float]] = ([], [])
     for lease, seconds in _taken_over(history):
         renewed_at = lease.at - int(seconds * SECOND)
@@ -112,7 +112,7 @@ def owned_again(history: History) -> tuple[list[float], list[float]]:
 
 
 def owned_again_by_node(history: History) -> list[float]:
-    """Once a node, by the last of its shards."""
+    """Once for each node, by the last of its shards."""
     found: dict[str, float] = {}
     for lease, seconds in _taken_over(history):
         found[lease.owner_before] = max(found.get(lease.owner_before, 0), seconds)
@@ -120,7 +120,7 @@ def owned_again_by_node(history: History) -> list[float]:
 
 
 def _taken_over(history: History) -> Iterator[tuple[Lease, float]]:
-    """Shards that went from one node to another, each with the seconds since its last renewal."""
+    """Shards that moved from one node to another, each with the seconds since its last renewal."""
     for lease in history.leases:
         if lease.kind == "shard" and lease.owner and lease.owner_before and lease.expired_at:
             yield lease, (lease.at - lease.expired_at) / SECOND + history.settings.shard_ttl_seconds
@@ -134,7 +134,7 @@ def _resumed(history: History) -> Iterator[float]:
 
 
 def _recovered(history: History) -> Iterator[float]:
-    """Until as many runs end in five seconds as half of what is usual."""
+    """Until half the usual number of runs end in five seconds."""
     throughput = Throughput(history)
     for fault in healed(history):
         if (at := throughput.recovered_at(fault.healed_at)) is not None:

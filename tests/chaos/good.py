@@ -1,4 +1,4 @@
-"""Makes histories in which nothing is wrong, of any size: what the checker must pass, and what mutants are made of.
+"""Makes correct histories of any size: the checker must pass them, and mutants start from them.
 
 The runs are spread over ten minutes, whatever their number. Two workers and two scheduler nodes live through it; a
 third worker dies in the middle, and so does a node.
@@ -41,14 +41,14 @@ TTL = 15 * SECOND
 BACK_AT = START + 450 * SECOND
 """PostgreSQL, after a crash."""
 WORKERS = {"w1": "node_1", "w2": "node_2"}
-"""And the names with which they log in."""
+"""The names with which they log in."""
 DYING = ("w3", "node_3")
 NODES = {"s1": "node_4", "s2": "node_5"}
 
 
 @dataclass(slots=True)
 class Live:
-    """A run as it goes on."""
+    """A run and its progress."""
 
     row: Run
     worker: str = ""
@@ -70,7 +70,8 @@ class Maker:
         return str(UUID(int=self.chance.getrandbits(128)))
 
     def instant(self) -> int:
-        """Where a life may begin that is over before the end, and not in the minute in which a worker dies."""
+        """Instants at which a short life may begin: it ends before the end, and avoids the minute in which a worker
+        dies."""
         return START + self.chance.randrange(SECOND, 270 * SECOND) + self.chance.choice((0, 320 * SECOND))
 
     def change(self, live: Live, kind: str, at: int, after: str, transaction: int | None = None) -> None:
@@ -80,11 +81,23 @@ class Maker:
             transaction = self.transactions
         self.history.changes.append(
             Change(
-                seq=0, at=at, began_at=at - 500, transaction=transaction, writer=live.writer, kind=kind,  # type: ignore[arg-type]
-                run_id=row.id, before="" if kind in ("insert", "finish") else row.state, after=after, token=row.token, attempt=row.attempt,
-                lost=row.lost, worker_id=live.worker, due_at=row.due_at, is_cancelled=live.is_cancelled,
+                seq=0,
+                at=at,
+                began_at=at - 500,
+                transaction=transaction,
+                writer=live.writer,
+                kind=kind,  # type: ignore[arg-type]
+                run_id=row.id,
+                before="" if kind in ("insert", "finish") else row.state,
+                after=after,
+                token=row.token,
+                attempt=row.attempt,
+                lost=row.lost,
+                worker_id=live.worker,
+                due_at=row.due_at,
+                is_cancelled=live.is_cancelled,
             )
-        )  # fmt: skip
+        )
         row.state = after or row.state
 
     def begin(
@@ -123,7 +136,7 @@ class Maker:
             self.history.ledger.append(Effect(at, kind, live.row.id, live.row.token, process))  # type: ignore[arg-type]
 
     def leave(self, live: Live, at: int, state: str, *, due_at: int = 0, writer: str = "") -> None:
-        """Out of an attempt, and on."""
+        """Ends an attempt and continues."""
         live.row.due_at = due_at or live.row.due_at
         live.worker, live.writer = "", writer or live.writer
         self.change(live, "update", at, state)
@@ -169,7 +182,7 @@ class Maker:
         self.finish(live, at + 3 * SECOND)
 
     def lost(self) -> None:
-        """By the worker that dies: taken from it a second after its lease."""
+        """Claimed by the worker that dies, and taken from it a second after its lease has expired."""
         at = DIES_AT - self.chance.randrange(1, 4) * SECOND + self.chance.randrange(MOMENT)
         live = self.begin(at)
         self.claim(live, at + MOMENT, DYING[0])
@@ -248,7 +261,7 @@ class Maker:
         ]
 
     def diamond(self) -> None:
-        """a, then b and c, then d; c fails, so that d is skipped and e, which follows a failure, runs."""
+        """a, then b and c, then d. c fails, so d is skipped and e, which follows a failure, runs."""
         at, workflow = self.instant(), self.new_id()
         whole = self.begin(at, "waiting", id=workflow, task="workflow", has_ledger=False)
         keys = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"], "e": ["c"]}
@@ -304,8 +317,8 @@ class Maker:
             self.finish(live, at + SECOND)
 
     def leases(self) -> None:
-        """Workers beat every five seconds. The first node dies with the third worker, and the second one takes its
-        shards."""
+        """Workers renew their leases every five seconds. The first node dies with the third worker, and the second node
+        takes its shards."""
         for worker, writer in (*WORKERS.items(), DYING):
             last = DIES_AT if worker == DYING[0] else START + LENGTH + 60 * SECOND
             for at in range(START, last + 1, 5 * SECOND):
@@ -348,7 +361,7 @@ class Maker:
         self.finish(live, BACK_AT + 2 * SECOND)
 
     def memory(self) -> None:
-        """It warms up in the first minute, and goes up and down a little from then on."""
+        """Warms up in the first minute, and varies a little after that."""
         for name, process, most in (("worker-1", 1, 52_000_000), ("server-1", 7, 200_000_000)):
             for at in range(START, START + LENGTH, 2 * SECOND):
                 warm = min(1.0, 0.5 + (at - START) / (120 * SECOND))
@@ -357,7 +370,7 @@ class Maker:
                 )
 
     def numbered(self) -> History:
-        """In the order of time, and numbered by it."""
+        """Sorts the changes by time, and numbers them."""
         history = self.history
         changes = sorted(history.changes, key=lambda change: change.at)
         for seq, change in enumerate(changes, 1):

@@ -1,5 +1,4 @@
-"""Clients that submit, cancel, pause and edit without end, and write down what they were answered, outside of the
-database.
+"""Clients that submit, cancel, pause and edit all the time, and record the answers outside the database.
 
 The rate is that of jobs which were accepted, over the whole run: what could not be submitted while the servers, or
 PostgreSQL, were away is submitted afterwards, as clients do who kept it.
@@ -22,9 +21,9 @@ from tests.support.workflow_oracle import Given
 
 TURN_SECONDS = 0.1
 CATCH_UP = 4
-"""How many times its usual size a batch may have while there is something to catch up with."""
+"""The largest multiple of a batch's usual size while the load catches up."""
 AT_ONCE = 96
-"""Requests on their way; while the servers are away nothing more is asked for."""
+"""Concurrent requests; while the servers are down, clients send nothing more."""
 PATIENCE_SECONDS = 5.0
 INSIST_SECONDS = 120.0
 RECURRING = 30
@@ -43,20 +42,20 @@ class Load:
         self._began = 0
         """On the monotonic clock, in microseconds."""
         self._on_their_way = 0
-        """Jobs that have been sent and not answered for."""
+        """Jobs that were sent and not yet answered."""
         self._accepted = 0
         self._cancellable: deque[str] = deque(maxlen=50)
         self._recurring: list[str] = []
         self._asking: set[asyncio.Task[None]] = set()
         self._wrong: list[BaseException] = []
-        """What a client did not expect: an error of this file."""
+        """An answer that no client expects: an error in this file."""
         self._client: httpx.AsyncClient
         self.acknowledged = 0
         self.unanswered = 0
         self.refused = 0
 
     async def run(self, is_over: asyncio.Event) -> None:
-        """Until it is over, and everything asked for has been answered or given up."""
+        """Runs until the end, and until every request has been answered or given up."""
         limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
         async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as self._client:
             await asyncio.gather(*(self._make_recurring(number) for number in range(RECURRING)))
@@ -74,7 +73,7 @@ class Load:
             raise self._wrong[0]
 
     async def _turn(self) -> None:
-        """What a tenth of a second brings: most of it in one batch, the rest one by one."""
+        """The load of a tenth of a second: most of it in one batch, the rest one by one."""
         usual = max(1, round(self._rate * TURN_SECONDS))
         alone = max(1, usual // 5)
         owed = round(self._rate * (monotonic_us() - self._began) / 1e6) - self._accepted - self._on_their_way
@@ -111,7 +110,7 @@ class Load:
     async def _ask(
         self, kind: Kind, method: str, path: str, body: Any, *, key: str = "", about: Sequence[str] = ()
     ) -> tuple[int, Any]:
-        """One question, journalled. The answer's status, 0 for none, and its body."""
+        """Sends one request and records it. Returns the answer's status, 0 for none, and its body."""
         sent_at, status, ids, was_created = monotonic_us(), 0, list(about), True
         answer: Any = None
         headers = {"Idempotency-Key": key} if key and kind not in ("pause", "resume") else {}
@@ -138,7 +137,7 @@ class Load:
     async def _insist(
         self, kind: Kind, method: str, path: str, body: Any, *, key: str, about: Sequence[str] = ()
     ) -> tuple[int, Any]:
-        """Asks again until an answer says yes or no."""
+        """Repeats a request until an answer accepts or refuses it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(INSIST_SECONDS):
                 while True:
@@ -185,8 +184,8 @@ class Load:
             self._cancellable.append(answer["id"])
 
     async def _long(self) -> None:
-        # The longest goes on past the lease of a worker that can't renew it, and does not end its jobs. The nap is
-        # still under way elsewhere when a worker wakes that slept through its lease, and is done with its own.
+        # The longest job outlives the lease of a worker that cannot renew it and does not stop its jobs. The nap is
+        # still running elsewhere when a worker wakes that slept through its lease, and has ended its own.
         kinds: tuple[dict[str, Any], ...] = (
             {"task": "endless"},
             {"task": "nap", "payload": {"seconds": 10}},
@@ -213,9 +212,14 @@ class Load:
     async def _make_recurring(self, number: int) -> None:
         overlap = ("allow_all", "allow_all", "skip", "buffer_one")[number % 4]
         body = {
-            "name": f"job-{number}", "task": "effect", "every": f"{1 + number % 5}s", "overlap": overlap, "catchup": "all",
-            "catchup_max": 10_000, "payload": {"seconds": 0},
-        }  # fmt: skip
+            "name": f"job-{number}",
+            "task": "effect",
+            "every": f"{1 + number % 5}s",
+            "overlap": overlap,
+            "catchup": "all",
+            "catchup_max": 10_000,
+            "payload": {"seconds": 0},
+        }
         status, answer = await self._insist("recurring", "POST", "/v1/jobs", body, key=f"recurring-{number}")
         if status in (200, 201):
             self._recurring.append(answer["id"])
@@ -239,7 +243,7 @@ class Load:
 
 
 def draw_steps(chance: random.Random) -> list[Given]:
-    """A small workflow whose every end is known beforehand."""
+    """A small workflow whose outcome is known in advance."""
     steps: list[Given] = []
     for place in range(chance.randint(2, 7)):
         before = chance.sample([step.key for step in steps], k=min(len(steps), chance.choice((0, 1, 1, 2, 3))))

@@ -1,4 +1,4 @@
-"""Makes trouble, one fault after the other, as a seed says; writes down what it did, to whom, and for how long."""
+"""Injects one fault after the other, chosen by a seed, and records each with its target and duration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.chaos.checker.history import Fault
 from tests.chaos.cluster import Cluster, Node
 from tests.chaos.recorder import Journal, monotonic_us
 
-# How long the cluster needs after a fault has been taken away: a lease, a look for dead workers, a start of a process.
+# The time that the cluster needs after a fault has ended: a lease, a search for dead workers, a process start.
 WORKER_AFTERMATH = 20.0
 SCHEDULER_AFTERMATH = 12.0
 DATABASE_AFTERMATH = 8.0
@@ -53,7 +53,7 @@ class Nemesis:
             "make_zombie": self._make_zombie,
             "cut_off_worker": self._cut_off_worker,
         }
-        """More of what is among the others already: for measuring, and for trying one thing."""
+        """Variants of faults in the list above: for measuring, and for trying one at a time."""
         self._faults: dict[str, Any] = {
             "kill": self._kill,
             "stop": self._stop,
@@ -85,7 +85,7 @@ class Nemesis:
     async def run(self, is_over: asyncio.Event, *, only: Sequence[str], every_seconds: float) -> None:
         names = list(only) or self.names
         while not is_over.is_set():
-            # Each once before any comes again: else a short run would miss some.
+            # Each fault once before any repeats: otherwise a short run would miss some.
             for name in self._chance.sample(names, len(names)):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._chance.uniform(0.5, 1.5) * every_seconds):
@@ -105,7 +105,7 @@ class Nemesis:
             healed_at, name = monotonic_us(), node.name if node else "postgres"
             until = healed_at + int(aftermath * 1_000_000)
             if kind in FREEZING:
-                # For the process it is over; the cluster has something to do afterwards.
+                # The fault has ended for the process; the cluster still has to recover.
                 self._journal.write("faults", Fault("aftermath", name, 0, healed_at, until))
                 until = healed_at
             self._journal.write("faults", Fault(kind, name, process, since, until, detail, healed_at))
@@ -125,7 +125,7 @@ class Nemesis:
             node.kill()
 
     async def _kill_one(self, part: str) -> None:
-        """Of those that are at work."""
+        """One of the running nodes."""
         started = [node for node in self._cluster.of(part) if node.is_started]
         if len(started) > 1:
             node = self._chance.choice(started)
@@ -133,11 +133,11 @@ class Nemesis:
                 node.kill()
 
     async def _stop(self) -> None:
-        """Now and then past its lease."""
+        """Sometimes longer than its lease."""
         await self._stop_one(self._any(), *self._chance.choice(((0.2, 3), (0.2, 3), (10, 22))))
 
     async def _make_zombie(self) -> None:
-        """A worker that sleeps through its lease, and wakes while others are at its runs."""
+        """A worker that sleeps through its lease, and wakes while other workers run its runs."""
         await self._stop_one(self._any("worker"), 16.5, 20)
 
     async def _stop_one(self, node: Node, least: float, most: float) -> None:
@@ -149,7 +149,7 @@ class Nemesis:
                 process.signal(signal.SIGCONT)
 
     async def _freeze(self) -> None:
-        """The whole node: the process and whatever it started."""
+        """The whole node: the process and all its descendants."""
         node = self._any("worker", "scheduler")
         group = CGROUPS / f"foliot-chaos-{os.getpid()}-{monotonic_us()}"
         async with self._noted("freeze", node, self._aftermath(node)):
@@ -216,11 +216,11 @@ class Nemesis:
             node.door.heal()
 
     async def _blackhole(self) -> None:
-        """Nothing comes through in either direction, and no socket says so."""
+        """Nothing passes in either direction, and no socket reports it."""
         await self._jam(self._any(), *self._chance.choice(((1, 5), (14, 22))))
 
     async def _cut_off_worker(self) -> None:
-        """For longer than its lease: it has to end its jobs although nobody tells it to."""
+        """Longer than its lease: the worker has to stop its jobs by itself."""
         await self._jam(self._any("worker"), 17, 20)
 
     async def _jam(self, node: Node, least: float, most: float) -> None:
@@ -232,18 +232,17 @@ class Nemesis:
             node.door.heal()
 
     async def _half_open(self) -> None:
-        """What is asked for is done, and the answers get lost."""
+        """Requests are carried out, and the answers get lost."""
         node = self._any()
         async with self._noted("half_open", node, self._aftermath(node)):
             node.door.is_deaf = True
             await self._for(2, 12)
-            # What was thrown away in the middle of an answer can't be made good: the connection ends.
+            # A connection that lost half an answer cannot be repaired: it ends.
             node.door.cut()
             node.door.heal()
 
     async def _trap_and_cut(self) -> None:
-        """The connection ends right before a statement, or right after it was carried out: COMMIT was sent, and no
-        answer came."""
+        """The connection ends right before or right after a statement: COMMIT was sent, and no answer came."""
         await self._trap("trap_and_cut", is_fatal=False)
 
     async def _trap_and_kill(self) -> None:
@@ -267,7 +266,7 @@ class Nemesis:
                     await self._for(10, 20)
 
     async def _read_only(self) -> None:
-        """As after a failover: the connections look healthy, and every write is refused."""
+        """As after a failover: the connections look healthy, and PostgreSQL refuses every write."""
         async with self._cluster.changing_postgres, self._noted("read_only", None, DATABASE_AFTERMATH):
             await self._set_read_only("on")
             await self._for(1, 5)
@@ -283,8 +282,7 @@ class Nemesis:
             await asyncio.sleep(0.2)
 
     async def _step_clocks(self) -> None:
-        """The clocks of some machines are set, an hour ahead or back, and later right again. PostgreSQL's is not one of
-        them."""
+        """The clocks of some machines move an hour ahead or back, and later return. PostgreSQL's clock never moves."""
         assert self._cluster.clock is not None
         shift = self._chance.choice(("-1h", "+1h", "-1", "+400d"))
         async with self._noted("step_clocks", None, 0.0, shift):
@@ -293,13 +291,13 @@ class Nemesis:
             self._cluster.clock.set("+0")
 
     async def _full_disk(self) -> None:
-        """Not a byte is left for PostgreSQL; when it needs one for its log, it ends."""
+        """PostgreSQL has no disk space left. When it needs some for its log, it ends."""
         assert self._cluster.disk is not None
         async with self._cluster.changing_postgres, self._noted("full_disk", None, DATABASE_AFTERMATH):
             self._cluster.disk.fill()
             await self._for(3, 8)
             self._cluster.disk.empty()
-            # Without waiting for it to fail where it has only been refused.
+            # Does not wait for a failure: a write may only have been refused.
             await asyncio.sleep(0.5)
             if self._cluster.postgres.exited.is_set():
                 await self._cluster.postgres.start()

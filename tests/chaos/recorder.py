@@ -1,4 +1,4 @@
-"""Writes a cluster's history down while it runs, and brings it together when it is over."""
+"""Records a cluster's history while it runs, and assembles it at the end."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ decode_options = msgspec.json.Decoder(RunOptions).decode
 
 
 def monotonic_us() -> int:
-    """The clock of journal and ledger: that of the machine, which nobody sets."""
+    """The clock of journal and ledger: the machine's clock, which no fault changes."""
     return time.monotonic_ns() // 1000
 
 
 class Journal:
-    """What the clients asked for, on disk as soon as it is known."""
+    """The clients' requests, on disk as soon as they are known."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -96,7 +96,7 @@ async def install(sql: Any) -> None:
 
 
 async def clock_offset(sql: Any) -> int:
-    """What the database's clock is ahead of ours by, in microseconds: the best of several questions."""
+    """How far the database's clock is ahead of ours, in microseconds: the best of several readings."""
     found = []
     for _ in range(20):
         asked = monotonic_us()
@@ -107,7 +107,7 @@ async def clock_offset(sql: Any) -> int:
 
 
 async def bring_together(sql: Any, directory: Path, settings: Settings, offset: int) -> None:
-    """The whole history, in the form that the checker reads."""
+    """The whole history, as the checker reads it."""
     journal = [
         _moved(request, offset, "sent_at", "answered_at") for request in read_lines(directory / "journal.raw", Request)
     ]
@@ -123,7 +123,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     marks = {mark: (run_id, token) for mark, run_id, token in await sql.fetch(MARKS)}
     for effect in effects:
         effect.at += offset
-        # Such a run starts at most once, so its last token is the one that it started under.
+        # Such a run starts at most once, so it started under its last token.
         effect.run_id, effect.token = marks.get(effect.run_id, (effect.run_id, effect.token))
     effects += [Effect(at, "commit", run_id, token, 0) for at, run_id, token in await sql.fetch(PAID)]
     effects.sort(key=_instant)
@@ -157,7 +157,7 @@ def _instant(effect: Effect) -> int:
 
 
 def _whole_lines(path: Path) -> Iterator[Effect]:
-    """Whoever was killed while it wrote has left half a line: what it says was not done yet."""
+    """A killed process may leave half a line; that effect had not happened yet."""
     decoder = msgspec.json.Decoder(Effect)
     for line in path.read_bytes().split(b"\n")[:-1]:
         yield decoder.decode(line)

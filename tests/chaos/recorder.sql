@@ -25,7 +25,7 @@ create table chaos.leases (
     expires_at bigint not null, expired_at bigint not null
 );
 
--- What transactional jobs did.
+-- The effects of transactional jobs.
 create table chaos.paid (run_id uuid not null, token bigint not null, at bigint not null default chaos.us(clock_timestamp()));
 
 create function chaos.inserted() returns trigger language plpgsql as $$

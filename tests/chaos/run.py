@@ -1,4 +1,4 @@
-"""A run of chaos: a cluster, a load, a nemesis; then quiet, the history, and the checker's verdict."""
+"""One chaos run: a cluster, a load and a nemesis, then quiet, the history and the checker's verdict."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.chaos.nemesis import Nemesis
 from tests.chaos.recorder import Journal, bring_together, clock_offset, monotonic_us
 
 QUIET_SECONDS = 60.0
-"""By then nothing may be left that is due."""
+"""Everything due must have ended by then."""
 MEMORY_SECONDS = 2.0
-# What came later is the recurring jobs' and has its own time.
+# Later runs belong to the recurring jobs, which have their own time.
 DUE = """
 select count(*) from foliot.runs
 where created_at < to_timestamp($1::bigint / 1000000.0) and (state <> 'scheduled' or due_at < clock_timestamp() - interval '3 seconds')
@@ -36,11 +36,11 @@ class Plan:
     minutes: float
     rate: float
     only: list[str] = field(default_factory=list)
-    """Faults; none named: all."""
+    """The faults to inject; empty means all."""
     every_seconds: float = 6.0
     """Between two faults, on average."""
     at_once: int = 1
-    """Faults that go on side by side."""
+    """Faults that are active side by side."""
     schedulers: int = 2
     workers: int = 3
     app: str = APP
@@ -49,7 +49,7 @@ class Plan:
 async def run(plan: Plan, tell: Callable[[str], None]) -> None:
     """Leaves the history in the plan's directory."""
     journal = Journal(plan.directory)
-    # What a run leaves behind in the database, and room.
+    # The rows that a run leaves in the database, with a margin.
     disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
     cluster = Cluster(
         plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers, app=plan.app
@@ -84,9 +84,12 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
         journal.close()
         async with cluster.session() as sql:
             settings = Settings(
-                seed=plan.seed, quiet_at=quiet_at + offset, ended_at=monotonic_us() + offset, lost_attempts_max=LOST_ATTEMPTS_MAX,
+                seed=plan.seed,
+                quiet_at=quiet_at + offset,
+                ended_at=monotonic_us() + offset,
+                lost_attempts_max=LOST_ATTEMPTS_MAX,
                 grace_seconds=GRACE_SECONDS,
-            )  # fmt: skip
+            )
             await bring_together(sql, plan.directory, settings, offset)
         for ended in cluster.ended:
             tell(f"by itself: {ended}")
@@ -94,7 +97,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
 
 
 async def settle(cluster: Cluster, quiet_at: int, tell: Callable[[str], None]) -> None:
-    """Waits until nothing is left that was due."""
+    """Waits until everything that was due has ended."""
     began = time.monotonic()
     left = -1
     while time.monotonic() < began + QUIET_SECONDS + 5:

@@ -1,5 +1,4 @@
-"""Jobs that write down what they do to the world, outside of the database: a line for every effect, before the next one
-is begun."""
+"""Jobs that record their effects outside the database: one line for each effect, before the next one starts."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ app = foliot.App()
 
 
 class Ledger:
-    """A file of this process alone. One write a line: what was written stays, whatever becomes of the process."""
+    """A file for this process alone. One write for each line, which survives the death of the process."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -64,7 +63,7 @@ async def effect(ctx: foliot.Context, seconds: float = 0, fails: int = 0, fails_
 
 @app.task(retries=50, backoff=backoff)
 async def nap(ctx: foliot.Context, seconds: float) -> None:
-    """In one go, so that it is done the moment its worker wakes that slept for longer."""
+    """In one piece, so that it ends the moment its worker wakes from a longer sleep."""
     ledger.write("start", ctx)
     await asyncio.sleep(seconds)
     ledger.write("finish", ctx)
@@ -77,8 +76,8 @@ async def once(ctx: foliot.Context, seconds: float = 0) -> None:
 
 @app.task(guarantee="at_most_once", retries=0)
 async def quick(mark: str) -> None:
-    """Over before it would wait, and without a context, as most short jobs are: the worker calls many of these in one
-    asyncio task.
+    """Ends without waiting and takes no context, as most short jobs do: the worker calls many of these in one asyncio
+    task.
 
     It cannot know its run, so the ledger names it by its mark, and `recorder.py` finds the run by its payload.
     """
@@ -96,7 +95,7 @@ def blocking(ctx: foliot.Context, seconds: float = 0) -> None:
 
 @app.task(guarantee="transactional", retries=50, backoff=backoff)
 async def pay(ctx: foliot.Context, seconds: float = 0) -> None:
-    """What it does is committed with its end, or not at all."""
+    """Its effect is committed with its end, or not at all."""
     ledger.write("start", ctx)
     await ctx.connection.execute("insert into chaos.paid (run_id, token) values ($1, $2)", ctx.run_id, ctx.token)
     await asyncio.sleep(seconds)
@@ -104,5 +103,5 @@ async def pay(ctx: foliot.Context, seconds: float = 0) -> None:
 
 @app.task(retries=0, timeout=1)
 async def endless(ctx: foliot.Context) -> None:
-    """Always runs out of time."""
+    """Always exceeds its time limit."""
     await work(ctx, 3600, 0, False)

@@ -1,4 +1,4 @@
-"""The checker passes what is good, and notices everything that is wrong."""
+"""The checker passes correct histories, and reports every mutant."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ SEEDS = (1, 2)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nothing_is_wrong_with_a_good_history(seed: int) -> None:
+def test_checker_passes_a_good_history(seed: int) -> None:
     assert breaches(good_history(seed)) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("number", "mutate"), mutants.ALL, ids=[mutate.__name__ for _, mutate in mutants.ALL])
-def test_each_mutant_is_caught_by_the_invariant_that_it_breaks(number: int, mutate: mutants.Mutate, seed: int) -> None:
+def test_checker_reports_each_mutant_by_the_invariant_that_it_breaks(
+    number: int, mutate: mutants.Mutate, seed: int
+) -> None:
     history = good_history(seed, lives=10)
     mutate(history, random.Random(seed))
     found = {breach.invariant.number: breach.faults for breach in breaches(fresh(history))}
@@ -31,7 +33,7 @@ def test_each_mutant_is_caught_by_the_invariant_that_it_breaks(number: int, muta
 
 
 def fresh(history: History) -> History:
-    """Without what was worked out before the mutation."""
+    """Without the values cached before the mutation."""
     return History(*(getattr(history, name) for name in History.__struct_fields__))
 
 
@@ -40,13 +42,13 @@ def test_every_invariant_has_a_mutant() -> None:
     assert len(mutants.ALL) >= 20
 
 
-def test_numbers_are_given_once_and_every_invariant_says_what_it_is() -> None:
+def test_invariants_have_unique_numbers_and_a_sentence() -> None:
     numbers = [one.number for one in invariants()]
     assert len(set(numbers)) == len(numbers)
     assert all(one.text.endswith(".") for one in invariants())
 
 
-def test_a_saved_history_is_checked_as_it_was(tmp_path: Path) -> None:
+def test_saved_history_gives_the_same_result(tmp_path: Path) -> None:
     history = good_history(5)
     mutants.attempts.a_terminal_state_changes(history, random.Random(5))
     save(history, tmp_path)
@@ -57,7 +59,7 @@ def test_a_saved_history_is_checked_as_it_was(tmp_path: Path) -> None:
     ]
 
 
-def test_the_page_about_reliability_names_every_invariant() -> None:
+def test_reliability_page_lists_every_invariant() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text()
     for one in invariants():
         assert f"| I{one.number} | {' '.join(one.text.split())} |" in page

@@ -1,4 +1,4 @@
-"""The door knows the statements that go through it, and acts before or after one is carried out."""
+"""The proxy recognizes statements, and acts before or after one runs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ async def behind(door: Door, database_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-async def test_a_trap_springs_before_or_after_the_statement_it_is_set_for(
-    door: Door, behind: Store, sql: Any, is_after: bool
-) -> None:
+async def test_trap_springs_before_or_after_its_statement(door: Door, behind: Store, sql: Any, is_after: bool) -> None:
     sprung = []
     trap = door.set_trap("register_worker", is_after=is_after, spring=lambda: sprung.append(True))
     await behind.jobs.database_now()
@@ -43,11 +41,11 @@ async def test_a_trap_springs_before_or_after_the_statement_it_is_set_for(
     assert trap.sprung.is_set()
     assert sprung == [True]
     assert await sql.fetchval("select count(*) from foliot.workers") == int(is_after)
-    # Once is enough.
+    # It springs only once.
     await behind.workers.register_worker(new_id(), "worker", QUEUES, [])
 
 
-async def test_what_is_jammed_goes_through_once_it_is_healed(door: Door, behind: Store) -> None:
+async def test_blocked_traffic_passes_after_the_door_is_healed(door: Door, behind: Store) -> None:
     await behind.jobs.database_now()
     door.jam()
     asking = asyncio.create_task(behind.jobs.database_now())

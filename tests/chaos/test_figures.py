@@ -1,4 +1,4 @@
-"""What a history says about how soon: measured where nothing is left to chance."""
+"""The figures of a history, measured on histories without chance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.chaos.figures import given_back, noticed, owned_again, owned_again_by
 from tests.chaos.good import DIES_AT, TTL, good_history
 
 
-def test_the_death_of_a_worker_is_measured_from_its_last_beat_and_from_its_end() -> None:
+def test_worker_death_is_measured_from_its_last_heartbeat_and_from_its_end() -> None:
     history = good_history(1)
     (from_beat,), with_trouble = noticed(history)
     (from_death,) = given_back(history)
@@ -23,14 +23,14 @@ def test_the_death_of_a_worker_is_measured_from_its_last_beat_and_from_its_end()
     assert with_trouble == []
 
 
-def test_a_second_fault_in_between_is_counted_apart() -> None:
+def test_second_fault_in_between_is_counted_separately() -> None:
     history = good_history(1)
     history.faults.append(Fault("crash_postgres", "postgres", 0, DIES_AT + TTL, DIES_AT + TTL + SECOND))
     once, twice = noticed(history)
     assert (len(once), len(twice)) == (0, 1)
 
 
-def test_the_death_of_a_node_is_measured_by_the_last_of_its_shards() -> None:
+def test_node_death_is_measured_by_the_last_of_its_shards() -> None:
     history = good_history(1)
     last = [lease for lease in history.leases if lease.kind == "shard" and lease.epoch == 2][-1]
     last.at += 2 * SECOND
@@ -41,7 +41,7 @@ def test_the_death_of_a_node_is_measured_by_the_last_of_its_shards() -> None:
     ("targets", "is_apart"),
     [(["scheduler-1"], False), (["scheduler-1", "scheduler-2"], True), (["scheduler-1", "postgres"], True)],
 )
-def test_a_shard_whose_next_owner_was_in_trouble_too_is_counted_apart(targets: list[str], is_apart: bool) -> None:
+def test_shard_whose_next_owner_had_a_fault_is_counted_separately(targets: list[str], is_apart: bool) -> None:
     history = good_history(1)
     taken = [lease for lease in history.leases if lease.kind == "shard" and lease.owner_before and lease.expired_at]
     first, last = min(lease.expired_at for lease in taken), max(lease.at for lease in taken)
@@ -59,7 +59,7 @@ def test_throughput_counts_the_time_in_which_nothing_ended() -> None:
     assert Throughput(history).average == pytest.approx(len(within) / 100)
 
 
-def test_figures_are_put_between_the_markers_of_a_document(tmp_path: Path) -> None:
+def test_figures_replace_the_text_between_markers(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text(f"before\n{deaths.BEGIN}\nold\n{deaths.END}\nafter\n")
     text = deaths.page([good_history(1)])

@@ -1,4 +1,4 @@
-"""What the triggers write down about a real database is what the checker reads."""
+"""The triggers record a real database in the form that the checker reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUEUES = {"default": 10}
 
 
 class Bench:
-    """A store whose every step is written down as a client, a job and the database would."""
+    """A store that records each step, as a client, a job and the database would."""
 
     def __init__(self, store: Store, sql: Any, directory: Path) -> None:
         self._store = store
@@ -75,7 +75,7 @@ async def register(store: Store) -> UUID:
 
 
 async def lived_through(store: Store, sql: Any, directory: Path) -> Bench:
-    """Runs that succeed, are tried again, released, cancelled and lost."""
+    """Runs that succeed, retry, or are released, cancelled and lost."""
     await recorder.install(sql)
     bench, worker = Bench(store, sql, directory), await register(store)
     plain = await bench.submit(6)
@@ -87,7 +87,7 @@ async def lived_through(store: Store, sql: Any, directory: Path) -> Bench:
     await bench.succeed(worker, claims[2:5])
     await store.runs.mark_cancelled(later, "no more", is_forced=False)
     await store.end_cancelled()
-    # It dies with one in its hands; another one does the rest.
+    # The first worker dies with a run; the other one does the rest.
     await sql.execute("update foliot.workers set expires_at = clock_timestamp() where id = $1", worker)
     await store.runs.lose_runs(10, 3)
     await store.runs.promote_due_runs(10)
@@ -98,7 +98,7 @@ async def lived_through(store: Store, sql: Any, directory: Path) -> Bench:
     return bench
 
 
-async def test_a_sound_history_is_written_down_whole(store: Store, sql: Any, tmp_path: Path) -> None:
+async def test_recorder_writes_a_complete_sound_history(store: Store, sql: Any, tmp_path: Path) -> None:
     history = await (await lived_through(store, sql, tmp_path)).history()
     assert breaches(history) == []
     assert [run.state for run in history.runs].count("succeeded") == 6
@@ -108,7 +108,7 @@ async def test_a_sound_history_is_written_down_whole(store: Store, sql: Any, tmp
     assert sum(change.lost for change in history.changes if change.before == "running" and change.kind == "update") == 1
 
 
-async def test_what_was_done_behind_everybodys_back_is_noticed(store: Store, sql: Any, tmp_path: Path) -> None:
+async def test_checker_reports_changes_made_behind_the_stores_back(store: Store, sql: Any, tmp_path: Path) -> None:
     bench = await lived_through(store, sql, tmp_path)
     await sql.execute(
         "update foliot.history set state = 'failed' where id = (select id from foliot.history where state = 'succeeded' limit 1)"

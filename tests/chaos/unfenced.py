@@ -1,5 +1,5 @@
-"""The same tasks in a worker that trusts its lease for ever. A run with it must fail: else the checker would miss a
-fence that is gone."""
+"""The same tasks in a worker that never gives up its lease. A chaos run with it must fail: otherwise the checker would
+miss a missing fence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Talking to a running Foliot over HTTP."""
+"""Talks to a running Foliot over HTTP."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Api:
 
 @asynccontextmanager
 async def api_of(process: FoliotProcess, part: str = "up") -> AsyncIterator[Api]:
-    """The API of a process, once it serves."""
+    """Waits until the process serves, and returns a client of its API."""
     started = await process.event("ProcessStarted", part=part)
     async with httpx.AsyncClient(base_url=started["address"], timeout=PATIENCE_SECONDS) as client:
         yield Api(client)

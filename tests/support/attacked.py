@@ -1,4 +1,4 @@
-"""A real server under attack: what the attack costs it, and what an innocent client notices of it meanwhile."""
+"""A real server under attack: the cost of the attack, and its effect on an innocent client."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GIVE_UP_SECONDS = 60.0
 class Cost:
     cpu_seconds: float = 0.0
     memory_bytes: int = 0
-    """By how much its memory grew, at the most."""
+    """The largest growth of its memory."""
     latencies: list[float] = field(default_factory=list)
-    """Seconds that each of the innocent client's requests took."""
+    """Seconds of each request of the innocent client."""
     refusals: list[str] = field(default_factory=list)
-    """Of the innocent client's requests, those that were not answered with 200."""
+    """Requests of the innocent client that did not get a 200."""
 
     @property
     def slowest(self) -> float:
@@ -36,7 +36,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Attacked:
-    """A server that is to be attacked."""
+    """Starts a server to attack."""
 
     address: str
     pid: int
@@ -55,8 +55,7 @@ class Attacked:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[Cost]:
-        """While it lasts, an innocent client asks for /healthz, on a new connection each time, from a thread of its
-        own."""
+        """Requests /healthz from another thread, on a new connection each time, while the block runs."""
         cost, over = Cost(), threading.Event()
         process = psutil.Process(self.pid)
         memory, cpu = process.memory_info().rss, self.cpu_seconds()
@@ -91,13 +90,13 @@ class Attacked:
 class Flooded:
     sent: int
     answer: bytes
-    """The beginning of what came back, if anything did."""
+    """The first bytes of the answer, if any."""
     is_ended: bool
-    """Whether the server ended the connection, before everything was sent."""
+    """Whether the server closed the connection before everything was sent."""
 
 
 async def flood(server: Attacked, opening: bytes, unit: bytes, *, most: int = 100_000_000) -> Flooded:
-    """Sends an opening, and then the same again and again, until the server has had enough."""
+    """Sends an opening, then the same bytes repeatedly, until the server closes the connection."""
     reader, writer = await asyncio.open_connection(*server.place)
     sent, block = 0, unit * (65_536 // len(unit))
     is_ended = False
@@ -117,8 +116,7 @@ async def flood(server: Attacked, opening: bytes, unit: bytes, *, most: int = 10
 
 
 async def answer_to(server: Attacked, *sent: bytes, seconds: float = GIVE_UP_SECONDS) -> bytes:
-    """All that comes back until the server ends the connection, or the beginning of it when the server was still
-    reading."""
+    """Reads until the server closes the connection. If the server was still receiving, the answer may be incomplete."""
     reader, writer = await asyncio.open_connection(*server.place)
     try:
         for part in sent:
@@ -132,7 +130,7 @@ async def answer_to(server: Attacked, *sent: bytes, seconds: float = GIVE_UP_SEC
 
 @asynccontextmanager
 async def attacked(database_url: str, *, files_max: int | None = None, **settings: object) -> AsyncIterator[Attacked]:
-    """A `foliot server` that asks for no token."""
+    """A `foliot server` that requires no token."""
     environment: Mapping[str, str] = {
         "FOLIOT_DATABASE_URL": database_url,
         "FOLIOT_PORT": "0",

@@ -1,4 +1,4 @@
-"""Entries of the audit record, as a request that creates a job leaves them."""
+"""Audit entries like those of a request that creates a job."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from foliot.store.access import AuditEntry
 
 def entry_for(run: NewRun) -> AuditEntry:
     return AuditEntry(
-        id=new_id(), actor="ci", actor_namespace=None, token_id=None, role=None, namespace="default", address=None, request_id="r",
-        method="POST", path="/v1/jobs", action="create_job", target=str(run.id), status=201, code=None,
-    )  # fmt: skip
+        id=new_id(),
+        actor="ci",
+        actor_namespace=None,
+        token_id=None,
+        role=None,
+        namespace="default",
+        address=None,
+        request_id="r",
+        method="POST",
+        path="/v1/jobs",
+        action="create_job",
+        target=str(run.id),
+        status=201,
+        code=None,
+    )

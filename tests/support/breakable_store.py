@@ -1,5 +1,4 @@
-"""A store whose way to PostgreSQL leads through a door that a test can cut, before or after a statement of its
-choice."""
+"""A store whose connection to PostgreSQL a test can cut before or after a given statement."""
 
 from __future__ import annotations
 

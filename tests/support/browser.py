@@ -1,4 +1,4 @@
-"""A real browser without a window: Debian's Chromium, told what to do over a pair of pipes."""
+"""A headless Chromium, controlled over a pair of pipes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import PATIENCE_SECONDS, until
 OPTIONS = (
     "--headless=new",
     "--remote-debugging-pipe",
-    # Root may not use it, and the only pages are the test's own.
+    # Chromium's sandbox does not work for root, and the only pages are our own.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
@@ -31,7 +31,7 @@ OPTIONS = (
     "--no-first-run",
     "--no-default-browser-check",
 )
-# It reads commands from descriptor 3 and writes answers and events to 4.
+# Chromium reads commands from descriptor 3 and writes answers and events to 4.
 START = 'exec "$0" "$@" 3<&{reads} 4>&{writes}'
 
 
@@ -44,7 +44,7 @@ class Browser:
         self._pages: dict[str, Page] = {}
 
     async def open(self, url: str) -> Page:
-        """A page of its own, loaded."""
+        """Opens a new page and loads it."""
         target = await self.tell("Target.createTarget", url="about:blank")
         attached = await self.tell("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         page = self._pages[attached["sessionId"]] = Page(self, attached["sessionId"])
@@ -81,7 +81,7 @@ class Page:
         self._open_requests: set[str] = set()
         self._sent: dict[str, tuple[str, str]] = {}
         self.answers: list[tuple[str, str, int]] = []
-        """Method, URL and status of each answer that reached the browser, whether or not it let the page see it."""
+        """Method, URL and status of each answer that reached the browser, even if the page may not read it."""
 
     async def load(self, url: str) -> None:
         for domain in ("Page", "Network", "Runtime"):
@@ -91,7 +91,7 @@ class Page:
             await self._is_loaded.wait()
 
     async def run(self, function: str, **arguments: object) -> Any:
-        """What an async function of the page's own script returns, given an object."""
+        """Calls an async function in the page with an object, and returns its result."""
         done = await self._browser.tell(
             "Runtime.evaluate",
             self._session,
@@ -103,7 +103,7 @@ class Page:
         return done["result"].get("value")
 
     async def quiet(self) -> None:
-        """Returns when every request has had its end."""
+        """Returns when every request has ended."""
 
         async def look() -> bool:
             return not self._open_requests
@@ -119,7 +119,7 @@ class Page:
                 self._sent[event["requestId"]] = (event["request"]["method"], event["request"]["url"])
             case "Network.responseReceived" if event["requestId"] in self._sent:
                 self.answers.append((*self._sent[event["requestId"]], event["response"]["status"]))
-                # The answer to a beacon has no end.
+                # The answer to a beacon never ends.
                 self._open_requests.discard(event["requestId"])
             case "Network.loadingFinished" | "Network.loadingFailed":
                 self._open_requests.discard(event["requestId"])
@@ -127,14 +127,24 @@ class Page:
 
 @asynccontextmanager
 async def chromium(directory: Path, *, hosts: Mapping[str, str]) -> AsyncIterator[Browser]:
-    """A browser for which each of these names is at that address."""
+    """Starts a browser that resolves each of these names to an address."""
     program = require("chromium", "chromium")
     rules = ", ".join(f"MAP {name} {address}" for name, address in hosts.items())
     (reads, commands), (answers, writes) = os.pipe(), os.pipe()
     process = await asyncio.create_subprocess_exec(
-        "bash", "-c", START.format(reads=reads, writes=writes), program, *OPTIONS, f"--user-data-dir={directory}",
-        f"--host-resolver-rules={rules}", "about:blank", stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, pass_fds=(reads, writes),
-    )  # fmt: skip
+        "bash",
+        "-c",
+        START.format(reads=reads, writes=writes),
+        program,
+        *OPTIONS,
+        f"--user-data-dir={directory}",
+        f"--host-resolver-rules={rules}",
+        "about:blank",
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+        pass_fds=(reads, writes),
+    )
     for descriptor in (reads, writes):
         os.close(descriptor)
     loop = asyncio.get_running_loop()

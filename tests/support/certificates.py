@@ -1,4 +1,4 @@
-"""An authority of a test's own, and certificates that it signs, made by the program openssl."""
+"""A test's own certificate authority, made with openssl."""
 
 from __future__ import annotations
 
@@ -16,21 +16,48 @@ class Authority:
         self._openssl = require("openssl", "openssl")
         self._directory = directory
         self.certificate, self._key = directory / "ca.pem", directory / "ca.key"
-        self._make("-x509", "-subj", "/CN=test authority", "-addext", "basicConstraints=critical,CA:TRUE", "-days", "2",
-                   "-addext", "keyUsage=critical,keyCertSign", "-keyout", str(self._key), "-out", str(self.certificate))  # fmt: skip
+        self._make(
+            "-x509",
+            "-subj",
+            "/CN=test authority",
+            "-addext",
+            "basicConstraints=critical,CA:TRUE",
+            "-days",
+            "2",
+            "-addext",
+            "keyUsage=critical,keyCertSign",
+            "-keyout",
+            str(self._key),
+            "-out",
+            str(self.certificate),
+        )
 
     def server(self, names: str, *, is_self_signed: bool = False) -> ssl.SSLContext:
-        """What a server of these names (`DNS:a.example,IP:127.0.0.1`) answers with."""
+        """A TLS context for a server with these names (`DNS:...`, `IP:...`)."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*self.files(names, is_self_signed=is_self_signed))
         return context
 
     def files(self, names: str, *, is_self_signed: bool = False) -> tuple[Path, Path]:
-        """The certificate and its key."""
+        """Creates a certificate and its key."""
         certificate, key = self._directory / "server.pem", self._directory / "server.key"
         signed_by = () if is_self_signed else ("-CA", str(self.certificate), "-CAkey", str(self._key))
-        self._make("-x509", *signed_by, "-subj", "/CN=server", "-addext", f"subjectAltName={names}", "-days", "2",
-                   "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(key), "-out", str(certificate))  # fmt: skip
+        self._make(
+            "-x509",
+            *signed_by,
+            "-subj",
+            "/CN=server",
+            "-addext",
+            f"subjectAltName={names}",
+            "-days",
+            "2",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-keyout",
+            str(key),
+            "-out",
+            str(certificate),
+        )
         return certificate, key
 
     def _make(self, *arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""Processes whose wall clocks are wrong; their monotonic clocks are right, as they would be."""
+"""Processes with wrong wall clocks and correct monotonic clocks, as on a real machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def faking(**shift: str) -> dict[str, str]:
 
 
 class SteppingClock:
-    """A wall clock that several processes share, and that a test sets while they run."""
+    """A wall clock that several processes share and a test sets while they run."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / "clock"
@@ -34,7 +34,7 @@ class SteppingClock:
         return {"FAKETIME_TIMESTAMP_FILE": str(self._file), "FAKETIME_NO_CACHE": "1"}
 
     def set(self, shift: str) -> None:
-        # Whole or not at all: it is read all the time.
+        # Written atomically: processes read it all the time.
         fresh = self._file.with_suffix(".new")
         fresh.write_text(f"{shift}\n")
         fresh.replace(self._file)

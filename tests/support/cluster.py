@@ -1,4 +1,4 @@
-"""A server, a scheduler node and a worker as processes on one database, for as many tests as want to share them."""
+"""A server, a scheduler node and a worker as processes on one database, shared by many tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.server import PostgresServer
 
 
 class Cluster:
-    """Runs on a thread and a loop of its own, because the loops of tests come and go."""
+    """Runs on its own thread and event loop, because each test has a new loop."""
 
     def __init__(self, postgres: PostgresServer) -> None:
         self._postgres = postgres

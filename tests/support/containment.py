@@ -1,4 +1,4 @@
-"""What holds commands together in a test, and what is left of them."""
+"""Containment of commands, and the processes that are left of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 
 def require_means(means: str) -> None:
-    """Skips the test where it can't be had."""
+    """Skips the test where the machine lacks this kind of containment."""
     if means == "bubblewrap":
         require("bwrap", "bubblewrap")
     try:
@@ -38,7 +38,7 @@ async def launchers_in(containment: Containment) -> AsyncIterator[LauncherPool]:
 
 
 def sleepers(mark: str) -> list[psutil.Process]:
-    """Processes of the whole machine that mention the mark, in whatever session, whoever their parent is now."""
+    """Processes of the whole machine that mention the mark, in any session, with any parent."""
     return [
         process
         for process in psutil.process_iter(["cmdline", "status"])
@@ -48,7 +48,7 @@ def sleepers(mark: str) -> list[psutil.Process]:
 
 
 def gone(mark: str) -> bool:
-    """Waits for the death of what was killed: a signal has been sent, but the kernel takes its moment."""
+    """Waits for killed processes to disappear: the kernel takes a moment."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while sleepers(mark) and time.monotonic() < give_up_at:
         time.sleep(0.01)

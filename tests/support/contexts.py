@@ -1,4 +1,4 @@
-"""The context of an attempt that no worker runs: its output is kept as an attempt keeps it, and can be waited for."""
+"""The context of an attempt without a worker. Tests can wait for its output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KeptContext(Context):
         return self._kept.value()
 
     async def prints(self, expected: bytes, *, seconds: float = PATIENCE_SECONDS) -> None:
-        """Returns when the output holds these bytes."""
+        """Returns when the output contains these bytes."""
         if expected not in self.output:
             printed = asyncio.Event()
             self._watched.append((expected, printed))

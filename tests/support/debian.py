@@ -1,5 +1,4 @@
-"""Programs that a test needs beside Python: installed if we are root on Debian, else the test is skipped with one line
-that says so."""
+"""Programs that a test needs: installed if we are root on Debian, otherwise the test is skipped with the reason."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ LOCK = Path(tempfile.gettempdir()) / "foliot-tests-install.lock"
 
 @functools.cache
 def require(program: str, package: str) -> str:
-    """The program's path."""
+    """Returns the path of the program."""
     search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = shutil.which(program, path=search)
     if found is None and os.getuid() == 0 and shutil.which("apt-get"):
         with LOCK.open("w") as lock:
-            # Test processes run side by side, and the second of two apt-gets gives up at once.
+            # Tests run in parallel, and the second of two apt-gets fails at once.
             fcntl.flock(lock, fcntl.LOCK_EX)
             found = shutil.which(program, path=search) or _install(program, package, search)
     if found is None:

@@ -1,4 +1,4 @@
-"""Jobs that depend on jobs: made over HTTP, and ended as a test likes."""
+"""Jobs that depend on jobs: created over HTTP, and ended by the test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def refused(client: httpx.AsyncClient, **fields: Any) -> str:
 
 
 async def end(store: Store, state: RunState = RunState.SUCCEEDED, count: int = 100) -> list[str]:
-    """Claims what is ready, in order, and ends it; the names."""
+    """Claims all ready runs in order, ends them, and returns their names."""
     claims = await claim_runs(store, WORKER, {"default": count}, ["simulate"])
     names = [run.name or "" for claim in claims if (run := await store.runs.get_run(claim.run_id))]
     reason = "error" if state is RunState.FAILED else None

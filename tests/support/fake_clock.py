@@ -7,7 +7,7 @@ import heapq
 import itertools
 from datetime import UTC, datetime, timedelta
 
-# Turns of the event loop that a fired sleeper gets to go on and to sleep again, before time moves further.
+# Turns of the event loop that a woken sleeper gets to run and to sleep again, before time moves further.
 SETTLE_TURNS = 50
 
 
@@ -29,7 +29,7 @@ class FakeClock:
         return self.now() + self._step
 
     def step_database(self, seconds: float) -> None:
-        """Sets the database's clock forward or back; this process's own goes on as before."""
+        """Moves the database's clock forward or back. This process's clock does not change."""
         self._step += timedelta(seconds=seconds)
 
     async def sleep(self, seconds: float) -> None:
@@ -52,7 +52,7 @@ class FakeClock:
         return event.is_set()
 
     async def advance(self, seconds: float) -> None:
-        """Moves time on. Whoever was due on the way has been woken, in order, before this returns."""
+        """Moves time forward. Sleepers that were due have run, in order, when this returns."""
         target = self._elapsed + seconds
         while self._sleepers and self._sleepers[0][0] <= target:
             due, _, waker = heapq.heappop(self._sleepers)

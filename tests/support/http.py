@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback interface that answers what a test tells it to, and keeps what it was asked."""
+"""A real HTTP server on the loopback interface: a test sets its answers and reads the requests it got."""
 
 from __future__ import annotations
 

@@ -25,11 +25,27 @@ async def make_job(
     """A recurring job, stored. Its first tick is after `now`, by default the database's."""
     job_id, at = new_id(), now or await store.jobs.database_now()
     job = RecurringJob(
-        id=job_id, name=name or job_id.hex, task=task, queue="default", priority=0, schedule=Schedule(**schedule), payload=None,
-        options=None, version=1, runs_left=None, next_at=None, fire_at=None, paused_at=None, paused_until=None, paused_reason=None,
-        created_at=at, updated_at=at, shard=shard_of(job_id), calendar_version=1,
+        id=job_id,
+        name=name or job_id.hex,
+        task=task,
+        queue="default",
+        priority=0,
+        schedule=Schedule(**schedule),
+        payload=None,
+        options=None,
+        version=1,
+        runs_left=None,
+        next_at=None,
+        fire_at=None,
+        paused_at=None,
+        paused_until=None,
+        paused_reason=None,
+        created_at=at,
+        updated_at=at,
+        shard=shard_of(job_id),
+        calendar_version=1,
         calendar=CalendarDays(weekdays=tuple(calendar_days)) if calendar_days else None,
-    )  # fmt: skip
+    )
     planned = scheduled_from(job, at)
     assert await store.jobs.insert_job(planned)
     return planned

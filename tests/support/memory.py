@@ -1,5 +1,4 @@
-"""A directory in memory: a clone of a database is a thousand small files, and to make and remove them on a disk is most
-of its cost."""
+"""A directory in memory. A cloned database is a thousand small files; on a disk they cost more than the test."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
-# Each process of a run uses about 100 MB, and 400 at the most. Containers often have no more than 64 MB here.
+# A test process needs about 100 MB, at most 400. Containers often have only 64 MB here.
 ROOM_BYTES = 2_000_000_000
 PREFIX = "foliot-tests-"
 
@@ -24,7 +23,7 @@ def directory_in_memory(otherwise: Path, *, memory: Path = MEMORY, room_bytes: i
         yield otherwise
         return
     _clear_up_after_the_killed(memory)
-    # Locked before it gets the name by which the others look for what was left behind.
+    # Locked before it gets the name by which other runs look for abandoned directories.
     unnamed = Path(tempfile.mkdtemp(prefix=f"new-{PREFIX}", dir=memory))
     lock = os.open(unnamed, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -37,7 +36,7 @@ def directory_in_memory(otherwise: Path, *, memory: Path = MEMORY, room_bytes: i
 
 
 def _clear_up_after_the_killed(memory: Path) -> None:
-    """A run that was killed could not remove its directory, and no restart of anything gives that memory back."""
+    """A killed run could not remove its directory, and nothing else frees that memory."""
     for left in memory.glob(f"{PREFIX}*"):
         with suppress(OSError):
             lock = os.open(left, os.O_RDONLY)

@@ -40,8 +40,7 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
     parts = urlsplit(url)
     asked = parse_qs(parts.query)
     port = free_port()
-    # PgBouncer will not run as root, and the server's socket is for its owner only: a little door of ours stands
-    # between the two.
+    # PgBouncer refuses to run as root, and the server's socket is for its owner only: a proxy connects the two.
     door = await _open_door(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}")
     settings = CONFIGURATION.format(
         database=parts.path[1:], host="127.0.0.1", port=door.sockets[0].getsockname()[1], user=parts.username,
@@ -56,7 +55,7 @@ async def pgbouncer_to(url: str, directory: Path) -> AsyncIterator[str]:
             os.chown(path, nobody.pw_uid, nobody.pw_gid)
         for parent in directory.parents:
             if parent.stat().st_uid == 0 and not parent.stat().st_mode & stat.S_IXOTH:
-                # One of pytest's own, and closed to others.
+                # One of pytest's directories, which are closed to other users.
                 parent.chmod(0o755)
         user = ["-u", "nobody"]
     process = await asyncio.create_subprocess_exec(
@@ -83,7 +82,7 @@ async def _open_door(socket_path: str) -> asyncio.Server:
         try:
             there, back = await asyncio.open_unix_connection(socket_path)
         except OSError:
-            # The server is away: PgBouncer is told so, and tries again.
+            # The server is down: PgBouncer reports an error, and retries.
             writer.close()
             return
         await asyncio.gather(pump(reader, back), pump(there, writer))

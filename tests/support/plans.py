@@ -1,4 +1,4 @@
-"""What a statement really reads."""
+"""Counts the rows and blocks that a statement reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foliot.store import queries
 
 
 async def rows_read(sql: Any, family: str, name: str, *arguments: object) -> float:
-    """How many rows of tables a named query looks at, with the plan that is used for any arguments."""
+    """Table rows that a named query reads with its generic plan."""
     await sql.execute("set plan_cache_mode = force_generic_plan")
     statement = await sql.prepare(queries.load(family)[name].sql)
     (explained,) = await statement.explain(*arguments, analyze=True)
@@ -17,7 +17,7 @@ async def rows_read(sql: Any, family: str, name: str, *arguments: object) -> flo
 
 
 async def blocks_read(sql: Any, statement: str, *arguments: object) -> int:
-    """How many blocks a statement looks at, together with the functions that it calls."""
+    """Blocks that a statement reads, including the functions that it calls."""
     (explained,) = json.loads(await sql.fetchval(f"explain (analyze, buffers, format json) {statement}", *arguments))
     plan = explained["Plan"]
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])

@@ -1,17 +1,16 @@
-"""Ports for servers that are told theirs, and keep it while they are stopped and started again."""
+"""Fixed ports for servers that stop and start again during a test."""
 
 from __future__ import annotations
 
 import random
 import socket
 
-# Below those that the kernel gives to whoever asks for any: another test's connection may get one of these at any
-# moment.
+# Below the kernel's ephemeral ports: a connection of another test may get one of those at any moment.
 KEPT_FROM_CHANCE = range(15_000, 32_000)
 
 
 def free_port() -> int:
-    """A port on the loopback interface that nobody is on, and that nobody is given by chance."""
+    """A free port on the loopback interface, outside the ephemeral range."""
     while True:
         port = random.SystemRandom().choice(KEPT_FROM_CHANCE)
         with socket.socket() as tried:

@@ -18,7 +18,7 @@ import psutil
 from tests.support.strangers import python_of_nobody
 from tests.support.waiting import PATIENCE_SECONDS
 
-# Of a process that is one of several which start at once, and imports all it needs first.
+# For one of several processes that start at once and import everything first.
 START_SECONDS = 2 * PATIENCE_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,10 +60,20 @@ class FoliotProcess:
 
     async def __aenter__(self) -> FoliotProcess:
         self._process = await asyncio.create_subprocess_exec(
-            *self._prefix(), self._python, "-m", "foliot", *self._arguments,
-            stdin=DEVNULL, stdout=PIPE, stderr=asyncio.subprocess.STDOUT, env=self._environment, cwd=self._cwd, limit=1 << 20,
-            pass_fds=self._pass_fds, **self._started_as,
-        )  # fmt: skip
+            *self._prefix(),
+            self._python,
+            "-m",
+            "foliot",
+            *self._arguments,
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=self._environment,
+            cwd=self._cwd,
+            limit=1 << 20,
+            pass_fds=self._pass_fds,
+            **self._started_as,
+        )
         self._reading = asyncio.create_task(self._read(), name="read the log")
         return self
 
@@ -76,7 +86,7 @@ class FoliotProcess:
         await self._reading
 
     async def event(self, name: str, /, *, seconds: float = START_SECONDS, **fields: object) -> dict[str, Any]:
-        """The first event of that name and with those fields, from the process's start on."""
+        """Waits for an event with this name and these fields, counted from the start of the process."""
         seen = 0
         try:
             async with asyncio.timeout(seconds):
@@ -100,7 +110,7 @@ class FoliotProcess:
             self._process.send_signal(number)
 
     def tree(self) -> list[psutil.Process]:
-        """The process and all that came from it, in whatever session."""
+        """The process and all its descendants, in any session."""
         try:
             top = psutil.Process(self._process.pid)
             return [top, *top.children(recursive=True)]
@@ -108,7 +118,7 @@ class FoliotProcess:
             return []
 
     def kill_tree(self) -> None:
-        """SIGKILL for everything at once: stopped first, so that nothing reacts to the death of another."""
+        """Sends SIGKILL to all of them. Stops them first, so that none reacts to the death of another."""
         tree = self.tree()
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for process in tree:

@@ -1,5 +1,5 @@
-"""A TCP door to the test server that can swallow an answer or go silent. It reads the client's messages, so it knows
-what it cuts."""
+"""A TCP proxy to the test server that can drop an answer or stop forwarding. It parses messages to cut at a
+statement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class ClientMessages:
-    """Tells which statement is executed, from the bytes that a client sends."""
+    """Recognizes the executed statement in the bytes that a client sends."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -23,7 +23,7 @@ class ClientMessages:
         """The text of each statement whose execution these bytes complete."""
         self._buffer += chunk
         if not self._is_started:
-            # The first message has no kind, only a length.
+            # The first message has no type, only a length.
             self._buffer = self._buffer[struct.unpack("!I", self._buffer[:4])[0] :]
             self._is_started = True
         while len(self._buffer) >= 5 and len(self._buffer) >= (size := 1 + struct.unpack("!I", self._buffer[1:5])[0]):
@@ -48,7 +48,7 @@ class Proxy:
         self.is_silent = False
 
     def swallow_answer_to(self, statement: str) -> None:
-        """The next statement that holds this text is carried out, its answer lost, its connection cut."""
+        """Executes the next statement that contains this text, drops its answer and cuts the connection."""
         self._swallow = statement.encode()
         self.swallowed.clear()
 
@@ -102,7 +102,7 @@ class Proxy:
 
 @asynccontextmanager
 async def proxy_to(url: str) -> AsyncIterator[tuple[Proxy, str]]:
-    """A proxy, and the URL of the same database through it."""
+    """Starts a proxy, and yields the URL of the same database through it."""
     parts = urlsplit(url)
     asked = parse_qs(parts.query)
     proxy = Proxy(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}")

@@ -20,8 +20,15 @@ from tests.support.runs import claim_runs
 
 WORKER = new_id()
 TASKS = ["send_invoice", "shell", "simulate"]
-JOB_ROUTES = [("PATCH", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"), ("POST", "/trigger"), ("GET", "/ticks"),
-                ("GET", "/next")]  # fmt: skip
+JOB_ROUTES = [
+    ("PATCH", ""),
+    ("DELETE", ""),
+    ("POST", "/pause"),
+    ("POST", "/resume"),
+    ("POST", "/trigger"),
+    ("GET", "/ticks"),
+    ("GET", "/next"),
+]
 
 
 def job_path(reference: str, rest: str = "") -> str:
@@ -69,7 +76,7 @@ async def end_runs(store: Store) -> int:
 
 @dataclass(frozen=True)
 class BadFields:
-    """Fields that make a good body bad, and the one to be named."""
+    """Fields that make a good body bad, and the field that the error must name."""
 
     field: str
     fields: dict[str, Any]
@@ -81,15 +88,26 @@ def bad(field: str, code: str = "invalid", **fields: Any) -> BadFields:
 
 
 BAD_CRON = [
-    *["0 24 * * *", "60 * * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "* * * *", "* * * * * * * *", "@never", "@reboot", "nonsense"],
+    *[
+        "0 24 * * *",
+        "60 * * * *",
+        "* * 0 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "* * * *",
+        "* * * * * * * *",
+        "@never",
+        "@reboot",
+        "nonsense",
+    ],
     *["*/0 * * * *", "5-1 * * * *", "0 0 30 2 *", "0 0 31 4,6 *", "٣ * * * *", " "],
-]  # fmt: skip
+]
 
 
 def interrupt_requests(
     monkeypatch: pytest.MonkeyPatch, store: Store, happens: Callable[[], Awaitable[object]], *, times: int
 ) -> None:
-    """Something happens, so many times, after a request has read the job and the time, and before it writes."""
+    """Runs an action a number of times after a request has read the job and the time, and before it writes."""
     read = store.jobs.database_now
     left = itertools.repeat(None, times)
 

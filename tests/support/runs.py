@@ -1,4 +1,4 @@
-"""Runs put where a test wants them, through the store's own statements."""
+"""Puts runs into the state that a test needs, with the store's own statements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def insert(store: Store, task: str = "send_invoice", queue: str = "mail", 
 
 
 async def claim_runs(store: Store, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
-    """As a worker whose lease has just been renewed: without one there is nothing to be had."""
+    """Claims as a worker with a fresh lease: without a lease a claim returns nothing."""
     if not (await store.workers.beat(worker_id, [])).is_renewed:
         await store.workers.register_worker(worker_id, "claims by hand", slots, tasks)
     return await store.runs.claim_runs(worker_id, slots, tasks)
@@ -38,7 +38,7 @@ async def claim(
 
 
 async def find_stuck(store: Store) -> list[tuple[str, UUID]]:
-    """A whole round, in looks that are small enough to need several of them."""
+    """Runs a whole round in small steps, so that it takes several of them."""
     look: Look | None = Look(runs=50, parents=5)
     stuck = []
     while look is not None:

@@ -1,4 +1,4 @@
-"""A scheduler node inside the test's own process, on the real store, turned by hand."""
+"""A scheduler node inside the test process, on the real store, run step by step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.fake_clock import FakeClock
 
 
 class Node:
-    """A scheduler node that is turned by hand."""
+    """A scheduler node that a test runs step by step."""
 
     def __init__(self, store: Store, keeper: ShardKeeper, events: EventBus, clock: FakeClock) -> None:
         self._clock = clock
@@ -26,7 +26,7 @@ class Node:
         self._resumer = Resumer(store=store, shards=keeper, clock=clock, events=events)
 
     async def turn(self) -> None:
-        """Everything that is due now, also what became due by what was done."""
+        """Runs every service until nothing is due."""
         await self._resumer.run_once()
         await self._loader.run_once()
         while await self._firer.run_once() == 0:

@@ -1,4 +1,4 @@
-"""The schemas of the application's types, worked out once for all the applications that a process of tests builds."""
+"""Computes the schemas of the application's types once for all applications of a test process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from foliot.api.openapi import operations
 
 
 def work_out_schemas_once() -> None:
-    """They are the greater part of what building an application costs; a server builds one, a run of tests a
-    thousand."""
+    """They dominate the cost of building an application. A server builds one, a test run a thousand."""
     work_out = operations._schema
 
     @functools.cache

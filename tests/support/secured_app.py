@@ -1,4 +1,4 @@
-"""The application with its audit record, as strangers and holders of tokens meet it; and requests as bytes."""
+"""The application with its audit log, for callers with and without tokens; and raw requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def secured_app(store: Store, *, is_open: bool = False, **settings: object
 
 @asynccontextmanager
 async def serving(app: Application) -> AsyncIterator[str]:
-    """The application on a real socket; its URL."""
+    """Serves the application on a real socket, and yields its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off", proxy_headers=False))
     task = asyncio.create_task(server.serve(sockets=[listening]))
@@ -62,8 +62,7 @@ class RawAnswer:
 
 
 async def send_raw(url: str, request: bytes) -> RawAnswer:
-    """Sends these bytes to a server and reads until it closes: the request has to ask for that by `Connection:
-    close`."""
+    """Sends bytes to a server and reads until it closes. The request must contain `Connection: close`."""
     address = urlsplit(url)
     async with asyncio.timeout(PATIENCE_SECONDS):
         reader, writer = await asyncio.open_connection(address.hostname, address.port)

@@ -19,8 +19,8 @@ from foliot.events import EventBus
 from foliot.store.store import open_store
 
 TEMPLATE = "foliot_template"
-# Not UTC, so that code which forgets about time zones fails here. Not durable, because nothing here outlives the run.
-# Little WAL, because it is in memory; and few buffers, because whoever drops a database looks through all of them.
+# Not UTC, so that code which ignores time zones fails here. Not durable, because the data is temporary. Little WAL,
+# because it is in memory. Few buffers, because dropping a database scans all of them.
 SETTINGS = {
     "timezone": "America/Los_Angeles",
     "fsync": "off",
@@ -57,22 +57,22 @@ class PostgresServer:
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{database}"))
 
     async def clone(self) -> str:
-        """A migrated database of its own; its name."""
+        """Creates a migrated database, and returns its name."""
         name = f"test_{next(self._numbers)}"
-        # The checkpoint that this needs is next to nothing here, and it copies in half the time.
+        # The checkpoint that this strategy needs is cheap here, and the copy takes half the time.
         await self.admin(f"create database {name} template {TEMPLATE} strategy file_copy")
         return name
 
     async def empty(self) -> str:
-        """A database that was never migrated."""
+        """Creates a database without migrations."""
         name = f"test_{next(self._numbers)}"
         await self.admin(f"create database {name}")
         return name
 
     async def drop(self, name: str) -> list[str]:
-        """Drops a database; what was still connected to it."""
+        """Drops a database, and returns the connections that were still open."""
         async with self._admin_session() as session:
-            # A session that was closed a moment ago is still listed until its process has gone.
+            # A session that has just closed stays listed until its process has exited.
             for _ in range(1000):
                 left = await session.fetch(CONNECTED, name)
                 if not left:

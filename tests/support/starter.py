@@ -1,5 +1,4 @@
-"""A process that starts commands, as a worker does, without end: to be killed. Run as `... -m tests.support.starter
-MEANS MARK`."""
+"""Starts commands in a loop, as a worker does, until it is killed. Usage: `... -m tests.support.starter MEANS MARK`."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ async def start_commands(means: str, mark: str) -> None:
 
 
 async def start_one(launchers: LauncherPool, mark: str) -> None:
-    """For a moment only, so that there is always one about to start."""
+    """Short, so that there is always one about to start."""
     command = Command(("/bin/sh", "-c", f"sleep 60; : {mark}"), {"PATH": "/usr/bin:/bin"})
     async with ProcessTree(command, launchers, lambda _: None):
         await asyncio.sleep(0.03)

@@ -1,4 +1,4 @@
-"""Running Foliot as a user who is not root, where the tests themselves run as root."""
+"""Runs Foliot as a user other than root, when the tests run as root."""
 
 from __future__ import annotations
 
@@ -27,9 +27,14 @@ def python_of_nobody() -> tuple[str, str]:
         try:
             tried = subprocess.run(
                 [candidate, "-c", "import foliot.cli.main, asyncpg, msgspec, uvloop"],
-                env={"PYTHONPATH": path, "PATH": os.environ["PATH"]}, cwd="/", user=NOBODY, group=NOBODY, extra_groups=[],
-                capture_output=True, check=False,
-            )  # fmt: skip
+                env={"PYTHONPATH": path, "PATH": os.environ["PATH"]},
+                cwd="/",
+                user=NOBODY,
+                group=NOBODY,
+                extra_groups=[],
+                capture_output=True,
+                check=False,
+            )
         except OSError:
             continue
         if tried.returncode == 0:

@@ -1,4 +1,4 @@
-"""What must have become of the ticks of recurring jobs, by the versions of them that were kept, and whether it did."""
+"""Computes what must have happened to the ticks of recurring jobs, and compares it with the database."""
 
 from __future__ import annotations
 
@@ -51,29 +51,29 @@ class TickNote:
 
 @dataclass(frozen=True, slots=True)
 class JobStory:
-    """All that the database knows about one job: its versions in order, and what became of its ticks."""
+    """Everything the database knows about one job: its versions in order, and the outcome of its ticks."""
 
     job_id: UUID
     versions: tuple[Version, ...]
     runs: tuple[TickRun, ...]
     notes: tuple[TickNote, ...]
     cursor: int
-    """The first tick that has not been dealt with."""
+    """The first unhandled tick."""
 
 
 def faults_of(story: JobStory) -> list[str]:
-    """Everything that is wrong with what became of a job's ticks; nothing when all is well.
+    """The errors in the outcomes of a job's ticks; none if all is well.
 
-    A version is in force from the instant it was made, `made_at`, until the next one was. It alone defines the ticks in
-    between: those after its own `made_at`, up to and including the next version's, for the next one counts from after
-    that instant. The ticks of the last version count up to the cursor. So for each version, apart:
+    A version is in force from `made_at` until the `made_at` of the next version. It alone defines the ticks after its
+    own `made_at`, up to and including that of the next version. The ticks of the last version count up to the cursor.
+    For each version:
 
-    - Each of its ticks is there exactly once, as a run or inside a note, and nothing else is. Who dealt with it is told by the instant of
-      the deed: a run is of the version in force when it was created. A note is of the version in force when it was written, but the note
-      which an edit leaves about what it overtook bears the instant of that edit and is about the version before.
+    - Each of its ticks is there exactly once, as a run or inside a note, and there is nothing else. A run belongs to
+      the version in force when it was created, a note to the version in force when it was written. The exception is the
+      note about ticks that an edit overtook: it bears the instant of the edit, and belongs to the version before.
     - A run carries the payload of its version, and was not created before its tick.
 
-    Pausing makes no version: what falls into a pause is in a note of the version in force.
+    A pause makes no version: its ticks are in a note of the version in force.
     """
     made = [version.made_at for version in story.versions]
     triggers = [
@@ -116,8 +116,7 @@ def ticks_within(trigger: Trigger, after: int, until: int) -> Iterator[int]:
 
 
 async def stories(sql: Any) -> list[JobStory]:
-    """The story of every recurring job, all of one instant. Runs triggered by hand are beside the schedule and left
-    out."""
+    """The story of every recurring job, read at one instant. Runs triggered by hand are left out."""
     async with sql.transaction(isolation="repeatable_read", readonly=True):
         versions, runs, notes = [await _by_job(sql, query) for query in (VERSIONS, RUNS, NOTES)]
         cursors = await sql.fetch(CURSORS)
@@ -151,7 +150,7 @@ async def _by_job(sql: Any, query: str) -> dict[UUID, list[Sequence[Any]]]:
 
 
 async def assert_sound(sql: Any) -> list[JobStory]:
-    """Every tick of every job is there exactly once, on time or with a reason."""
+    """Asserts that every tick of every job is there exactly once, on time or with a reason."""
     found = await stories(sql)
     faults = [f"job {story.job_id}: {fault}" for story in found for fault in faults_of(story)]
     assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults[:30])
@@ -159,5 +158,5 @@ async def assert_sound(sql: Any) -> list[JobStory]:
 
 
 async def fired_past(sql: Any, instant: datetime) -> bool:
-    """Whether every job has dealt with all its ticks up to this instant."""
+    """Whether every job has handled all its ticks up to this instant."""
     return bool(await sql.fetchval("select min(next_at) > $1 from foliot.jobs", instant))

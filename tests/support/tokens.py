@@ -1,4 +1,4 @@
-"""Tokens for tests, made in the store itself."""
+"""Tokens for tests, created in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for what no event announces."""
+"""Waits for conditions that no event announces."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 90.0
-"""For what must come, on a machine that is busy with other things. Only a test that fails takes that long."""
+"""Enough for anything that must happen, on a busy machine. Only a failing test waits this long."""
 
 
 async def until(question: Callable[[], Awaitable[T]], *, seconds: float = PATIENCE_SECONDS) -> T:
-    """Asks until the answer is true, and returns it."""
+    """Repeats a question until the answer is true, and returns the answer."""
     give_up_at = time.monotonic() + seconds
     while True:
         answer = await question()

@@ -1,4 +1,4 @@
-"""A worker node inside the test's own process, on the real store."""
+"""A worker node inside the test process, on the real store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foliot.store.store import Store
 from foliot.worker.node import WorkerNode
 from tests.support.waiting import PATIENCE_SECONDS, until
 
-# A lease that a machine which is busy for a few seconds does not cost it.
+# A lease long enough to survive a few seconds of a busy machine.
 QUICK = Config(poll_seconds=0.05, worker_ttl_seconds=15, worker_beat_seconds=1, grace_seconds=5)
 
 
@@ -45,7 +45,7 @@ async def submit(store: Store, task: str, **fields: object) -> NewRun:
 
 
 async def ended(store: Store, run: NewRun, *, seconds: float = PATIENCE_SECONDS) -> RunView:
-    """The run once it is terminal."""
+    """Waits until the run is terminal."""
 
     async def look() -> RunView | None:
         view = await store.runs.get_run(run.id)

@@ -1,4 +1,4 @@
-"""A worker whose steps do as a test tells them, the API in front of it, and what scheduler nodes would do meanwhile."""
+"""A worker whose steps follow a test's orders, the API in front of it, and the services of a scheduler node."""
 
 from __future__ import annotations
 

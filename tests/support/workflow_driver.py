@@ -1,5 +1,5 @@
-"""Random workflows, and claimers that take them through the store without worker processes: late, out of order, in
-batches, some lost."""
+"""Random workflows, and claimers that run them through the store without worker processes: late, out of order, in
+batches, with losses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RULES = (
 )  # fmt: skip
 TASKS = ["step", "map", "workflow", "wait"]
 LOOKING = 0.1
-"""How often it is looked for what is stuck: that takes a while."""
+"""Interval of the search for stuck runs, which is slow."""
 SEEN = """
 select step, state, reason, error ->> 'message' as message, started_at, finished_at, id from foliot.history where parent_id = $1
 order by created_at, id
@@ -43,7 +43,7 @@ order by created_at, id
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A workflow as it is submitted, and as the oracle knows it."""
+    """A workflow as submitted, and as the oracle sees it."""
 
     definition: dict[str, Any]
     given: list[Given]
@@ -118,8 +118,8 @@ async def seen_of(sql: Any, workflow_id: UUID) -> dict[str, Seen]:
 
 
 class Claimers:
-    """Several that claim, run and finish at once until nothing is left or they are stopped. One of them is dead: what
-    it takes is lost."""
+    """Several claimers that work at once until nothing is left or they are stopped. One of them is dead and loses its
+    runs."""
 
     def __init__(
         self, store: Store, chance: random.Random, *, number: int = 4, most: int = 60, loses: bool = True
@@ -149,7 +149,7 @@ class Claimers:
         return worker_id
 
     async def _tend(self) -> None:
-        """What scheduler nodes do, and a look for what is stuck."""
+        """The services of a scheduler node, and the search for stuck runs."""
         ghost = new_id()
         while not self._is_over:
             await self._store.runs.promote_due_runs(1000)
@@ -191,7 +191,7 @@ class Claimers:
             await self._store.runs.retry_runs(worker_id, retried)
 
     async def _expand(self, worker_id: UUID, claim: Claim) -> list[Outcome]:
-        """Made of others by the executor that workers use; what it does not expand ends as it says."""
+        """Expanded by the executor that workers use."""
         context = Context(
             run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=claim.task, on_output=lambda _: None
         )

@@ -1,4 +1,4 @@
-"""What a workflow must come to, said a second time and in another way than the store does it.
+"""The expected result of a workflow, computed independently of the store.
 
 Without `fail_fast` and without cancels the end of every step follows from the ends of those before it, whatever the
 order. With them the order matters, and what is said is which ends fit together: `complaints` holds for every workflow
@@ -17,7 +17,7 @@ FAILING = ("failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A step as it was asked for, and what it comes to if it runs."""
+    """A step as requested, and its outcome if it runs."""
 
     key: str
     after: tuple[str, ...]
@@ -27,7 +27,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of it."""
+    """The outcome of a step."""
 
     state: str
     reason: str | None
@@ -37,7 +37,7 @@ class Seen:
 
 
 def may_run(rule: str, ends: Sequence[str]) -> bool:
-    """Whether a step runs, once all that it waits for has ended."""
+    """Whether a step runs, after everything before it has ended."""
     failed = any(end in FAILING for end in ends)
     match rule:
         case "all_success":
@@ -58,7 +58,7 @@ def may_run(rule: str, ends: Sequence[str]) -> bool:
 
 
 def foretell(steps: Iterable[Given]) -> dict[str, str]:
-    """The end of each step where nothing is cut short."""
+    """The outcome of each step if nothing is cut short."""
     given = {step.key: step for step in steps}
     ends: dict[str, str] = {}
     for key in TopologicalSorter({key: step.after for key, step in given.items()}).static_order():
@@ -68,7 +68,7 @@ def foretell(steps: Iterable[Given]) -> dict[str, str]:
 
 
 def sum_up(ends: Iterable[str]) -> str:
-    """The end of the workflow itself."""
+    """The outcome of the workflow itself."""
     found = set(ends)
     return "failed" if "failed" in found else "cancelled" if "cancelled" in found else "succeeded"
 
@@ -76,7 +76,7 @@ def sum_up(ends: Iterable[str]) -> str:
 def complaints(
     steps: Sequence[Given], seen: Mapping[str, Seen], *, fails_fast: bool, was_meddled_with: bool = False
 ) -> Iterator[str]:
-    """What can't be so. Meddled with: somebody cancelled steps, or all of it."""
+    """Contradictions in the outcomes. `was_meddled_with`: steps or the whole workflow were cancelled."""
     given = {step.key: step for step in steps}
     if given.keys() != seen.keys():
         yield f"steps {sorted(given.keys() ^ seen.keys())} are missing or made up"
@@ -138,8 +138,7 @@ def _wrong_reason(key: str, given: Mapping[str, Given], seen: Mapping[str, Seen]
 
 
 def _to_blame(key: str, given: Mapping[str, Given], seen: Mapping[str, Seen]) -> Iterator[str]:
-    """Those that really failed, and before which there were only steps that were skipped for it. For all_failed a
-    failure is no reason."""
+    """Steps that really failed, with only skipped steps between them and this one. `all_failed` ignores failures."""
     pending, met = [key], {key}
     while pending:
         here = given[pending.pop()]

@@ -1,1 +1,1 @@
-"""Checks what a cluster did, afterwards and without it: pure functions over what was written down."""
+"""Checks the recorded history of a cluster with pure functions."""

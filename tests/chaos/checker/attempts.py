@@ -1,4 +1,4 @@
-"""Claims, tokens, states, and what attempts did to the world."""
+"""Invariants of claims, tokens, states, and the effects of attempts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tests.chaos.checker.history import SECOND, Change, Fault, History
 from tests.chaos.checker.invariant import invariant
 
 CLOCKS_AGREE = SECOND // 20
-"""Two readings of clocks on one machine, taken by different processes and converted, differ by less."""
+"""Two clock readings on one machine, taken by different processes and converted, differ by less."""
 KILLED_WITHIN = 5 * SECOND
-"""What a worker that is thawed, or has lost its lease, needs to end its attempts."""
+"""The time that a worker needs to stop its attempts after it has thawed or lost its lease."""
 LOOK_SECONDS = 1.0
-"""What a look for dead workers takes at the most, on a busy machine."""
+"""The longest search for dead workers, on a busy machine."""
 WRITTEN_SECONDS = 5.0
-"""From an attempt's end to its being written, on a busy machine."""
+"""The longest time from an attempt's end until it is stored, on a busy machine."""
 LOOKING = ("postgres", "scheduler")
-"""Whose faults keep a dead worker from being noticed. Its own do not, nor those of other workers."""
+"""Faults of these parts delay the discovery of a dead worker. Faults of workers do not."""
 FREEZING = ("stop", "freeze")
 ALLOWED = {str(state): frozenset(map(str, following)) for state, following in TRANSITIONS.items()}
 
@@ -33,7 +33,7 @@ def claims_of(changes: list[Change]) -> dict[int, Change]:
 
 
 def losses(changes: list[Change]) -> Iterator[Change]:
-    """Those in which an attempt was given up because its worker was dead."""
+    """Changes that gave up an attempt because its worker was dead."""
     lost = 0
     for change in changes:
         if change.lost > lost:
@@ -72,7 +72,7 @@ def stale_tokens_are_refused(history: History) -> Iterator[str]:
 
 
 def _may_finish(claim: Change, end: Change) -> bool:
-    """Anybody may bury or cancel. What was made of others succeeds with the last of them, and names no worker."""
+    """Any process may fail a lost run or cancel it. A workflow succeeds with its last step, and names no worker."""
     if end.after != "succeeded" or not end.worker_id:
         return True
     return end.worker_id == claim.worker_id and (not end.writer or not claim.writer or end.writer == claim.writer)
@@ -172,7 +172,7 @@ def lost_in_time(history: History) -> Iterator[str]:
         elif loss.at < end:
             yield f"run {loss.run_id} was taken at {loss.at} from worker {claim.worker_id}, whose lease ends at {end}"
         else:
-            # A claim on its way when the lease ended is found by the look after it.
+            # The next search finds a claim that was on its way when the lease ended.
             since = max(end, claim.at)
             if (late := (loss.at - since) / SECOND) > room + history.disturbed_seconds(since, loss.at, LOOKING):
                 yield f"run {loss.run_id} was taken from worker {claim.worker_id} {late:.1f} s after its lease had ended"
@@ -188,7 +188,7 @@ def lost_claims(history: History) -> Iterator[tuple[Change, Change]]:
 
 
 def lease_ends(history: History) -> dict[str, int]:
-    """The instant by which each worker had no lease any more: its last renewal's end, or its own good-bye."""
+    """The instant at which each worker's lease ended: the end of its last renewal, or its shutdown."""
     ends: dict[str, int] = {}
     for lease in sorted((lease for lease in history.leases if lease.kind == "worker"), key=lambda lease: lease.seq):
         ends[lease.id] = lease.expires_at if lease.owner else min(lease.at, lease.expired_at)
@@ -223,7 +223,7 @@ def at_most_once(history: History) -> Iterator[str]:
     """A run that may be started at most once was started at most once."""
     for run in history.runs:
         if run.guarantee == "at_most_once":
-            # Every start counts, whatever its token: a worker that starts its own run again does so under the same one.
+            # Every start counts, whatever its token: a worker that starts its own run again uses the same one.
             started = [effect.token for effect in history.effects_of.get(run.id, ()) if effect.kind == "start"]
             if len(started) > 1:
                 yield f"run {run.id} may start once and started {len(started)} times, under tokens {sorted(started)}"
@@ -265,7 +265,7 @@ def effects_have_claims(history: History) -> Iterator[str]:
 @invariant(31)
 def output_is_capped(history: History) -> Iterator[str]:
     """No more output is kept than may be."""
-    # The line that says how much was left out comes on top.
+    # The line that says how much was cut comes on top.
     most = history.settings.output_max_bytes + 200
     for run in history.runs:
         if run.output_bytes > most:

@@ -26,6 +26,6 @@ def invariants() -> list[Invariant]:
 
 
 def breaches(history: History) -> list[Breach]:
-    """What is broken; nothing when all is well."""
+    """The broken invariants; none when all is well."""
     found = ((one, list(islice(one.find(history), SHOWN))) for one in invariants())
     return [Breach(one, faults) for one, faults in found if faults]

@@ -1,4 +1,4 @@
-"""Limits, cancels and pauses."""
+"""Invariants of limits, cancels and pauses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def paused_is_paused(history: History) -> Iterator[str]:
         if request.kind == "pause" and is_acknowledged(request):
             since.setdefault(request.key, request.answered_at)
         elif request.kind == "resume" and request.key in since:
-            # Whether it was acknowledged or not: it may have been carried out from when it was sent.
+            # Acknowledged or not: it may have taken effect from the moment it was sent.
             pauses.setdefault(request.key, []).append((since.pop(request.key), request.sent_at))
     for queue, begun_at in since.items():
         pauses.setdefault(queue, []).append((begun_at, history.settings.ended_at))
@@ -59,6 +59,6 @@ def paused_is_paused(history: History) -> Iterator[str]:
     for change in history.changes:
         if is_claim(change) and (queue := queues.get(change.run_id, "")):
             place = bisect_right(pauses[queue], (change.began_at, 1 << 62)) - 1
-            # Between its beginning and its claim a transaction may have waited for the end of the pause.
+            # A transaction may have waited for the end of the pause between its beginning and its claim.
             if place >= 0 and pauses[queue][place][0] < change.began_at and change.at < pauses[queue][place][1]:
                 yield f"run {change.run_id} was claimed at {change.at} from {queue}, paused at {pauses[queue][place][0]}"

@@ -1,16 +1,15 @@
-"""What was written down while a cluster ran, and how it lies in a directory: JSON lines, one file a kind.
+"""The recorded history of a cluster, stored in a directory as JSON lines, one file for each kind.
 
-    settings.json   the seed, the cluster's settings, and when the faults were over
-    journal.jsonl   what clients asked for and what they were answered, written by the clients
-    ledger.jsonl    what jobs did, written by the jobs, outside of the database
-    changes.jsonl   every change of a run, in the order in which they were made, written by triggers in the transactions that made them
-    leases.jsonl    the same of workers and shards
-    faults.jsonl    what was done to the cluster, and for how long
-    memory.jsonl    how much memory each process had, every few seconds
-    runs.jsonl, jobs.jsonl, workflows.jsonl   the tables as they were at the end
+settings.json   the seed, the cluster's settings, and when the faults ended
+journal.jsonl   the clients' requests and the answers, written by the clients
+ledger.jsonl    the effects of jobs, written by the jobs, outside the database
+changes.jsonl   every change of a run, in order, written by triggers in the same transaction
+leases.jsonl    the same for workers and shards
+faults.jsonl    the faults, with their durations
+memory.jsonl    the memory of each process, every few seconds
+runs.jsonl, jobs.jsonl, workflows.jsonl   the tables at the end
 
-Instants are microseconds since 1970 by the database's clock. Whoever wrote by another clock was converted: see
-`recorder.py`.
+Instants are microseconds since 1970 by the database's clock. Instants of other clocks are converted: see `recorder.py`.
 """
 
 from __future__ import annotations
@@ -37,38 +36,37 @@ class Settings(msgspec.Struct, kw_only=True):
     output_max_bytes: int = 65_536
     retries: int = 3
     quiet_at: int
-    """From here on no fault was injected, and nothing was submitted."""
+    """The instant after which there were no more faults and submissions."""
     ended_at: int
     """When the tables were read."""
     longest_seconds: float = 20
-    """No attempt at any job takes longer."""
+    """No attempt takes longer."""
     aging_seconds: float = 300
     lag_seconds: float = 30
-    """Longest time that a run may be ready and not claimed, where no fault is in the way: throughput comes back within
-    so long."""
+    """The longest time that a run may be ready and unclaimed without a fault: throughput recovers within it."""
 
 
 class Request(msgspec.Struct, array_like=True, gc=False):
-    """One thing that a client asked for. A request that was repeated is one, with the answer that came in the end."""
+    """A client's request. Repetitions count as one, with the final answer."""
 
     kind: Literal["job", "keyed", "workflow", "recurring", "cancel", "pause", "resume", "edit"]
     sent_at: int
     answered_at: int
     status: int
-    """Of HTTP; 0: no answer came, and what became of it is not known."""
+    """The HTTP status; 0: no answer came, and the outcome is unknown."""
     ids: list[str]
-    """What it made, or was about."""
+    """The ids that it made or named."""
     key: str = ""
-    """The idempotency key; of a pause, the queue."""
+    """The idempotency key; for a pause, the queue."""
     was_created: bool = True
 
 
 class Effect(msgspec.Struct, array_like=True, gc=False):
-    """Something that a job did to the world."""
+    """An effect of a job on the world."""
 
     at: int
     kind: Literal["start", "work", "finish", "commit"]
-    """commit: in the transaction that ended the run, so that it is read from the database."""
+    """commit: in the transaction that ended the run, so it is read from the database."""
     run_id: str
     token: int
     process: int
@@ -83,7 +81,7 @@ class Change(msgspec.Struct, array_like=True, gc=False):
     """When the transaction began."""
     transaction: int
     writer: str
-    """The process that made it, by the name with which it logged in. Empty where a pooler hides it."""
+    """The process that made it, by its login name. Empty where a pooler hides it."""
     kind: Literal["insert", "update", "delete", "finish"]
     """delete: out of the live runs; finish: into history."""
     run_id: str
@@ -95,7 +93,7 @@ class Change(msgspec.Struct, array_like=True, gc=False):
     worker_id: str
     due_at: int
     is_cancelled: bool
-    """Somebody has asked for its end."""
+    """A cancel was requested."""
 
 
 class Lease(msgspec.Struct, array_like=True, gc=False):
@@ -111,23 +109,23 @@ class Lease(msgspec.Struct, array_like=True, gc=False):
     epoch: int
     expires_at: int
     expired_at: int
-    """When the lease before this one ended, or was to end."""
+    """When the previous lease ended, or was to end."""
 
 
 class Fault(msgspec.Struct, array_like=True):
     kind: str
     target: str
     process: int
-    """0 where it was not one process's."""
+    """0 if it was not a fault of one process."""
     since: int
     until: int
-    """With what the cluster needs afterwards: a lease, a look for dead workers, a start of a process."""
+    """Includes the recovery: a lease, a search for dead workers, a process start."""
     detail: str = ""
     healed_at: int = 0
 
 
 class Memory(msgspec.Struct, array_like=True, gc=False):
-    """What a process had in memory at an instant."""
+    """The memory of a process at an instant."""
 
     at: int
     target: str
@@ -169,7 +167,7 @@ class Run(msgspec.Struct, array_like=True, gc=False):
     has_ledger: bool = False
     """Its task writes the ledger."""
     payload: str | None = None
-    """Of a recurring job's run only."""
+    """Only for runs of recurring jobs."""
     priority: int = 0
 
 
@@ -203,11 +201,11 @@ class WorkflowStep(msgspec.Struct, array_like=True):
     after: list[str]
     rule: str
     outcome: str
-    """What it comes to if it runs."""
+    """The outcome if it runs."""
 
 
 class Workflow(msgspec.Struct, array_like=True):
-    """A workflow as it was asked for."""
+    """A workflow as requested."""
 
     id: str
     steps: list[WorkflowStep]
@@ -242,7 +240,7 @@ class History(msgspec.Struct, dict=True):
 
     @cached_property
     def changes_of(self) -> dict[str, list[Change]]:
-        """A run's own, in order; what ended it stands after what took it out of the live ones."""
+        """The changes of one run, in order; its end follows its removal from the live runs."""
         found: dict[str, list[Change]] = {}
         for change in self.changes:
             found.setdefault(change.run_id, []).append(change)
@@ -270,7 +268,7 @@ class History(msgspec.Struct, dict=True):
         return sum(max(0, overlap) for overlap in overlaps) / SECOND
 
     def broken_seconds(self, since: int, until: int) -> float:
-        """How much of a span at least one fault was in force, without what the cluster needs afterwards."""
+        """How much of a span had at least one fault, without the recovery."""
         covered, reached = 0, since
         for begun_at, healed_at in sorted((fault.since, fault.healed_at) for fault in self.faults if fault.healed_at):
             covered += max(0, min(healed_at, until) - max(begun_at, reached))

@@ -25,7 +25,7 @@ ALL: list[Invariant] = []
 
 
 def invariant(number: int) -> Callable[[Find], Find]:
-    """Declares one; the function's docstring is its sentence."""
+    """Declares an invariant; the function's docstring is its sentence."""
 
     def declare(find: Find) -> Find:
         ALL.append(Invariant(number, inspect.getdoc(find) or "", find))

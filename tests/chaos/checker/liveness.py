@@ -1,4 +1,4 @@
-"""That things happen, and soon: looked at when the faults are over."""
+"""Invariants of progress, checked after the last fault has ended."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def starts_soon(history: History) -> Iterator[str]:
 def nothing_is_stuck(history: History) -> Iterator[str]:
     """A minute after the faults are over nothing is left that is due, and every job has dealt with its ticks."""
     settings = history.settings
-    # A claim whose worker died is given back when its lease is over.
+    # A dead worker's claim is released when its lease has expired.
     longest = int((settings.longest_seconds + settings.worker_ttl_seconds) * SECOND)
     if settings.ended_at < settings.quiet_at:
         yield "the tables were read before the faults were over"
     for run in history.runs:
-        # What became due, or began, a moment ago is under way.
+        # A run that became due, or started, a moment ago is still in progress.
         since = max(run.due_at, run.created_at, settings.quiet_at)
         if run.is_live and run.state != "running" and since < settings.ended_at - SETTLED:
             yield f"run {run.id} ({run.task}) is {run.state} and was due at {run.due_at}"

@@ -1,4 +1,4 @@
-"""Who is next: runs are taken in the order of their ranks."""
+"""Invariant of the claim order: runs are claimed in the order of their ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chaos.checker.history import SECOND, Change, History
 from tests.chaos.checker.invariant import invariant
 
 SEEN = 3 * SECOND
-"""Ready for so long, a run is seen by every claim that begins."""
+"""A run that has been ready for this long is visible to every new claim."""
 
 
 class Line:
@@ -50,8 +50,7 @@ def in_order_of_rank(history: History) -> Iterator[str]:
                 continue
             line, rank = lines.setdefault(run.queue, Line()), change.due_at - run.priority * aging
             if change.after == "ready" and not change.is_cancelled:
-                # What others have set free, or ticks made, has a rank of its own time: only what was asked for is
-                # compared.
+                # Released runs and ticks have a rank of their own time: only submitted runs are compared.
                 if change.kind == "insert" and not run.parent_id and not run.job_id:
                     line.enter(change.run_id, rank, change.at)
             else:
@@ -70,7 +69,7 @@ def in_order_of_rank(history: History) -> Iterator[str]:
 
 
 def _is_left(history: History, run_id: str, claim: Change) -> bool:
-    """Whether nobody was taking it at that moment, and nothing kept anybody from it."""
+    """Whether no claim was taking it at that moment, and nothing kept a worker from it."""
     taken = next((change for change in history.changes_of[run_id] if change.seq > claim.seq), None)
     is_being_taken = taken is not None and taken.began_at < claim.at + SECOND
     return not is_being_taken and history.disturbed_seconds(claim.at - 10 * SECOND, claim.at) == 0

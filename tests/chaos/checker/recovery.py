@@ -1,4 +1,4 @@
-"""That a cluster is soon its old self: throughput after a fault, work after PostgreSQL is back, memory over time."""
+"""Invariants of recovery: throughput after a fault, work after PostgreSQL is back, memory over time."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ GROWTH_BYTES = 12_000_000
 
 
 class Throughput:
-    """How many runs ended, and when."""
+    """The number of runs that ended, and when."""
 
     def __init__(self, history: History) -> None:
         self._ends = sorted(change.at for change in history.changes if change.kind == "finish")
         self._quiet_at = history.settings.quiet_at
         first = self._ends[0] if self._ends else self._quiet_at
-        # Without those in which nothing ended: else an outage that lasts for half the time would be what is usual.
+        # Ignores seconds in which nothing ended: otherwise a long outage would count as usual.
         counts = [count for at in range(first, self._quiet_at - WINDOW, WINDOW) if (count := self.after(at))]
         self.usual = sorted(counts)[len(counts) // 2] if counts else 0
         """In five seconds. 0: there is nothing to compare with."""
         seconds = (self._quiet_at - first) / SECOND
         self.average = bisect_left(self._ends, self._quiet_at) / seconds if seconds > 0 else 0.0
-        """In one second, from the first end until the load was taken away, with all outages."""
+        """In one second, from the first end until the load ended, with all outages."""
 
     def after(self, at: int) -> int:
         """In the five seconds after this instant."""
@@ -44,7 +44,7 @@ class Throughput:
         return self._ends[place] if place < len(self._ends) else None
 
     def recovered_at(self, at: int) -> int | None:
-        """From when on half of what is usual ends in five seconds. None: not before the load was taken away."""
+        """The instant from which half the usual number of runs end in five seconds. None: not before the load ended."""
         return next(
             (when for when in range(at, self._quiet_at - WINDOW, STEP) if self.after(when) >= self.usual / 2), None
         )
@@ -76,7 +76,7 @@ def work_resumes_with_postgres(history: History) -> Iterator[str]:
         for fault in healed(history):
             if fault.kind in DATABASE_FAULTS:
                 at = throughput.next_end(fault.healed_at)
-                # After that nothing more is asked for.
+                # Clients send nothing after that.
                 until = history.settings.quiet_at if at is None else min(at, history.settings.quiet_at)
                 seconds = (until - fault.healed_at) / SECOND
                 if seconds > RESUMING_SECONDS + history.broken_seconds(fault.healed_at, until):
@@ -93,7 +93,7 @@ def memory_stays(history: History) -> Iterator[str]:
     for (target, process), taken in samples.items():
         first, length = taken[0].at, taken[-1].at - taken[0].at
         if length >= LONG_LIVED:
-            # By the second and the last fifth of its life; a median is not moved by one batch that was large.
+            # Compares the second and the last fifth of its life; one large batch does not change a median.
             fifth = partial(_between, taken, first, length)
             early, late = fifth(0.2, 0.4), fifth(0.8, 1.0)
             if late > early + max(GROWTH_SHARE * early, GROWTH_BYTES):

@@ -1,4 +1,4 @@
-"""Ticks, and the scheduler nodes that deal with them."""
+"""Invariants of ticks, and of the scheduler nodes that fire them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from tests.support.ticks import JobStory, TickNote, TickRun, Version, faults_of
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_AT_A_TIME = ("skip", "buffer_one", "buffer_all")
 SNAPSHOT = SECOND
-"""Between the look at a shard's owner and the beginning of the transaction that looked, and between a change and its
-commit."""
+"""The time between reading a shard's owner and the start of the transaction, and between a change and its commit."""
 
 
 def moment(microseconds: int) -> datetime:
@@ -32,7 +31,7 @@ def moment(microseconds: int) -> datetime:
 
 
 def runs_by_job(history: History) -> dict[str, list[Run]]:
-    """Those that ticks became. What was triggered by hand is beside the schedule."""
+    """Runs made from ticks. Runs triggered by hand are not part of the schedule."""
     found: dict[str, list[Run]] = {job.id: [] for job in history.jobs}
     for run in history.runs:
         if run.job_id in found and UUID(run.id) == tick_run_id(UUID(run.job_id), run.tick_at // SECOND):
@@ -117,8 +116,8 @@ def epochs_fence(history: History) -> Iterator[str]:
 
 
 def _owned_by(writer: str, began_at: int, at: int, leases: list[Lease]) -> bool:
-    """Whether a node owned the shard at an instant at which the transaction may have looked. One that knew no owners is
-    believed."""
+    """Whether a node owned the shard at an instant at which the transaction may have read it. Accepted if no owner is
+    known."""
     if not leases:
         return True
     for place, lease in enumerate(leases):
@@ -178,13 +177,13 @@ def what_overlaps_was_open(history: History) -> Iterator[str]:
 
 
 def _due_at(job: Job, tick_at: int, decided_at: int) -> int:
-    """By the version in force when it was dealt with."""
+    """By the version in force when it was handled."""
     number = bisect_right([version.made_at for version in job.versions], decided_at) - 1
     schedule = msgspec.json.decode(job.versions[number].schedule, type=Schedule)
     return fire_of(schedule, UUID(job.id), tick_at // SECOND) * SECOND
 
 
 def _is_in_the_way(run: Run, note: TickRow, due_at: int) -> bool:
-    """What was made by hand bears the instant at which it was made; a run of an earlier tick does not."""
+    """A run made by hand bears the instant at which it was made; a run of an earlier tick does not."""
     was_there = run.created_at <= due_at or note.first_at <= run.tick_at <= run.created_at <= note.noted_at
     return was_there and (run.is_live or run.finished_at >= due_at)

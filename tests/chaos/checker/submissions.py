@@ -1,4 +1,4 @@
-"""What clients were told, and what became of it."""
+"""Invariants of submissions: the answers that clients got, and the stored jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows: who may start when, and what they come to."""
+"""Invariants of workflows: when a step may start, and how a workflow ends."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def ends_as_foretold(history: History) -> Iterator[str]:
             yield f"workflow {workflow.id} has the steps {sorted(steps)}"
             continue
         given = [
-            # One that cost too many workers is failed for it, whatever it would have come to.
+            # A step that lost too many workers fails, whatever its outcome would have been.
             Given(
                 step.key, tuple(step.after), step.rule, "failed" if steps[step.key].reason == "lost" else step.outcome
             )

@@ -1,5 +1,4 @@
-"""Good histories with one thing wrong in each: what a checker that is worth anything must notice, and by which
-invariant."""
+"""Declares mutants, and picks the parts of a history that they change."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def breaks(number: int) -> Callable[[Mutate], Mutate]:
 
 
 def a_run(history: History, chance: random.Random, **wanted: object) -> Run:
-    """Any one that is like this; a plain one, unless something else is asked for."""
+    """A random run with these fields; a plain one, where a field is not given."""
     plain = {
         "job_id": "",
         "parent_id": "",
@@ -55,7 +54,7 @@ def the_end(history: History, run: Run) -> Change:
 
 
 def insert_after(history: History, place: Change, /, **fields: object) -> Change:
-    """Another change of the same run, right after this one; those behind it are numbered anew."""
+    """Inserts another change of the same run right after this one, and renumbers the changes behind it."""
     change = msgspec.structs.replace(place, **fields)
     history.changes.insert(history.changes.index(place) + 1, change)
     for seq, other in enumerate(history.changes, 1):
