@@ -1,7 +1,7 @@
-"""The lab's exercises, by their own commands: curl, jq and the shell, on a real cluster. Only the address is another.
+"""The lab's exercises with their own commands, curl, jq and the shell, on a real cluster. Only the address differs.
 
-Where an exercise pauses, the pause is a tenth; where it kills or starts a container, a worker process is killed or
-started. What is to be seen afterwards is waited for.
+A pause takes a tenth of its time. Instead of a container, a test kills or starts a worker process. The tests wait for
+the results that an exercise describes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ docker() {
   case "$*" in
     "compose kill worker-1")
       until WORKER=$(curl -s http://localhost:8000/jobs/$JOB_ID | jq -er .worker_id); do command sleep 0.1; done
-      kill -9 $(curl -s http://localhost:8000/workers | jq -r --arg id $WORKER '.[] | select(.id == $id) | .name | split(":")[1]') ;;
+      kill -9 $(curl -s http://localhost:8000/workers \
+        | jq -r --arg id $WORKER '.[] | select(.id == $id) | .name | split(":")[1]') ;;
     *) touch "started by: docker $*" ;;
   esac
 }
@@ -38,7 +39,7 @@ docker() {
 
 
 class Lab:
-    """Somebody who does the exercises, on two workers."""
+    """Runs the exercises on a cluster with two workers."""
 
     def __init__(
         self, client: httpx.AsyncClient, cluster: AsyncExitStack, environment: dict[str, str], directory: Path
@@ -50,7 +51,7 @@ class Lab:
         self._directory = directory
 
     async def type(self, script: str) -> str:
-        """What the commands print."""
+        """Runs the commands and returns their output."""
         text = (PRELUDE + script).replace("http://localhost:8000", self._address)
         shell = await asyncio.create_subprocess_exec(
             "bash", "-c", text, cwd=self._directory, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
@@ -70,7 +71,7 @@ class Lab:
         )
 
     async def seen(self, job_id: str, *, seconds: float = PATIENCE_SECONDS, **fields: object) -> dict[str, Any]:
-        """The job, once it looks like that."""
+        """Waits until the job has these fields, and returns it."""
 
         async def look() -> dict[str, Any] | None:
             job = await self.job(job_id)
@@ -98,8 +99,11 @@ async def lab(database_url: str, tmp_path: Path) -> AsyncIterator[Lab]:
     for program in ("curl", "jq"):
         require(program, program)
     environment = {
-        "FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FOLIOT_WORKER_TTL_SECONDS": "20", "FOLIOT_WORKER_BEAT_SECONDS": "2",
-    }  # fmt: skip
+        "FOLIOT_DATABASE_URL": database_url,
+        "FOLIOT_PORT": "0",
+        "FOLIOT_WORKER_TTL_SECONDS": "20",
+        "FOLIOT_WORKER_BEAT_SECONDS": "2",
+    }
     async with AsyncExitStack() as cluster:
         server = await cluster.enter_async_context(FoliotProcess("server", "--open", environment=environment))
         await cluster.enter_async_context(FoliotProcess("scheduler", environment=environment))
@@ -111,7 +115,7 @@ async def lab(database_url: str, tmp_path: Path) -> AsyncIterator[Lab]:
         yield found
 
 
-async def test_exercise_1_immediate_jobs(lab: Lab) -> None:
+async def test_exercise_1_runs_immediate_jobs(lab: Lab) -> None:
     output = await lab.type("""
 curl -s -X POST http://localhost:8000/jobs \\
   -H "Content-Type: application/json" \\
@@ -153,7 +157,7 @@ curl -s http://localhost:8000/stats | jq -c
     await lab.metric("jobs_scheduled_total 6.0")
 
 
-async def test_exercise_2_delayed_jobs(lab: Lab) -> None:
+async def test_exercise_2_runs_delayed_jobs(lab: Lab) -> None:
     output = await lab.type("""
 curl -s -X POST http://localhost:8000/jobs \\
   -H "Content-Type: application/json" \\
@@ -189,7 +193,7 @@ done
     assert ended["started_at"] >= ended["scheduled_at"] == job["scheduled_at"]
 
 
-async def test_exercise_3_a_killed_workers_job_recovers(lab: Lab) -> None:
+async def test_exercise_3_recovers_the_job_of_a_killed_worker(lab: Lab) -> None:
     output = await lab.type("""
 JOB_ID=$(curl -s -X POST http://localhost:8000/jobs \\
   -H "Content-Type: application/json" \\
@@ -223,7 +227,7 @@ docker compose up -d worker-1
     )
 
 
-async def test_exercise_4_jobs_that_fail_are_tried_again(lab: Lab) -> None:
+async def test_exercise_4_retries_failed_jobs(lab: Lab) -> None:
     output = await lab.type("""
 JOB_ID=$(curl -s -X POST http://localhost:8000/jobs \\
   -H "Content-Type: application/json" \\
@@ -250,8 +254,8 @@ curl -s http://localhost:8000/metrics | grep job_retries
 """)
     assert "# TYPE job_retries_total counter" in output
     assert ", Status: " in output.splitlines()[1]
-    # Chance decides how that one ends. These fail for sure: the one says so while it waits for its next attempt, the
-    # other at its end.
+    # That job ends by chance. These two always fail: one shows its error while it waits for a retry, the other at its
+    # end.
     made = await lab.type("""
 for retries in 5 0; do
   curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\
@@ -271,7 +275,7 @@ done
     await until(waits)
 
 
-async def test_exercise_5_more_workers_drain_the_queue(lab: Lab) -> None:
+async def test_exercise_5_empties_the_queue_with_more_workers(lab: Lab) -> None:
     output = await lab.type("""
 curl -s http://localhost:8000/workers | jq -c
 for i in {1..20}; do
@@ -302,12 +306,15 @@ echo "Scaled to 3 workers"
     assert stats == {"queue_length": 0, "active_workers": 3}
 
 
-async def test_recurring_jobs_and_priorities(lab: Lab) -> None:
-    """Not in the exercises, but in what the lab says it has, and in what every queue should do."""
-    made = json.loads(await lab.type("""
+async def test_lab_api_runs_recurring_jobs_and_honours_priorities(lab: Lab) -> None:
+    """No exercise covers these, but the lab lists them among its features."""
+    made = json.loads(
+        await lab.type("""
 curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\
-  -d '{"name": "every second", "job_type": "recurring", "cron": "* * * * * *", "execution_time_ms": 10, "payload": {"a": 1}}' | jq -c
-"""))  # fmt: skip
+  -d '{"name": "every second", "job_type": "recurring", "cron": "* * * * * *", "execution_time_ms": 10,
+       "payload": {"a": 1}}' | jq -c
+""")
+    )
     assert (made["job_type"], made["status"], made["payload"]) == ("recurring", "pending", {"a": 1})
 
     async def has_run() -> bool:
@@ -316,7 +323,7 @@ curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \
     await until(has_run)
     gone = json.loads(await lab.type(f"curl -s -X DELETE http://localhost:8000/jobs/{made['id']} | jq -c"))
     assert (gone["status"], gone["scheduled_at"]) == ("cancelled", None)
-    # Six jobs for four slots: the last is the one that matters least, and the first to be made.
+    # Six jobs for four slots: the one with the lowest priority was created first, and starts last.
     await lab.type("""
 create() { curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" -d "$1" > /dev/null; }
 curl -s -X POST http://localhost:8000/v1/queues/default/pause > /dev/null

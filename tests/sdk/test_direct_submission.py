@@ -1,5 +1,4 @@
-"""Jobs that are submitted straight to the database at the same time: one statement for all of them, and an answer for
-each."""
+"""Simultaneous submissions straight to the database: one statement stores them, and each caller gets its answer."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ async def connection(store: Store, database_url: str) -> AsyncIterator[foliot.Co
 
 @asynccontextmanager
 async def nothing_stored(database_url: str, sql: Any) -> AsyncIterator[asyncio.Task[None]]:
-    """Whatever is submitted meanwhile waits. What is given is done when the first of it does."""
+    """Blocks submissions with a table lock. Yields a task that ends once the first submission waits."""
     other = await asyncpg.connect(database_url)
     held = other.transaction()
     await held.start()
@@ -51,14 +50,14 @@ async def nothing_stored(database_url: str, sql: Any) -> AsyncIterator[asyncio.T
         await other.close()
 
 
-async def test_what_gathers_is_stored_by_one_statement(
+async def test_simultaneous_jobs_are_stored_by_one_statement(
     connection: foliot.Connection, database_url: str, sql: Any
 ) -> None:
     async with nothing_stored(database_url, sql) as waits:
         first = asyncio.create_task(connection.submit_async("add", {"a": 0}))
         await waits
         rest = [asyncio.create_task(connection.submit_async("add", {"a": number})) for number in range(1, 21)]
-        # Each has handed over its job when it waits for the answer.
+        # Each task adds its job before it waits for the answer.
         await asyncio.sleep(0)
     made = [await task for task in (first, *rest)]
     rows = await sql.fetch("select id::text, (payload ->> 'a')::int, xmin::text from foliot.runs order by 2")
@@ -67,7 +66,7 @@ async def test_what_gathers_is_stored_by_one_statement(
     assert rows[0][2] != rows[1][2]
 
 
-async def test_one_that_is_refused_does_not_take_others_along(
+async def test_a_refused_job_does_not_fail_the_others(
     connection: foliot.Connection, database_url: str, sql: Any
 ) -> None:
     async with nothing_stored(database_url, sql) as waits:
@@ -81,7 +80,7 @@ async def test_one_that_is_refused_does_not_take_others_along(
     assert await sql.fetchval("select count(*) from foliot.runs") == 3
 
 
-async def test_a_key_that_somebody_else_is_using_makes_nobody_else_wait(
+async def test_a_job_waiting_for_a_unique_key_does_not_delay_others(
     connection: foliot.Connection, database_url: str, sql: Any
 ) -> None:
     other = await asyncpg.connect(database_url)
@@ -101,7 +100,7 @@ async def test_a_key_that_somebody_else_is_using_makes_nobody_else_wait(
     assert (await keyed).id == str(await sql.fetchval("select id from foliot.runs where unique_key = 'k'"))
 
 
-async def test_threads_and_tasks_share_it(connection: foliot.Connection, sql: Any) -> None:
+async def test_threads_and_tasks_share_the_batcher(connection: foliot.Connection, sql: Any) -> None:
     with ThreadPoolExecutor(8) as threads:
         plain = [threads.submit(connection.submit, "add", {"a": number}) for number in range(40)]
         made = await asyncio.gather(*(connection.submit_async("add", {"a": number}) for number in range(40)))
@@ -111,9 +110,7 @@ async def test_threads_and_tasks_share_it(connection: foliot.Connection, sql: An
     assert len(stored) == 80
 
 
-async def test_what_was_handed_over_is_stored_before_it_closes(
-    connection: foliot.Connection, database_url: str, sql: Any
-) -> None:
+async def test_closing_stores_pending_jobs_first(connection: foliot.Connection, database_url: str, sql: Any) -> None:
     async with nothing_stored(database_url, sql) as waits:
         tasks = [asyncio.create_task(connection.submit_async("add", {"a": 0}))]
         await waits
@@ -126,7 +123,7 @@ async def test_what_was_handed_over_is_stored_before_it_closes(
     assert await sql.fetchval("select count(*) from foliot.runs") == 4
 
 
-async def test_who_gives_up_before_it_was_sent_has_submitted_nothing(
+async def test_a_caller_that_gives_up_in_time_submits_nothing(
     connection: foliot.Connection, database_url: str, sql: Any
 ) -> None:
     async with nothing_stored(database_url, sql) as waits:
@@ -142,7 +139,7 @@ async def test_who_gives_up_before_it_was_sent_has_submitted_nothing(
     assert [row[0] for row in await sql.fetch("select (payload ->> 'a')::int from foliot.runs order by 1")] == [0, 2]
 
 
-async def test_a_closed_one_says_so(store: Store, database_url: str) -> None:
+async def test_a_closed_client_refuses_jobs(store: Store, database_url: str) -> None:
     await store.workers.announce_tasks({"add": "default"})
     client = DatabaseClient(database_url)
     keeper = await asyncio.to_thread(client.keeper)

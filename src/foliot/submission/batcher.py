@@ -46,7 +46,7 @@ class Batcher(Service, Generic[Item, Result]):
         return await answer
 
     def add_from_thread(self, item: Item) -> Future[Result]:
-        """As `add`, for any thread. Do not mix the two in one batcher."""
+        """As `add`, for any thread. Use only one of the two in a batcher: `add` takes no lock."""
         answer: Future[Result] = Future()
         with self._lock:
             if self._is_closed:
