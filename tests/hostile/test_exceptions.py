@@ -340,11 +340,11 @@ def test_of_a_chain_the_last_links_are_told_and_of_frames_both_ends() -> None:
     assert error.message == "link 999"
     assert "link 980" in error.traceback
     assert "link 979" not in error.traceback
-    assert "earlier errors are left out" in error.traceback
+    assert "earlier errors omitted" in error.traceback
     told = classify_error(deep()).error
     assert told is not None
     assert told.kind == "RecursionError"
-    assert "frames are left out" in told.traceback
+    assert "frames omitted" in told.traceback
 
 
 def test_the_words_are_python_s_own() -> None:

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from foliot.worker.executors.processes.sweeper import MARK_VARIABLE, bearers_of
+from foliot.worker.executors.processes.sweeper import MARK_VARIABLE, processes_marked
 from tests.support.api import api_of
 from tests.support.containment import gone, sleepers
 from tests.support.processes import ROOT, FoliotProcess, foliot_up
@@ -157,7 +157,7 @@ def test_the_sweeper_finds_a_mark_among_the_arguments() -> None:
         subprocess.Popen(["sh", "-c", "sleep 60; true", "sh", f"{MARK_VARIABLE}={mark}.7"], env={}) as marked,
     ):
         try:
-            assert bearers_of(f"{MARK_VARIABLE}={mark}".encode()) == [marked.pid]
+            assert processes_marked(f"{MARK_VARIABLE}={mark}".encode()) == [marked.pid]
         finally:
             for process in (plain, marked):
                 process.kill()

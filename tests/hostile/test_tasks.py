@@ -180,7 +180,7 @@ from foliot.events import EventBus
 from foliot.worker import loop_watchdog
 
 async def main():
-    loop_watchdog.LOOK_SECONDS = 0.01
+    loop_watchdog.CHECK_SECONDS = 0.01
     numbers = {numbers}
     loop_watchdog.LoopWatchdog(events=EventBus(), unwritten=lambda: next(numbers)).start()
     await asyncio.sleep({seconds})
@@ -201,7 +201,7 @@ async def test_a_worker_that_can_write_no_outcome_any_more_ends_rather_than_hold
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stderr=asyncio.subprocess.PIPE)
     _, said = await process.communicate()
     assert process.returncode == status
-    assert (b"this worker is broken" in said) is (status == 70)
+    assert (b"this worker process is broken" in said) is (status == 70)
 
 
 async def test_a_task_that_takes_its_worker_along_is_lost_and_its_output_is_kept(

@@ -112,7 +112,7 @@ async def test_a_job_of_the_same_name_for_another_task_is_not_touched(store: Sto
     await declare_jobs(app_with(cron="0 3 * * *"), store=store, events=store.events, namespace=Namespace())
     assert await job_of(store) == before
     assert [event.why for event in seen if isinstance(event, JobNotDeclared)] == [
-        "there is a job of that name, for the task 'other'"
+        "a job of that name exists for the task 'other'"
     ]
 
 

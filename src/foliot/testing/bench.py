@@ -27,7 +27,7 @@ from foliot.sdk.context import Context
 from foliot.sdk.http_protocol import encode
 from foliot.testing.clients import InlineServer
 from foliot.triggers.base import to_datetime, to_instant
-from foliot.worker.executors.python import succeeded, wanted
+from foliot.worker.executors.python import context_argument, succeeded
 from foliot.worker.executors.task_errors import classify_error
 
 T = TypeVar("T")
@@ -259,7 +259,7 @@ async def _attempted(job: Job, context: Context) -> Attempted:
     payload = decode_json(job.asked.payload) if job.asked.payload else {}
     function = job.task.function
     try:
-        result = function(**payload, **wanted(function, context))
+        result = function(**payload, **context_argument(function, context))
         if job.task.is_async:
             result = await result
         return succeeded(result, DEFAULTS.result_max_bytes)

@@ -1,7 +1,7 @@
-"""Makes the recurring jobs that an app declares with `@app.task(cron=...)`, or changes them to what the code says now.
+"""Creates the recurring jobs that an app declares with `@app.task(cron=...)`, or updates them to match the code.
 
-Any number of workers may start at once, and start again: what is there already is left as it is, and a change is fenced
-by the version of the job. Only its schedule and its queue are the code's; a job that was paused stays so.
+Any number of workers may do this at once: a job that already matches is left alone, and an update is fenced by the
+job's version. The code decides only the schedule and the queue; a paused job stays paused.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from foliot.sdk.app import App, Task
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 
-# A job that fires every second may do so between our reading and our writing.
+# A job that fires every second may fire between the read and the write.
 ATTEMPTS = 10
 
 
 async def declare_jobs(app: App, *, store: Store, events: EventBus, namespace: Namespace) -> None:
     for task in app.tasks.values():
         if task.schedule is not None:
-            await _declare(task, _stored(task.schedule, namespace), store=store, events=events, namespace=namespace)
+            await _declare(task, _qualified(task.schedule, namespace), store=store, events=events, namespace=namespace)
 
 
 async def _declare(task: Task, schedule: Schedule, *, store: Store, events: EventBus, namespace: Namespace) -> None:
@@ -34,18 +34,18 @@ async def _declare(task: Task, schedule: Schedule, *, store: Store, events: Even
     for _ in range(ATTEMPTS):
         job = await store.jobs.get_job(None, name)
         if job is not None and job.task != name:
-            events.emit(JobNotDeclared(task.name, f"there is a job of that name, for the task {job.task!r}"))
+            events.emit(JobNotDeclared(task.name, f"a job of that name exists for the task {job.task!r}"))
             return
         if job is not None and (job.schedule, job.queue) == (schedule, queue):
             return
-        if await (_make(task, name, queue, schedule, store) if job is None else _change(job, queue, schedule, store)):
+        if await (_create(task, name, queue, schedule, store) if job is None else _update(job, queue, schedule, store)):
             store.hints.send([JOBS_TOPIC])
             events.emit(JobDeclared(task.name, is_new=job is None))
             return
-    events.emit(JobNotDeclared(task.name, "it is being changed by others all the time"))
+    events.emit(JobNotDeclared(task.name, f"others changed the job during each of {ATTEMPTS} attempts"))
 
 
-def _stored(schedule: Schedule, namespace: Namespace) -> Schedule:
+def _qualified(schedule: Schedule, namespace: Namespace) -> Schedule:
     return (
         schedule
         if schedule.calendar is None
@@ -53,7 +53,7 @@ def _stored(schedule: Schedule, namespace: Namespace) -> Schedule:
     )
 
 
-async def _make(task: Task, name: str, queue: str, schedule: Schedule, store: Store) -> bool:
+async def _create(task: Task, name: str, queue: str, schedule: Schedule, store: Store) -> bool:
     job_id, now = new_id(), await store.jobs.database_now()
     job = RecurringJob(
         id=job_id,
@@ -78,7 +78,7 @@ async def _make(task: Task, name: str, queue: str, schedule: Schedule, store: St
     return await store.jobs.insert_job(scheduled_from(job, now))
 
 
-async def _change(job: RecurringJob, queue: str, schedule: Schedule, store: Store) -> bool:
+async def _update(job: RecurringJob, queue: str, schedule: Schedule, store: Store) -> bool:
     now = await store.jobs.database_now()
     unchanged, first_missed, last_missed = resumed(job, now)
     changed = replace(job, schedule=schedule, queue=queue, next_at=None, calendar=None, calendar_version=None)

@@ -1,9 +1,9 @@
-"""The runs that this worker has taken and whose end it has not yet seen committed.
+"""The runs that this worker has claimed and whose end is not yet known to be committed.
 
-A run is held from the moment its claim arrives until PostgreSQL has confirmed that its outcome is stored. The task
-itself may have returned long before that: its outcome waits for the next batch, travels with one, or is sent again. The
-claimer finds claims whose answer got lost by asking for the runs that the worker owns but does not hold. A run that
-left this list early would therefore start a second time under the same token.
+A run is held from the moment its claim arrives until PostgreSQL confirms that its outcome is stored. The task may
+return long before that: its outcome waits for the next batch, is being written, or is sent again. The claimer finds
+claims whose answer was lost by reading the runs that the worker owns but does not hold. A run that left this list early
+would therefore start a second time under the same token.
 
 Only the worker's event loop changes the list. The heartbeat thread reads a copy.
 """
@@ -16,8 +16,7 @@ from uuid import UUID
 from foliot.model.run import Claim
 
 Key = tuple[UUID, int]
-"""Run and token. A run that was lost here can be claimed here again, under a new token, before the worker has noticed
-the loss."""
+"""Run and token. This worker may lose a run and claim it again, under a new token, before it notices the loss."""
 
 
 class Holdings:
@@ -31,13 +30,13 @@ class Holdings:
         self._keys.update([(claim.run_id, claim.token) for claim in claims])
 
     def settle(self, keys: Iterable[Key]) -> None:
-        """PostgreSQL has confirmed the end of these attempts, or has refused it because they are no longer ours."""
+        """Removes attempts whose end PostgreSQL has confirmed, or refused because their runs belong to another worker."""
         self._keys.difference_update(keys)
 
     def clear(self) -> None:
-        """The lease is gone, and with it every claim."""
+        """The lease is lost, and every claim with it."""
         self._keys.clear()
 
     def keys(self) -> list[Key]:
-        # The copy is one step of the interpreter, so the other thread never sees the set change under it.
+        # `copy` is atomic, so the heartbeat thread never sees the set change during iteration.
         return list(self._keys.copy())

@@ -1,12 +1,11 @@
-"""Calls async functions that ask for nothing, one after the other in one asyncio task, for as long as none of them has
-to wait.
+"""Calls async functions that need no context, one after the other in one asyncio task, until one of them waits.
 
-Many jobs are over before they would wait for anything. Such a one needs no task of its own, no timer and no entry among
-what is under way: nobody could look at it or stop it in between. The first that does wait keeps the task it is in, is
-then registered like any other attempt, and what is still pending goes on in a new task.
+Many functions return without ever waiting. Such a call needs no task of its own, no timer and no entry in the table of
+running attempts, since nothing could observe or stop it meanwhile. The first call that waits keeps the shared task and
+is registered like any other attempt; the remaining calls continue in a new task.
 
-Jobs must not notice that they share a task. So a task ends, and another one takes over, after a job that has left
-something in it: a value in a context variable, or a cancellation that nobody has dealt with.
+Calls must not notice that they share a task. When a call leaves a changed context variable or an unhandled cancellation
+behind, the shared task ends and a new one takes over.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from foliot.service import own_task
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.task_errors import CANCELLED_ITSELF, classify_error_without_user_code
 
-# What the loop's other duties may have to wait for a row of calls.
+# The longest that consecutive calls may keep the event loop to themselves.
 TURN_SECONDS = 0.005
 decode_payload = msgspec.json.Decoder(dict[str, Any]).decode
-UNSEEN = Context(run_id=UUID(int=0), token=0, attempt=0, task="", on_output=lambda _: None)
-"""For functions that do not ask for a context."""
+NO_CONTEXT = Context(run_id=UUID(int=0), token=0, attempt=0, task="", on_output=lambda _: None)
+"""A placeholder for functions that take no context."""
 
 PendingCall = tuple[Claim, RunOptions, Executor]
 
 
 class WaitingAttempt(Protocol):
-    """An attempt that has had to wait, and may be stopped since."""
+    """An attempt that had to wait, and can be stopped since."""
 
     def stopped(self) -> Attempted: ...
 
@@ -57,9 +56,9 @@ class InlineCalls:
         self._on_waiting = on_waiting
         self._on_ended = on_ended
         self._pending: deque[PendingCall] = deque()
-        # Not that of whichever job has just been at work.
+        # Not the context of the call that happens to run.
         self._context = copy_context()
-        # The loop itself holds on to its tasks weakly.
+        # The event loop keeps only weak references to tasks.
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, calls: Iterable[PendingCall]) -> None:
@@ -67,7 +66,7 @@ class InlineCalls:
         self._call_pending()
 
     def withdraw(self, run_id: UUID, token: int) -> PendingCall | None:
-        """Takes back what has not been called yet."""
+        """Removes a call that has not started yet."""
         for call in self._pending:
             if call[0].run_id == run_id and call[0].token == token:
                 self._pending.remove(call)
@@ -105,11 +104,11 @@ class InlineCalls:
     def _call(
         self, claim: Claim, options: RunOptions, executor: Executor, task: asyncio.Task[None]
     ) -> Generator[Any, None, Attempted]:
-        """Steps through the call by hand, as the task would, to see whether it waits."""
+        """Drives the coroutine by hand, as a task would, to see whether it waits."""
         waiting: WaitingAttempt | None = None
         try:
             call: Coroutine[Any, None, Attempted] = executor(
-                decode_payload(claim.payload) if claim.payload else {}, UNSEEN
+                decode_payload(claim.payload) if claim.payload else {}, NO_CONTEXT
             )
             waits_for = call.send(None)
             waiting = self._on_waiting(claim, options, task)
@@ -127,7 +126,7 @@ class InlineCalls:
         except asyncio.CancelledError:
             attempted = CANCELLED_ITSELF if waiting is None else waiting.stopped()
         except BaseException as error:
-            # Whatever it was, it ends this attempt, and not what is still pending.
+            # The error ends this attempt, not the pending calls.
             attempted = classify_error_without_user_code(error)
         return attempted
 
@@ -136,5 +135,5 @@ def is_same(context: ContextVariables, other: ContextVariables) -> bool:
     try:
         return context == other
     except BaseException:
-        # Values are compared by code of their own.
+        # Comparing the values runs user code.
         return False

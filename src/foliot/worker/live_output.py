@@ -1,5 +1,4 @@
-"""What an attempt has written and nobody has been shown yet. Bounded: after so much, only what is kept at its end is
-left to see."""
+"""Output of a running attempt that is not stored yet. Bounded: output beyond the limit is visible only at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ LIVE_MAX_BYTES = 1_048_576
 
 
 class LiveOutput:
-    """Written by the attempt, from whatever thread it runs in; taken by the log writer on the loop."""
+    """The attempt writes from any thread; the log writer takes from the event loop."""
 
     __slots__ = ("_position", "_room", "_unsent")
 
@@ -29,8 +28,8 @@ class LiveOutput:
             self._unsent.append(chunk)
 
     def take(self, part_max_bytes: int) -> list[tuple[int, bytes]]:
-        """Where each part begins, and the part."""
-        # One by one: another thread may be adding to it.
+        """The new parts, each with its position in the output."""
+        # One by one: another thread may append meanwhile.
         found = bytearray()
         while self._unsent:
             found += self._unsent.popleft()

@@ -1,11 +1,12 @@
-"""Looks, from a thread of its own, after what jobs can do to the process they share with their worker.
+"""Watches, from a thread of its own, for the harm that jobs can do to the process they share with their worker.
 
-An async function that computes or blocks instead of waiting keeps the event loop from everything else: other jobs, time
-limits, cancels and the writing of outcomes. The lease survives, because its thread is another one. All that can be done
-here is to say so, and where.
+An async function that computes or blocks keeps the event loop from everything else: other jobs, timeouts, cancels and
+the writing of outcomes. The lease survives, because the heartbeat has its own thread. The watchdog can only report the
+block and its location.
 
-A job can also break the process for good, by replacing a built-in function, say. A worker that keeps its lease and
-writes nothing would hold its runs for ever. It ends instead, and others get them when its lease is over.
+A job can also break the process for good, for instance by replacing a built-in function. A worker that renews its lease
+but writes nothing would hold its runs for ever. The watchdog ends such a process, and other workers get the runs when
+the lease expires.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from types import FrameType
 
 from foliot.events import EventBus, LoopBlocked
 
-LOOK_SECONDS = 1.0
-IDLE_LOOK_SECONDS = 5.0
-BLOCKED_LOOKS = 5
-"""After so many looks without an answer it is told, and again after as many more. A process that was stopped as a whole
-looks only once."""
-BROKEN_LOOKS = 60
-"""In which outcomes waited, the loop was free, the lease was in force, and nothing was written."""
+CHECK_SECONDS = 1.0
+IDLE_CHECK_SECONDS = 5.0
+BLOCKED_CHECKS = 5
+"""The number of checks without an answer after which the block is reported, and reported again. A process that was
+suspended as a whole misses only one check."""
+BROKEN_CHECKS = 60
+"""Consecutive checks that found outcomes waiting, the loop free and the lease in force, but nothing written."""
 BROKEN = (
-    b"foliot: no outcome could be written for a minute although PostgreSQL answers: "
-    b"this worker is broken, and ends. Its runs are lost.\n"
+    b"foliot: no outcome was written for a minute although PostgreSQL answers: "
+    b"this worker process is broken and exits. Its runs are lost.\n"
 )
 EXIT_CODE = 70
 FRAMES_SHOWN = 6
@@ -43,14 +44,14 @@ class LoopWatchdog:
         is_idle: Callable[[], bool] = lambda: False,
         unwritten: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """`is_idle`: no job's code is in the process. `unwritten`: None, or how much has been written while more
-        waits."""
+        """`is_idle`: whether no job runs in the process. `unwritten`: the number of batches written so far while
+        outcomes wait, or None."""
         self._events = events
         self._is_idle = is_idle
         self._unwritten = unwritten
-        self._is_over = threading.Event()
+        self._is_stopped = threading.Event()
         self._has_answered = True
-        self._silent_looks = self._idle_looks = 0
+        self._silent_checks = self._stuck_checks = 0
         self._written: int | None = None
         self._recursion_limit = sys.getrecursionlimit()
         self._loop: asyncio.AbstractEventLoop
@@ -58,42 +59,42 @@ class LoopWatchdog:
 
     def start(self) -> None:
         self._loop, self._loop_thread = asyncio.get_running_loop(), threading.get_ident()
-        threading.Thread(target=self._run, name="loop watch", daemon=True).start()
+        threading.Thread(target=self._run, name="loop watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        self._is_over.set()
+        self._is_stopped.set()
 
     def _run(self) -> None:
-        while not self._is_over.wait(self._pause_seconds()):
+        while not self._is_stopped.wait(self._pause_seconds()):
             if sys.getrecursionlimit() < self._recursion_limit:
-                # A job set it, for all threads.
+                # A job lowered it for all threads.
                 sys.setrecursionlimit(self._recursion_limit)
-            # Whatever a job has broken, the next look may be the one that matters.
+            # A job may have broken anything. The next check may still work.
             with suppress(Exception):
-                self._look()
+                self._check()
 
     def _pause_seconds(self) -> float:
         with suppress(Exception):
             if self._has_answered and self._is_idle():
-                return IDLE_LOOK_SECONDS
-        return LOOK_SECONDS
+                return IDLE_CHECK_SECONDS
+        return CHECK_SECONDS
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if not self._has_answered:
-            self._silent_looks += 1
-            if self._silent_looks % BLOCKED_LOOKS == 0:
+            self._silent_checks += 1
+            if self._silent_checks % BLOCKED_CHECKS == 0:
                 frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001
-                self._events.emit(LoopBlocked(self._silent_looks * LOOK_SECONDS, where(frame)))
+                self._events.emit(LoopBlocked(self._silent_checks * CHECK_SECONDS, stack_of(frame)))
             return
         if self._is_idle():
-            # An idle worker sleeps: waking its loop every second would cost as much as everything else that it does.
+            # Waking an idle loop every second would double the cost of an idle worker.
             return
-        self._silent_looks, self._has_answered = 0, False
+        self._silent_checks, self._has_answered = 0, False
         self._loop.call_soon_threadsafe(self._answer)
         written = self._unwritten()
-        self._idle_looks = self._idle_looks + 1 if written is not None and written == self._written else 0
+        self._stuck_checks = self._stuck_checks + 1 if written is not None and written == self._written else 0
         self._written = written
-        if self._idle_looks >= BROKEN_LOOKS:
+        if self._stuck_checks >= BROKEN_CHECKS:
             os.write(2, BROKEN)
             os._exit(EXIT_CODE)
 
@@ -101,7 +102,7 @@ class LoopWatchdog:
         self._has_answered = True
 
 
-def where(frame: FrameType | None) -> str:
+def stack_of(frame: FrameType | None) -> str:
     found: list[str] = []
     while frame is not None and len(found) < FRAMES_SHOWN:
         found.append(f"{frame.f_code.co_filename[-200:]}:{frame.f_lineno} {frame.f_code.co_name[:100]}")

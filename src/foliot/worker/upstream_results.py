@@ -1,9 +1,8 @@
-"""What a run gets from those before it: results by step, and the signal that let it start.
+"""Reads the results of upstream steps, and the signal that let a run start.
 
-Read once, before the attempt, and only for runs that have any of it: for those that start at the same time with one
-statement, because a round trip for each would cost more than all the rest. A payload may point at a result: wherever it
-holds the object `{"$result": "extract"}`, or `{"$result": "extract", "path": ["rows", 0]}`, the task gets that result,
-or that part of it.
+They are read once, before the attempt, and only for runs that have any. Attempts that start at the same time share one
+statement, because a round trip for each would dominate their cost. A payload may refer to a result: the task gets the
+result, or a part of it, in place of an object `{"$result": "extract"}` or `{"$result": "extract", "path": ["rows", 0]}`.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from foliot.store.store import Store
 from foliot.store.workflows import Before
 
 UPSTREAM_MAX_BYTES = 16_777_216
-"""What a step can be handed by all those before it together."""
+"""The largest total size of the results that a step can receive."""
 BATCH = 100
 
 
 class AttemptRefused(Exception):
-    """The attempt ends before it began."""
+    """The attempt fails before its task is called."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -43,22 +42,22 @@ class UpstreamReader(Service):
     def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
-        self._asked: list[tuple[UUID, asyncio.Future[Before]]] = []
+        self._requests: list[tuple[UUID, asyncio.Future[Before]]] = []
 
     async def provide(self, context: Context, options: RunOptions, payload: dict[str, Any]) -> dict[str, Any]:
-        """Fills in the context; the payload with its references resolved. Raises `AttemptRefused`."""
+        """Fills in the context and returns the payload with its references resolved. Raises `AttemptRefused`."""
         answer: asyncio.Future[Before] = asyncio.get_running_loop().create_future()
-        self._asked.append((context.run_id, answer))
+        self._requests.append((context.run_id, answer))
         self.wake()
         return apply_upstream(await answer, context, options, payload)
 
     async def run_once(self) -> float | None:
-        # An attempt that was stopped does not wait for its answer any more.
-        self._asked = [(run_id, answer) for run_id, answer in self._asked if not answer.done()]
-        if not self._asked:
+        # Attempts that were stopped meanwhile no longer wait for an answer.
+        self._requests = [(run_id, answer) for run_id, answer in self._requests if not answer.done()]
+        if not self._requests:
             return None
-        batch = self._asked[:BATCH]
-        # Should it fail, they are asked for again.
+        batch = self._requests[:BATCH]
+        # If the read fails, the batch is read again.
         found = await self._store.workflows.read_upstream([run_id for run_id, _ in batch], UPSTREAM_MAX_BYTES)
         for run_id, answer in batch:
             if not answer.done():
@@ -68,50 +67,47 @@ class UpstreamReader(Service):
 
 def apply_upstream(before: Before, context: Context, options: RunOptions, payload: dict[str, Any]) -> dict[str, Any]:
     if before.bytes > UPSTREAM_MAX_BYTES:
-        size, advice = (
-            f"{before.bytes} bytes, {UPSTREAM_MAX_BYTES} at most",
-            "let steps return where their results are, not the results",
+        raise AttemptRefused(
+            "UpstreamTooLarge",
+            f"the upstream results have {before.bytes} bytes, more than {UPSTREAM_MAX_BYTES}; "
+            "store large results elsewhere and return where they are",
         )
-        raise AttemptRefused("UpstreamTooLarge", f"the results before this step have {size}; {advice}")
     context.upstream = {
         found.key: None if found.result is None else msgspec.json.decode(found.result)
         for found in before.upstream
         if found.state is RunState.SUCCEEDED or found.result is not None
     }
-    context.signal = heard(None if before.signal is None else msgspec.json.decode(before.signal), options)
-    return {name: resolved(value, context.upstream) for name, value in payload.items()} if before.upstream else payload
+    context.signal = signal_payload(None if before.signal is None else msgspec.json.decode(before.signal), options)
+    return {name: resolve(value, context.upstream) for name, value in payload.items()} if before.upstream else payload
 
 
-def heard(said: Any, options: RunOptions) -> Any:
-    """What the signal says. Raises `AttemptRefused` when it did not come in time, or says no."""
-    if said is None:
+def signal_payload(signal: Any, options: RunOptions) -> Any:
+    """The payload of the signal. Raises `AttemptRefused` if the signal timed out or rejects the run."""
+    if signal is None:
         return None
-    if said.get("timed_out"):
+    if signal.get("timed_out"):
         if options.signal is not None and options.signal.on_timeout == "continue":
             return None
-        raise AttemptRefused("SignalTimeout", "no signal came in time")
-    if not said.get("approved", True):
-        raise AttemptRefused("Rejected", f"rejected by signal: {said.get('message') or 'no reason given'}")
-    return said.get("payload")
+        raise AttemptRefused("SignalTimeout", "no signal arrived in time")
+    if not signal.get("approved", True):
+        raise AttemptRefused("Rejected", f"rejected by signal: {signal.get('message') or 'no reason given'}")
+    return signal.get("payload")
 
 
-def resolved(value: Any, results: Mapping[str, Any]) -> Any:
-    """A value with references in place of what they point at. Payloads are as deep as the decoder allows, so this may
-    recurse."""
+def resolve(value: Any, results: Mapping[str, Any]) -> Any:
+    """Replaces references by the results they name. Recursion is safe: the decoder limits the depth of payloads."""
     if isinstance(value, list):
-        return [resolved(item, results) for item in value]
+        return [resolve(item, results) for item in value]
     if not isinstance(value, dict):
         return value
     if REFERENCE in value and value.keys() <= {REFERENCE, "path"}:
-        return pointed_at(value[REFERENCE], value.get("path", []), results)
-    return {name: resolved(item, results) for name, item in value.items()}
+        return look_up(value[REFERENCE], value.get("path", []), results)
+    return {name: resolve(item, results) for name, item in value.items()}
 
 
-def pointed_at(key: Any, path: Any, results: Mapping[str, Any]) -> Any:
+def look_up(key: Any, path: Any, results: Mapping[str, Any]) -> Any:
     if not isinstance(key, str) or key not in results:
-        raise AttemptRefused(
-            "NoSuchResult", f"the payload points at the result of {key!r}, and there is none before this step"
-        )
+        raise AttemptRefused("NoSuchResult", f"the payload refers to the result of {key!r}, but there is none")
     found = results[key]
     parts = path if isinstance(path, list) else [path]
     for number, part in enumerate(parts):

@@ -126,11 +126,11 @@ async def test_payloads_point_at_results_and_at_parts_of_them(bench: WorkflowBen
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ({"$result": "nobody"}, "the result of 'nobody', and there is none"),
+        ({"$result": "nobody"}, "the result of 'nobody', but there is none"),
         ({"$result": "a", "path": ["rows", 5]}, "has nothing at ['rows', 5]"),
         ({"$result": "a", "path": ["rows", "x"]}, "has nothing at ['rows', 'x']"),
-        ({"$result": "failed"}, "the result of 'failed', and there is none"),
-        ({"$result": 5}, "the result of 5, and there is none"),
+        ({"$result": "failed"}, "the result of 'failed', but there is none"),
+        ({"$result": 5}, "the result of 5, but there is none"),
     ],
     ids=["no_such_step", "no_such_place", "no_number", "of_a_failed_step", "no_name"],
 )

@@ -1,1 +1,1 @@
-"""One file a kind of task."""
+"""Executors: one file for each kind of task."""

@@ -1,8 +1,8 @@
-"""What every kind of task looks like to a worker.
+"""The interface of every kind of task.
 
-An executor gets the payload and the attempt's context, and returns how the attempt ended. Output goes to the context as
-it comes. It must stop when it is cancelled, taking along whatever it started, and let the CancelledError through: the
-worker knows why it cancelled.
+An executor takes the payload and the attempt's context, and returns how the attempt ended. It writes output to the
+context as it arrives. When it is cancelled, it stops everything it started and re-raises the CancelledError: the worker
+knows the reason.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ class Executor(Protocol):
 
 
 def invalid_payload(error: Invalid) -> Attempted:
-    """A payload that can't work: another attempt would get the same one."""
+    """A failure without retries: the next attempt would get the same payload."""
     return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)), is_retryable=False)

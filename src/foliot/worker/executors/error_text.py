@@ -1,9 +1,9 @@
-"""Puts an error that a task raised into words without trusting the error.
+"""Describes an error that a task raised, without trusting the error.
 
 An exception is user code: its `__str__`, its properties, its metaclass and its notes may raise, return something
-enormous or never return. Everything that Python itself keeps about an exception is therefore read past the exception's
-own class. Only `str(error)` runs user code, and `is_plain` says beforehand whether it will. Every length and every
-number is bounded before anything is joined.
+enormous or never return. This module therefore reads everything that Python itself keeps about an exception past the
+exception's own class. Only `str(error)` runs user code, and `is_plain` says beforehand whether it would. Every length
+and count is bounded before text is joined.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ NAME_MAX = 200
 LINE_MAX = 1000
 NAMES_MAX = 100
 ERRORS_MAX = 20
-"""How many errors of a chain, or of a group, are told about."""
+"""The number of errors of a chain, or of a group, that a traceback shows."""
 FIRST_FRAMES, LAST_FRAMES = 10, 50
 NOTES_MAX = 10
 SOURCE_MAX_BYTES = 4_194_304
 
-# Getters of CPython's own. Asking the exception or its class would call whatever they put in place of these.
+# CPython's own getters. The exception and its class may override the attributes.
 _getters = vars(BaseException)
 _cause = _getters["__cause__"].__get__
 _context = _getters["__context__"].__get__
@@ -55,12 +55,12 @@ WHILE = "\nDuring handling of the above exception, another exception occurred:\n
 
 
 def is_plain(error: BaseException) -> bool:
-    """Whether putting it into words runs no code but Python's own."""
+    """Whether describing the error runs no user code."""
     return all(_is_plain(one) for one in _reachable(error))
 
 
 def is_a(error: BaseException, kind: type[BaseException]) -> bool:
-    """`isinstance`, past a `__class__` that the error makes up."""
+    """Like `isinstance`, but ignores a fake `__class__`."""
     return any(base is kind for base in _mro(type(error)))
 
 
@@ -69,17 +69,17 @@ def kind_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException, *, may_call: bool = True) -> str:
-    """Without `may_call`, only if no code but Python's own has to be called for it."""
+    """The text of the error. Without `may_call`, a placeholder if that would run user code."""
     if not may_call and not _is_plain(error):
-        return "(its message is left out: only code of its own could tell it)"
+        return "(message omitted: reading it would run code of the task)"
     try:
         return _cut(str(error), ERROR_TEXT_MAX)
     except BaseException as failure:
-        return f"its message can't be read: its __str__ failed with {kind_of(failure)}"
+        return f"the message cannot be read: __str__ failed with {kind_of(failure)}"
 
 
 def names_of(error: BaseException) -> set[str]:
-    """Of its class and of those that it is derived from: short, and with the module."""
+    """The names of its class and base classes, with and without the module."""
     found: set[str] = set()
     for kind in _mro(type(error))[:NAMES_MAX]:
         if kind is not object:
@@ -89,26 +89,26 @@ def names_of(error: BaseException) -> set[str]:
 
 
 def exit_code_of(error: BaseException) -> int | None:
-    """Of a call of `sys.exit`."""
+    """The exit code of a `sys.exit` call."""
     code = _code(error) if is_a(error, SystemExit) else None
     return code if type(code) is int and code.bit_length() < EXIT_CODE_BITS else None
 
 
 def traceback_of(error: BaseException, *, may_call: bool = True) -> str:
-    """Like Python's own, root cause first; of what is too long, the ends."""
-    told: list[str] = []
+    """A traceback like Python's own, root cause first. The middle of long parts is omitted."""
+    lines: list[str] = []
     budget = [ERRORS_MAX]
     links = list(_chain(error))
     if len(links) > ERRORS_MAX:
-        told.append("[... earlier errors are left out ...]\n\n")
+        lines.append("[... earlier errors omitted ...]\n\n")
         links = links[:ERRORS_MAX]
     for one, joint in reversed(links):
-        told += _words(one, "", budget, may_call=may_call)
-        told.append(joint)
-    return "".join(told)
+        lines += _lines(one, "", budget, may_call=may_call)
+        lines.append(joint)
+    return "".join(lines)
 
 
-def _words(error: BaseException, margin: str, budget: list[int], *, may_call: bool) -> Iterator[str]:
+def _lines(error: BaseException, margin: str, budget: list[int], *, may_call: bool) -> Iterator[str]:
     budget[0] -= 1
     yield from (f"{margin}{line}" for line in _frames(_traceback(error)))
     module, message = _module(type(error)), message_of(error, may_call=may_call)
@@ -121,15 +121,15 @@ def _words(error: BaseException, margin: str, budget: list[int], *, may_call: bo
         members, number = _members(error), 0
         for number, member in enumerate(members, 1):
             if budget[0] <= 0 or len(margin) > 20:
-                yield f"{margin}  [... {len(members) - number + 1} of {len(members)} errors of the group are left out ...]\n"
+                yield f"{margin}  [... {len(members) - number + 1} of {len(members)} errors of the group omitted ...]\n"
                 break
             yield f"{margin}  {number} of {len(members)}:\n"
-            yield from _words(member, f"{margin}    ", budget, may_call=may_call)
+            yield from _lines(member, f"{margin}    ", budget, may_call=may_call)
 
 
 def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
-    """From the error back to its root, one more than are told about at the most; each with how it led to the one
-    before."""
+    """The errors from this one back to its root, each with the line that joins it to the next error. Yields at most one
+    more than a traceback shows."""
     seen: set[int] = set()
     joint, one = "", cast("BaseException | None", error)
     while one is not None and id(one) not in seen and len(seen) <= ERRORS_MAX:
@@ -140,7 +140,7 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
 
 
 def _reachable(error: BaseException) -> Iterator[BaseException]:
-    """All that `traceback_of` may come to."""
+    """All errors that `traceback_of` may describe."""
     waiting, number = deque([error]), 0
     while waiting and number < 3 * ERRORS_MAX:
         for one, _ in _chain(waiting.popleft()):
@@ -182,19 +182,19 @@ def _frames(traceback: TracebackType | None) -> Iterator[str]:
     yield "Traceback (most recent call last):\n"
     yield from (_frame(*one) for one in first)
     if left_out := number - len(first) - len(last):
-        yield f"  [... {left_out} frames are left out ...]\n"
+        yield f"  [... {left_out} frames omitted ...]\n"
     yield from (_frame(*one) for one in last)
 
 
 def _frame(frame: FrameType, line: int) -> str:
     code = frame.f_code
-    told = f'  File "{_cut(code.co_filename, LINE_MAX)}", line {line}, in {_cut(code.co_name, NAME_MAX)}\n'
+    shown = f'  File "{_cut(code.co_filename, LINE_MAX)}", line {line}, in {_cut(code.co_name, NAME_MAX)}\n'
     source = _source(code.co_filename, line)
-    return f"{told}    {source}\n" if source else told
+    return f"{shown}    {source}\n" if source else shown
 
 
 def _source(filename: str, line: int) -> str:
-    """Of files only: code may say that it came from a device, or from a pipe that nobody writes into."""
+    """A source line, from regular files only: code may claim to come from a device or a pipe."""
     try:
         status = os.stat(filename)  # noqa: PTH116
         if not stat.S_ISREG(status.st_mode) or status.st_size > SOURCE_MAX_BYTES:
@@ -206,7 +206,7 @@ def _source(filename: str, line: int) -> str:
 
 
 def _module(kind: type) -> str:
-    """Nothing, where a class says that it comes from something that is no name."""
+    """The module of a class, or nothing if it is not a string."""
     try:
         return _cut(_class_module(kind), NAME_MAX)
     except (AttributeError, TypeError):
@@ -214,6 +214,6 @@ def _module(kind: type) -> str:
 
 
 def _cut(text: Any, most: int) -> str:
-    """At the most so many characters, as a string of Python's own class, whatever the class of the text."""
+    """At most `most` characters, as a plain `str` even if the text is an instance of a subclass."""
     found: str = str.__getitem__(text, slice(0, most))
     return f"{found}[...]" if str.__len__(text) > most else found

@@ -1,10 +1,10 @@
-"""The built-in task `http`: one request, and what came of it.
+"""The built-in task `http`: sends one request and stores the response.
 
     {"url": "https://example.org/hook", "method": "POST", "body": {"order": 7}, "expected_status": [200, 202]}
 
-An error of the connection or a status that was not expected fails the attempt, which may be retried; `Retry-After` then
-says when. Where it may connect to is `addresses.py`'s to say. Bodies are capped as they are read and never unpacked: a
-small one can't become a large one.
+A connection error or an unexpected status fails the attempt, which may be retried; `Retry-After` then sets the delay.
+`http_addresses.py` decides which addresses it may connect to. Bodies are capped as they are read and never
+decompressed, so that a small body cannot become a large one.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Response:
     is_whole: bool
 
 
-def http(config: Config, clock: Clock, guard: AddressPolicy | None = None) -> Executor:
-    checked, limit, trusted = guard or AddressPolicy(config), config.http_body_max_bytes, config.http_ca_file
+def http(config: Config, clock: Clock, policy: AddressPolicy | None = None) -> Executor:
+    checked, limit, trusted = policy or AddressPolicy(config), config.http_body_max_bytes, config.http_ca_file
     if trusted:
-        # Now rather than with the first request.
+        # Reports a bad file at startup rather than at the first request.
         tls(trusted)
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
@@ -71,7 +71,7 @@ def http(config: Config, clock: Clock, guard: AddressPolicy | None = None) -> Ex
             async with asyncio.timeout(asked.timeout_seconds):
                 response = await follow(asked, checked, limit, trusted)
         except TimeoutError:
-            return failed("HttpTimeout", f"no whole answer within {asked.timeout_seconds:g} s")
+            return failed("HttpTimeout", f"no complete response within {asked.timeout_seconds:g} s")
         except (Invalid, AddressRefused, HostNotFound) as error:
             return failed(type(error).__name__, str(error))
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
@@ -95,7 +95,7 @@ def failed(kind: str, message: str, delay_seconds: float | None = None) -> Attem
 
 
 def retry_after(headers: httpx.Headers, clock: Clock) -> float | None:
-    """The seconds that the other side asks for, as a number or a date; a day at the most."""
+    """The delay that the server requests, as a number or a date; at most a day."""
     said = headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]{1,9}", said):
         seconds = float(said)
@@ -118,7 +118,7 @@ def result_of(response: Response) -> dict[str, Any]:
 
 
 def body_of(response: Response) -> Any:
-    """JSON as it is, if that is what it says it is; text otherwise."""
+    """Decoded JSON if the content type says so; text otherwise."""
     if response.is_whole and re.match(r"application/([\w.+-]*\+)?json\b", response.headers.get("content-type", "")):
         try:
             return msgspec.json.decode(response.body)
@@ -127,11 +127,11 @@ def body_of(response: Response) -> Any:
     return response.body.decode("utf-8", "replace")
 
 
-async def follow(asked: HttpPayload, guard: AddressPolicy, limit: int, ca_file: str) -> Response:
+async def follow(asked: HttpPayload, policy: AddressPolicy, limit: int, ca_file: str) -> Response:
     content, headers = encoded(asked)
     request = Request(asked.method, url_of(asked.url), headers, content)
     for left in range(asked.redirects, -1, -1):
-        response = await send(request, guard, limit, ca_file)
+        response = await send(request, policy, limit, ca_file)
         location = response.headers.get("location")
         if response.status not in REDIRECTS or not location or not left:
             break
@@ -140,7 +140,7 @@ async def follow(asked: HttpPayload, guard: AddressPolicy, limit: int, ca_file: 
 
 
 def encoded(asked: HttpPayload) -> tuple[bytes | None, dict[str, str]]:
-    # Not packed: what is not unpacked can't be larger than it came.
+    # Uncompressed: the body is stored as it arrives.
     headers = {"accept": "*/*", "user-agent": "foliot", "accept-encoding": "identity"}
     content = None
     if isinstance(asked.body, str):
@@ -158,16 +158,16 @@ def url_of(text: str) -> httpx.URL:
     except (ValueError, httpx.InvalidURL) as error:
         raise Invalid(f"`url` {text!r}: {error}", field="url") from None
     if url.scheme not in ("http", "https"):
-        raise Invalid(f"`url`: only http and https, not {url.scheme!r}", field="url")
+        raise Invalid(f"`url`: the scheme must be http or https, not {url.scheme!r}", field="url")
     if parts.username is not None or url.userinfo:
-        raise Invalid("`url`: no user or password in it; set the header Authorization", field="url")
+        raise Invalid("`url` must not hold a user or password; set the header Authorization instead", field="url")
     if not url.host:
         raise Invalid(f"`url` {text!r} names no host", field="url")
     return url
 
 
 def redirected(request: Request, status: int, url: httpx.URL) -> Request:
-    """As browsers do: 303, and 301 and 302 of a POST, become a GET. Headers may hold secrets, and stay with their
+    """Like browsers: 303, and 301 and 302 of a POST, become a GET. Headers may hold secrets and are not sent to another
     host."""
     method, content, headers = request.method, request.content, dict(request.headers)
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
@@ -178,13 +178,13 @@ def redirected(request: Request, status: int, url: httpx.URL) -> Request:
     return Request(method, url, headers, content)
 
 
-async def send(request: Request, guard: AddressPolicy, limit: int, ca_file: str) -> Response:
-    """Connects to an address that was checked, and lets TLS check the name."""
+async def send(request: Request, policy: AddressPolicy, limit: int, ca_file: str) -> Response:
+    """Connects to a checked address. TLS verifies the host name."""
     host = request.url.host
-    addresses = await guard.addresses_of(host, request.url.port or (443 if request.url.scheme == "https" else 80))
+    addresses = await policy.addresses_of(host, request.url.port or (443 if request.url.scheme == "https" else 80))
     headers = {**request.headers, "host": request.url.netloc.decode("ascii"), "connection": "close"}
-    # A client each: connections to the same address under two names must not be mixed up. No proxies from the
-    # environment.
+    # One client per request, so that no connection is reused for another host name at the same address. No proxies from
+    # the environment.
     async with httpx.AsyncClient(verify=tls(ca_file), trust_env=False, timeout=None, follow_redirects=False) as client:  # noqa: S113
         for address in addresses:
             url = request.url.copy_with(host=address)
@@ -215,7 +215,7 @@ async def read(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
 
 @cache
 def tls(ca_file: str) -> ssl.SSLContext:
-    """Slow to make, and always the same."""
+    """Cached, because creating a context is slow."""
     context = httpx.create_ssl_context(trust_env=False)
     if ca_file:
         try:

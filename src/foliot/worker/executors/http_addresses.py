@@ -1,8 +1,7 @@
-"""Where the task `http` may connect to: a host is resolved once, each of its addresses is checked, and one of those is
-connected to.
+"""Decides which addresses the task `http` may connect to.
 
-So a name that answers differently the second time (DNS rebinding) changes nothing, and neither does another way to
-write an address: what counts is what the resolver made of it.
+A host is resolved once, each of its addresses is checked, and the task connects to one of those. Neither a name that
+resolves differently the second time (DNS rebinding) nor an unusual spelling of an address gets past the check.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from foliot.config import Config
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
-# Reachable by the numbers, but of the provider: Azure's and Oracle's metadata. 64:ff9b::/96 and 2002::/16 carry an IPv4
+# Globally routable by their numbers, but metadata services of Azure and Oracle. 64:ff9b::/96 and 2002::/16 embed an IPv4
 # address.
 PROVIDERS = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
 
 class AddressRefused(Exception):
-    """The host is, or resolves to, something that may not be connected to from here."""
+    """The host is, or resolves to, an address that is not allowed."""
 
 
 class HostNotFound(Exception):
@@ -37,7 +36,7 @@ async def resolve(host: str, port: int) -> list[str]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise HostNotFound(f"{host!r} could not be resolved: {error}") from None
-    # Without the zone of a link-local IPv6 address: it is refused anyway.
+    # The zone of a link-local IPv6 address is dropped, since the address is refused anyway.
     return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
 
 
@@ -48,8 +47,7 @@ class AddressPolicy:
         self._resolver = resolver
 
     async def addresses_of(self, host: str, port: int) -> list[str]:
-        """What may be connected to, in the resolver's order. One bad address among good ones is an attempt to get
-        through."""
+        """The addresses of the host, in the resolver's order. Refuses the host if a single address is not allowed."""
         found = await self._resolver(host, port)
         if not found:
             raise HostNotFound(f"{host!r} has no address")
@@ -57,7 +55,8 @@ class AddressPolicy:
             for text in found:
                 if not is_public(ipaddress.ip_address(text)):
                     raise AddressRefused(
-                        f"{host!r} is at {text}, which is not public: name the host in http_allow_hosts, or set http_allow_private"
+                        f"{host!r} resolves to {text}, which is not public; "
+                        "add the host to http_allow_hosts, or set http_allow_private"
                     )
         return found
 

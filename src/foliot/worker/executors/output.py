@@ -1,4 +1,4 @@
-"""The output of a process, capped while it is read: its head, its tail, and how much was dropped between them."""
+"""Output capped while it is written: the head, the tail, and the number of bytes dropped between them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 
 
 class CappedOutput:
-    """Keeps at most `limit` bytes however much is written."""
+    """Keeps at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._head_room = limit // 2

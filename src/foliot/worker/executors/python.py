@@ -1,5 +1,7 @@
-"""Python functions: async ones on the event loop, plain ones in threads. The payload's keys are the keyword
-arguments."""
+"""Runs Python functions: async functions on the event loop, plain functions in threads.
+
+The payload's keys are the keyword arguments.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,18 @@ from foliot.worker.executors.error_text import message_of
 from foliot.worker.executors.task_errors import classify_error, classify_error_off_loop
 
 ASK_SECONDS = 1.0
-"""What a plain function that can ask whether it should stop gets for it, before it counts as one that does not."""
+"""How long a plain function with a context may take to notice `should_stop` before it counts as unstoppable."""
 SUCCEEDED_WITH_NOTHING = Attempted(Ending.SUCCEEDED)
 
 
 def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
-            result = await function(**payload, **wanted(function, context))
+            result = await function(**payload, **context_argument(function, context))
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            # A task that calls sys.exit() fails; the worker and the other attempts go on.
+            # A task that calls sys.exit() fails. The worker and the other attempts keep running.
             return await classify_error_off_loop(error)
         return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
 
@@ -41,7 +43,7 @@ def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
 
 def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_bytes: int) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        running = threads.submit(call, function, payload | wanted(function, context), result_max_bytes)
+        running = threads.submit(call, function, payload | context_argument(function, context), result_max_bytes)
         try:
             return await asyncio.wrap_future(running)
         except asyncio.CancelledError:
@@ -49,8 +51,7 @@ def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_b
                 if asks_for_context(function):
                     await _ended(running)
                 if not running.done():
-                    # A thread can't be ended. It keeps the slot for as long as it goes on, or there would be more at
-                    # work than slots.
+                    # A thread cannot be stopped. It keeps its slot, or more functions would run than there are slots.
                     context.left_running = running
             raise
 
@@ -58,14 +59,14 @@ def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_b
 
 
 async def _ended(running: Future[Any]) -> None:
-    """Waits for a function that was asked to stop, but not for long. What comes of it is nobody's business any more."""
+    """Waits briefly for a function that was asked to stop. Its result is discarded."""
     ending = asyncio.wrap_future(running)
     ending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     await asyncio.wait([ending], timeout=ASK_SECONDS)
 
 
-def wanted(function: Function, context: Context) -> dict[str, Any]:
-    """The context, for a function that asks for it."""
+def context_argument(function: Function, context: Context) -> dict[str, Any]:
+    """The context argument, if the function has one."""
     return {"ctx": context} if asks_for_context(function) else {}
 
 
@@ -78,8 +79,7 @@ def asks_for_context(function: Function) -> bool:
 
 
 def call(function: Function, arguments: dict[str, Any], result_max_bytes: int) -> Attempted:
-    """In a thread or a process of its own: what the function returned or raised is put into words here, where nobody
-    else is held up, and nothing of it goes any further."""
+    """Calls the function and encodes its result or error in the same thread, off the event loop."""
     try:
         result = function(**arguments)
     except BaseException as error:
@@ -88,18 +88,18 @@ def call(function: Function, arguments: dict[str, Any], result_max_bytes: int) -
 
 
 def succeeded(result: object, result_max_bytes: int) -> Attempted:
-    """A result that can't be kept is an error of the task, said plainly; it is never cut."""
+    """Encodes the result. A result that cannot be stored is an error of the task; it is never truncated."""
     try:
         encoded = _encode(result)
     except BaseException as error:
-        # Properties of a dataclass, say, are code of the task's own.
-        message = f"the result can't be written as JSON: {message_of(error)}"
+        # Encoding may run user code, such as properties of a dataclass.
+        message = f"the result cannot be encoded as JSON: {message_of(error)}"
         return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", message), is_retryable=False)
     size = len(encoded.encode())
     if size > result_max_bytes:
         advice = (
             f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: "
-            "store it elsewhere and return where"
+            "store it elsewhere and return its location"
         )
         return Attempted(Ending.FAILED, error=error_of("ResultTooLarge", advice))
     return Attempted(Ending.SUCCEEDED, result=encoded)

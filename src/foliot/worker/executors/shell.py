@@ -1,9 +1,9 @@
-"""The built-in task `shell`: a command line for /bin/sh, or a program with its arguments.
+"""The built-in task `shell`: runs a command line in /bin/sh, or a program with arguments.
 
-All that a command starts ends with its attempt: on its end, a timeout, a cancel and the worker's own death; see
-`containment.py` for how. Output is capped while it is read, and a process that holds the pipe open after the command
-has ended is waited for a second. Nothing of the worker's settings is in the environment; see `environment.py` for what
-is, and `files.py` for what a command gets of the steps before it and how it hands on a result.
+Every process that a command starts ends with its attempt: when the command ends, on a timeout, a cancel, or the
+worker's death; `processes/containment.py` says how. Output is capped while it is read. If a process holds the output
+open after the command has ended, the attempt waits one second. `processes/environment.py` builds the environment, which
+holds none of the worker's settings. `processes/command_files.py` passes upstream results in and the result out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from foliot.worker.executors.processes.sandbox import Sandbox, SandboxUnavailabl
 
 
 def shell(config: Config, launchers: LauncherPool, hidden: Sequence[Path] = ()) -> Executor:
-    """`hidden` are paths that a sandboxed command must not see."""
+    """`hidden`: paths that a sandboxed command must not see."""
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
@@ -38,21 +38,21 @@ def shell(config: Config, launchers: LauncherPool, hidden: Sequence[Path] = ()) 
         except Invalid as error:
             return invalid_payload(error)
         except SandboxUnavailable as error:
-            # Another worker may have it.
+            # Retryable: another worker may offer the sandbox.
             return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)))
         with CommandFiles(context) as files:
             async with ProcessTree(command_for(asked, config, sandbox, files), launchers, context.write) as tree:
                 try:
                     verdict = await tree.verdict()
                 except asyncio.CancelledError:
-                    await tree.ask_and_wait()
+                    await tree.terminate()
                     raise
-                # What ended in time did so, even if a child of it prints on beyond the limit.
+                # The command ended in time, even if one of its children still prints past the timeout.
                 with suppress(asyncio.CancelledError):
                     await tree.drained()
             if verdict.has_too_large_result:
                 return result_too_large(config.result_max_bytes)
-            return failed(verdict) or files.judge(config.result_max_bytes)
+            return failed(verdict) or files.read_result(config.result_max_bytes)
 
     return execute
 

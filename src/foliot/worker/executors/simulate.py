@@ -1,5 +1,5 @@
-"""The built-in task `simulate`: takes `execution_time_ms`, then fails with a chance of `fail_rate`. For trying Foliot
-out."""
+"""The built-in task `simulate`, for trying out Foliot: takes `execution_time_ms`, then fails with probability
+`fail_rate`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def simulate(clock: Clock) -> Executor:
         await clock.sleep(asked.execution_time_ms / 1000)
         if random.random() < asked.fail_rate:  # noqa: S311
             return Attempted(
-                Ending.FAILED, error=error_of("SimulatedFailure", f"failed by a chance of {asked.fail_rate:g}")
+                Ending.FAILED, error=error_of("SimulatedFailure", f"failed with probability {asked.fail_rate:g}")
             )
         return Attempted(Ending.SUCCEEDED)
 

@@ -1,4 +1,4 @@
-"""What a task meant by the error that it raised: a failure, or a word about what is to become of the run."""
+"""Turns an error that a task raised into an ending: a failure, a retry or a snooze."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from foliot.worker.executors.error_text import exit_code_of, is_a, is_plain, kin
 
 CANCELLED_ITSELF = Attempted(Ending.FAILED, error=error_of("CancelledError", "the task cancelled itself"))
 DESCRIBE_SECONDS = 2.0
-"""What code of the task's own gets to say what an error is, where it would hold up the event loop."""
+"""How long an error may take to describe itself in a thread, when its attempt runs on the event loop."""
 
 
 def classify_error(error: BaseException) -> Attempted:
-    """What a task meant by what it raised. Raises nothing itself, whatever the error is."""
+    """The ending that the task meant by its error. Never raises."""
     try:
-        return _meant(error)
+        return _classify(error)
     except BaseException as failure:
         return classify_error_without_user_code(
-            error, f"the error can't be described: that failed with {kind_of(failure)}"
+            error, f"the error cannot be described: {kind_of(failure)} while describing it"
         )
 
 
 def classify_error_without_user_code(error: BaseException, message: str = "") -> Attempted:
-    """A failure in as many words as there are without calling code of the error's own."""
+    """A failure, described without calling code of the error."""
     message = message or message_of(error, may_call=False)
     return Attempted(
         Ending.FAILED,
@@ -37,39 +37,36 @@ def classify_error_without_user_code(error: BaseException, message: str = "") ->
 
 
 async def classify_error_off_loop(error: BaseException) -> Attempted:
-    """The same, where code of the error's own must not hold up everything else: it runs in a thread, and not for
-    long."""
+    """The same for the event loop: code of the error runs in a thread, and not for long."""
     if is_plain(error):
         return classify_error(error)
     loop = asyncio.get_running_loop()
-    told: asyncio.Future[Attempted] = loop.create_future()
+    described: asyncio.Future[Attempted] = loop.create_future()
 
-    def hear(attempted: Attempted) -> None:
-        if not told.done():
-            told.set_result(attempted)
+    def receive(attempted: Attempted) -> None:
+        if not described.done():
+            described.set_result(attempted)
 
-    def tell() -> None:
+    def describe() -> None:
         attempted = classify_error(error)
         with suppress(RuntimeError):
-            # The loop is closed: nobody waits any more.
-            loop.call_soon_threadsafe(hear, attempted)
+            # The loop is closed.
+            loop.call_soon_threadsafe(receive, attempted)
 
     try:
-        threading.Thread(target=tell, name="describe an error", daemon=True).start()
+        threading.Thread(target=describe, name="describe an error", daemon=True).start()
     except RuntimeError:
-        return classify_error_without_user_code(
-            error, "the error can't be described: no thread could be started for it"
-        )
-    await asyncio.wait([told], timeout=DESCRIBE_SECONDS)
-    if told.done():
-        return told.result()
-    told.cancel()
+        return classify_error_without_user_code(error, "the error cannot be described: no thread could be started")
+    await asyncio.wait([described], timeout=DESCRIBE_SECONDS)
+    if described.done():
+        return described.result()
+    described.cancel()
     return classify_error_without_user_code(
-        error, f"the error can't be described: its __str__ did not return within {DESCRIBE_SECONDS:g} s"
+        error, f"the error cannot be described: its __str__ did not return within {DESCRIBE_SECONDS:g} s"
     )
 
 
-def _meant(error: BaseException) -> Attempted:
+def _classify(error: BaseException) -> Attempted:
     if is_a(error, asyncio.CancelledError):
         return CANCELLED_ITSELF
     kind, message = kind_of(error), message_of(error)
@@ -88,7 +85,6 @@ def _seconds(error: BaseException) -> float:
 
 
 def causes_of(error: BaseException) -> frozenset[str | int]:
-    """Every name by which `retry_on` and `never_on` may know it: of its class and of those it is derived from, short or
-    with the module."""
+    """Every name that `retry_on` and `never_on` may use for the error, and its exit code."""
     code = exit_code_of(error)
     return frozenset(names_of(error)) | (frozenset() if code is None else {code})

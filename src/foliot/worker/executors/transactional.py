@@ -18,7 +18,7 @@ from foliot.sdk.context import Context
 from foliot.store.database_errors import leaves_session_unusable
 from foliot.store.store import Store
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
+from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, context_argument, succeeded
 from foliot.worker.executors.task_errors import classify_error_off_loop
 from foliot.worker.identity import WorkerIdentity
 
@@ -44,7 +44,7 @@ def in_a_transaction(
 
     async def called(session: Any, payload: dict[str, Any], context: Context) -> Attempted:
         try:
-            result = await function(**payload, **wanted(function, context))
+            result = await function(**payload, **context_argument(function, context))
         except asyncio.CancelledError:
             raise
         except BaseException as error:

@@ -12,7 +12,7 @@ import pytest
 
 from foliot.model.ids import new_id
 from foliot.worker.executors.processes.orphan_cleanup import OrphanCleanup
-from foliot.worker.executors.processes.sweeper import MARK_VARIABLE, bearers_of
+from foliot.worker.executors.processes.sweeper import MARK_VARIABLE, processes_marked
 from tests.support.containment import gone, require_means
 from tests.support.waiting import until
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.process
 
 
 def bearers(mark: str) -> list[int]:
-    return bearers_of(f"{MARK_VARIABLE}={mark}".encode())
+    return processes_marked(f"{MARK_VARIABLE}={mark}".encode())
 
 
 async def nothing_left(mark: str) -> None:
@@ -60,7 +60,7 @@ async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() ->
         await asyncio.create_subprocess_exec("sleep", "60", env={MARK_VARIABLE: value}) for value in (mark, f"{mark}.7")
     ]
     unmarked = await asyncio.create_subprocess_exec("sleep", "60", env={MARK_VARIABLE: other})
-    orphan_cleanup.let_go()
+    orphan_cleanup.release_pipe()
     assert [await process.wait() for process in marked] == [-signal.SIGKILL, -signal.SIGKILL]
     assert bearers(other) == [unmarked.pid]
     unmarked.kill()

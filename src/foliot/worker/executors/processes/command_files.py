@@ -1,16 +1,14 @@
-"""What a command is handed, and what it hands on: JSON in files that are nowhere but in memory, named by variables of
-its environment.
+"""The in-memory JSON files that pass upstream results to a command and its result back. Environment variables name them.
 
-    FOLIOT_RUN_ID, FOLIOT_ATTEMPT    as texts
-    FOLIOT_UPSTREAM                  the results of the steps before it, by their keys; there only if there are any
-    FOLIOT_SIGNAL                    what the signal said that let it start; there only if it said something
-    FOLIOT_RESULT                    whatever JSON it writes here is its result; nothing written, and that is its exit code
+    FOLIOT_RUN_ID, FOLIOT_ATTEMPT    plain text, not files
+    FOLIOT_UPSTREAM                  the results of upstream steps by key; set only if there are any
+    FOLIOT_SIGNAL                    the payload of the signal that let the run start; set only if there is one
+    FOLIOT_RESULT                    the command writes its result here, as JSON; without one, the result is the exit code
 
-A command that writes more to FOLIOT_RESULT than a result may have is ended. The other two can't be written to.
+A command that writes more than the size limit to FOLIOT_RESULT is killed. The other two files are read-only.
 
-The three files are descriptors that the command inherits: `/dev/fd/N` works in every sandbox and for whatever user a
-command becomes, and leaves nothing behind. A program that closes what it inherited before it starts another has to pass
-the content on itself.
+The command inherits the three files as descriptors: `/dev/fd/N` works in every sandbox and for every user, and leaves
+nothing behind. A program that closes inherited descriptors before it starts another must pass the content on itself.
 """
 
 from __future__ import annotations
@@ -27,12 +25,12 @@ EXIT_CODE_ONLY = '{"exit_code":0}'
 
 
 class CommandFiles:
-    """Use as a context manager: it owns the descriptors."""
+    """Owns the descriptors. Use it as a context manager."""
 
     def __init__(self, context: Context) -> None:
         self.descriptors: list[int] = []
         self.environment = {"FOLIOT_RUN_ID": str(context.run_id), "FOLIOT_ATTEMPT": str(context.attempt)}
-        # The first of the descriptors, which is how the launcher knows it.
+        # The launcher expects the result as the first descriptor.
         self._result = self._add("FOLIOT_RESULT", memory_file(b""))
         if context.upstream:
             self._add("FOLIOT_UPSTREAM", sealed_file(msgspec.json.encode(dict(context.upstream))))
@@ -46,9 +44,9 @@ class CommandFiles:
         for descriptor in self.descriptors:
             os.close(descriptor)
 
-    def judge(self, result_max_bytes: int) -> Attempted:
-        """Of a command that ended well, and is gone: what it handed on. What can't be kept is an error, said plainly;
-        it is never cut."""
+    def read_result(self, result_max_bytes: int) -> Attempted:
+        """The result of a command that exited with 0. A result that cannot be stored is an error; it is never
+        truncated."""
         size = os.fstat(self._result).st_size
         if size > result_max_bytes:
             return result_too_large(result_max_bytes, size)
@@ -59,7 +57,7 @@ class CommandFiles:
             msgspec.json.decode(written)
             return Attempted(Ending.SUCCEEDED, result=written.decode())
         except (ValueError, RecursionError) as error:
-            advice = f"what was written to FOLIOT_RESULT is not JSON: {error}; write one JSON value, such as a number or an object"
+            advice = f"FOLIOT_RESULT is not JSON: {error}; write one JSON value, such as a number or an object"
             return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", advice))
 
     def _add(self, name: str, descriptor: int) -> int:
@@ -69,7 +67,10 @@ class CommandFiles:
 
 
 def result_too_large(result_max_bytes: int, size: int | None = None) -> Attempted:
-    """`size`: unless the command was stopped before it had written all of it."""
-    written = "too much was" if size is None else f"{size} bytes were"
-    advice = f"{written} written to FOLIOT_RESULT, more than result_max_bytes = {result_max_bytes}: store it elsewhere and write where"
+    """`size`: unknown if the command was killed while it wrote."""
+    written = "more" if size is None else f"{size} bytes, more"
+    advice = (
+        f"FOLIOT_RESULT holds {written} than result_max_bytes = {result_max_bytes}: "
+        "store the result elsewhere and write its location"
+    )
     return Attempted(Ending.FAILED, error=error_of("ResultTooLarge", advice))

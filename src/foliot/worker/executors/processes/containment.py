@@ -1,19 +1,19 @@
-"""By what means the tree of a command's processes is held together, so that all of it ends with the attempt.
+"""Chooses how to hold a command's process tree together, so that all of it ends with the attempt.
 
-In order of strength: a process namespace made by bubblewrap, which the kernel empties when the attempt or the worker
-ends, however they do; a cgroup (version 2), killed as one; a launcher that adopts orphans and kills what it finds.
-Nothing leaves a namespace; a cgroup is left by who may write to others; the launcher by a process that gets out of the
-command's session, sheds its environment and kills the launcher.
+In order of strength: a process namespace made by bubblewrap, which the kernel empties however the attempt or the worker
+ends; a cgroup (version 2), killed as a whole; a launcher that adopts orphans and kills them. No process can leave a
+namespace. A process that may write to other cgroups can leave its own. A process can escape a launcher if it leaves the
+command's session, clears its environment and kills the launcher.
 
-Limits of memory and of the number of processes hold for the whole tree where a cgroup with these controllers can be
-made. Elsewhere the launcher adds up the memory of the tree, ten times a second (`launcher/memory.py` says what counts),
-and the number of processes is one of the user's, as setrlimit has it.
+Where a cgroup with these controllers is available, limits of memory and process count hold for the whole tree.
+Elsewhere the launcher adds up the tree's memory ten times a second (`launcher/memory.py` says what counts), and
+setrlimit limits the number of processes of the user.
 
-A launcher, and the namespace that it is in, serve one command after the other: the next one begins when nothing is left
-of the one before. What a command of root mounted in its namespace is there for the next one, as it would be without a
+A launcher and its namespace serve one command after another; the next command starts when nothing is left of the
+previous one. Mounts that a command of root made in its namespace stay for the next command, as they would without a
 namespace. Sandboxes are never shared.
 
-bubblewrap forbids gaining rights (`sudo` does nothing in there); a worker whose commands need that is told `containment
+bubblewrap forbids gaining privileges, so `sudo` does not work inside. A worker whose commands need it sets `containment
 = "cgroup"`.
 """
 
@@ -35,7 +35,7 @@ from foliot.model.ids import new_id
 from foliot.worker.executors.processes.sweeper import MARK_VARIABLE
 
 PROBE_SECONDS = 5.0
-LEFT_BEHIND_SECONDS = 60
+STALE_SECONDS = 60
 LIMIT_FILES = {"memory": "memory.max", "pids": "pids.max"}
 NAMESPACE = ("--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--proc", "/proc")
 
@@ -50,36 +50,36 @@ class Means(StrEnum):
 class Containment:
     means: Means
     bubblewrap: str | None = None
-    """Where the program is, if it works here."""
+    """The path of the program, if it works here."""
     cgroup: Path | None = None
-    """The cgroup below which each command gets one of its own, if it may be written to."""
+    """The parent of each command's cgroup, if it is writable."""
     controllers: frozenset[str] = frozenset()
-    """Of `memory` and `pids`: what such a cgroup limits for all processes in it together."""
+    """Those of `memory` and `pids` that a command's cgroup can limit."""
     why_weak: str = ""
-    """Why it is no stronger one."""
+    """Why no stronger means is available. Empty if this is the strongest."""
     mark: str = field(default_factory=lambda: str(new_id()))
-    """What a worker's guard knows its processes by; see `guard.py`."""
+    """Marks the worker's processes for `orphan_cleanup.py`."""
 
     @property
     def marking(self) -> dict[str, str]:
-        """What the environment of those processes has of it."""
+        """The environment variable that holds the mark."""
         return {MARK_VARIABLE: self.mark}
 
     @property
     def tree_limits(self) -> str:
-        """In words: what limits all processes of a command together."""
-        memory = "memory by a cgroup" if "memory" in self.controllers else "memory by a look ten times a second"
-        return f"{memory}, processes by {'a cgroup' if 'pids' in self.controllers else 'those of their user'}"
+        """A description of the limits for all processes of a command together."""
+        memory = "memory by a cgroup" if "memory" in self.controllers else "memory by a check ten times a second"
+        return f"{memory}, processes by {'a cgroup' if 'pids' in self.controllers else 'a limit on their user'}"
 
     def namespace(self, own_shm_bytes: int = 0) -> tuple[str, ...]:
-        """What makes a process namespace with everything else as it is, but for a /dev/shm of this size if one is
-        wanted. A worker that is root lets its commands be."""
+        """The bubblewrap command that makes a process namespace, with a private /dev/shm of this size if requested, and
+        changes nothing else. Commands of a root worker stay root."""
         shm = ("--perms", "1777", "--size", str(own_shm_bytes), "--tmpfs", "/dev/shm") if own_shm_bytes else ()  # noqa: S108
         return (self.bubblewrap or "bwrap", *NAMESPACE, *shm, *(("--cap-add", "ALL") if os.geteuid() == 0 else ()))
 
 
 def choose(config: Config) -> Containment:
-    """The strongest there is here, or the one that is configured. Asks bubblewrap once whether it works."""
+    """The configured means, or the strongest one available. Runs bubblewrap once to see whether it works."""
     bubblewrap, no_bubblewrap = find_bubblewrap()
     cgroup, controllers, no_cgroup = find_cgroup()
     wanted = config.containment
@@ -91,15 +91,15 @@ def choose(config: Config) -> Containment:
         why = f"{no_bubblewrap}; {no_cgroup}" if wanted == "auto" else "configured so"
         return Containment(Means.LAUNCHER, bubblewrap, cgroup, controllers, why_weak=why)
     raise ConfigurationError(
-        f"containment = {wanted!r} can't be had: {no_bubblewrap if wanted == 'bubblewrap' else no_cgroup}"
+        f"containment = {wanted!r} is not available: {no_bubblewrap if wanted == 'bubblewrap' else no_cgroup}"
     )
 
 
 def find_bubblewrap() -> tuple[str | None, str]:
-    """The program, if it works here; and why not."""
+    """The program if it works here, else the reason."""
     found = shutil.which("bwrap")
     if found is None:
-        return None, "there is no bubblewrap (the Debian package `bubblewrap`)"
+        return None, "bubblewrap is not installed (Debian package `bubblewrap`)"
     command = [found, *NAMESPACE, "true"]
     try:
         tried = subprocess.run(
@@ -108,55 +108,53 @@ def find_bubblewrap() -> tuple[str | None, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"bubblewrap does not work here: {error}"
     if tried.returncode != 0:
-        # In many containers: no user namespaces, or a /proc that may not be mounted anew.
+        # In many containers: no user namespaces, or no permission to mount /proc.
         return None, f"bubblewrap does not work here: {tried.stderr.decode(errors='replace').strip()}"
     return found, ""
 
 
 def find_cgroup() -> tuple[Path | None, frozenset[str], str]:
-    """Where we may make cgroups, what those limit; and why not. Our own, or the one around it where systemd has given
-    us that."""
+    """A cgroup below which this worker may create others, their controllers, and the reason if there is none. It is the
+    worker's own cgroup, or the parent if systemd has delegated that."""
     try:
         mounted = re.search(r"^(?:\S+ ){4}(\S+) .* - cgroup2 ", Path("/proc/self/mountinfo").read_text(), re.MULTILINE)
         ours = re.search(r"^0::(/.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
     except OSError as error:
-        return None, frozenset(), f"no cgroups here: {error}"
+        return None, frozenset(), f"cgroups are not available: {error}"
     if mounted is None or ours is None:
-        return None, frozenset(), "no cgroups of version 2 here"
+        return None, frozenset(), "cgroups of version 2 are not mounted"
     directory = Path(mounted[1]) / ours[1].lstrip("/")
     around = (directory.parent,) if is_delegated(directory.parent) else ()
-    found = [tried_cgroup(candidate) for candidate in (directory, *around)]
-    # The one that limits most; of equals our own.
+    found = [try_cgroup(candidate) for candidate in (directory, *around)]
+    # The one with the most controllers; our own cgroup wins ties.
     return max(found, key=lambda one: (one[0] is not None, len(one[1])))
 
 
 def is_delegated(directory: Path) -> bool:
-    """Whether systemd has handed this cgroup over to its service (`Delegate=yes` with `DelegateSubgroup=`)."""
+    """Whether systemd delegates this cgroup to its service (`Delegate=yes` with `DelegateSubgroup=`)."""
     try:
         return os.getxattr(directory, "user.delegate") == b"1"
     except OSError:
         return False
 
 
-def tried_cgroup(directory: Path) -> tuple[Path | None, frozenset[str], str]:
+def try_cgroup(directory: Path) -> tuple[Path | None, frozenset[str], str]:
     enable_limits(directory)
-    remove_left_behind(directory)
+    remove_stale_cgroups(directory)
     probe = directory / f"foliot-probe-{os.getpid()}"
     try:
         probe.mkdir()
     except OSError as error:
-        return None, frozenset(), f"cgroup {directory} can't be written to: {error.strerror}"
+        return None, frozenset(), f"cgroup {directory} is not writable: {error.strerror}"
     can_kill = (probe / "cgroup.kill").exists()
     limits = frozenset(name for name, file in LIMIT_FILES.items() if (probe / file).exists())
     probe.rmdir()
-    return (
-        (directory, limits, "") if can_kill else (None, frozenset(), "cgroups can't be killed as one before Linux 5.14")
-    )
+    return (directory, limits, "") if can_kill else (None, frozenset(), "killing a whole cgroup needs Linux 5.14")
 
 
-def remove_left_behind(directory: Path) -> None:
-    """Cgroups of workers that were killed. One that is in use can't be removed; one that is about to be is younger."""
-    before = SystemClock().now().timestamp() - LEFT_BEHIND_SECONDS
+def remove_stale_cgroups(directory: Path) -> None:
+    """Removes cgroups of killed workers. The kernel refuses to remove one in use; a new one is too young."""
+    before = SystemClock().now().timestamp() - STALE_SECONDS
     for path in directory.glob("foliot-*"):
         with suppress(OSError):
             if path.stat().st_ctime < before:
@@ -164,7 +162,8 @@ def remove_left_behind(directory: Path) -> None:
 
 
 def enable_limits(directory: Path) -> None:
-    """For the cgroups below. The kernel refuses it where processes are in this one itself, but for the first of all."""
+    """Enables the controllers for child cgroups. Except in the root cgroup, the kernel refuses if the cgroup holds
+    processes."""
     for name in LIMIT_FILES:
         with suppress(OSError):
             (directory / "cgroup.subtree_control").write_text(f"+{name}")

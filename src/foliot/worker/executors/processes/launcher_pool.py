@@ -1,14 +1,12 @@
-"""The launchers of a worker, kept warm: a command takes one, or one in a namespace, and gives it back when nothing is
-left of it.
+"""The worker's pool of launchers. `launcher/` is their program.
 
-None is started before it is needed, and those that had nothing to do for a while end. One that died is not used again:
-whoever had it is told. All of them end with the worker, whose end of their sockets is the only one. `launcher/` is the
-other side.
+A command takes a launcher, with or without a namespace, and gives it back when none of its processes is left. The pool
+starts launchers on demand and ends those that stay idle for a while. A launcher that died is not reused. All launchers
+end with the worker, because the worker holds the only other end of their sockets.
 
-A namespace of bubblewrap that only keeps processes together has a launcher inside, which a launcher outside has
-started: bubblewrap's processes are its children, or become so, in whatever moment they are left alone. Such a namespace
-is used again. A sandbox, which a command may have left something in, is not: a launcher outside makes one for each
-command.
+A bubblewrap namespace that only contains processes has a launcher inside, started by a launcher outside: bubblewrap's
+processes are children of the outer launcher, or become so when their parent dies. Such a namespace is reused. A sandbox
+is not, because a command may leave files in it: a launcher outside makes one for each command.
 """
 
 from __future__ import annotations
@@ -32,16 +30,16 @@ from foliot.worker.executors.processes.launcher.plan import LEADER_BYTES
 PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from launcher.server import main; main(int(sys.argv[2]), sys.argv[3])"
 )
-"""Imported, because Python compiles what it is given as a program anew each time."""
+"""Imports the program, because Python would compile a script again each time."""
 IDLE_SECONDS = 30.0
 LAUNCHER_SECONDS = 2.0
-"""A launcher kills in milliseconds; one that does not is killed itself."""
+"""A launcher kills in milliseconds. One that takes longer than this is killed itself."""
 REAP_SECONDS = 0.002
-TOLD_BYTES = 16_384
+MESSAGE_BYTES = 16_384
 
 
 class LauncherConnection:
-    """A connection to one that may have ended."""
+    """The worker's connection to a launcher, which may have died."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -50,41 +48,41 @@ class LauncherConnection:
         self._loop.add_reader(connection.fileno(), self._read)
         self._plan = -1
         self.is_lost = False
-        """There is nobody at the other end."""
+        """The launcher has died."""
         self.is_free = True
-        self.told: asyncio.Future[bytes]
-        """How what it runs has ended; empty if it did not say so."""
+        self.verdict: asyncio.Future[bytes]
+        """The launcher's message about the end of the command; empty if it died without one."""
         self.cleared: asyncio.Future[None]
-        """Done when nothing is left of it, or nobody who could say so."""
+        """Done when no process of the command is left, or the launcher has died."""
 
     def run(self, plan: bytes, descriptors: Sequence[int]) -> None:
-        """The first of them is where the output goes. May raise OSError."""
+        """Starts a command. The first descriptor receives its output. May raise OSError."""
         self.is_free = False
-        self.told, self.cleared = self._loop.create_future(), self._loop.create_future()
+        self.verdict, self.cleared = self._loop.create_future(), self._loop.create_future()
         self._plan = memory_file(bytes(LEADER_BYTES) + plan)
         try:
             socket.send_fds(self._connection, [b"run"], [self._plan, *descriptors])
         except (BrokenPipeError, ConnectionResetError):
             self._read()
 
-    def ask(self) -> None:
-        self._say(b"ask")
+    def terminate(self) -> None:
+        self._send(b"terminate")
 
     def kill(self) -> None:
-        self._say(b"kill")
+        self._send(b"kill")
 
     @property
     def leader(self) -> int | None:
-        """The process that it started, as it is numbered there."""
+        """The process that it started, by its number in the launcher's namespace."""
         return int(self._noted() or 0) or None
 
     @property
     def has_begun(self) -> bool:
-        """To start it. It may have been killed before it could note the number."""
+        """Whether the launcher began to start the command. It may have died before it noted the number."""
         return bool(self._noted())
 
     def forget(self) -> None:
-        """What it ran is over."""
+        """Frees the launcher after its command has ended."""
         if self._plan >= 0:
             os.close(self._plan)
             self._plan = -1
@@ -96,42 +94,42 @@ class LauncherConnection:
             self._connection.close()
 
     def read(self) -> None:
-        """What was said up to now, before the event loop gets to it."""
+        """Reads pending messages before the event loop does."""
         if self._connection.fileno() >= 0:
             self._read()
 
     def _noted(self) -> bytes:
         return os.pread(self._plan, LEADER_BYTES, 0).strip(b"\0")
 
-    def _say(self, word: bytes) -> None:
+    def _send(self, message: bytes) -> None:
         with suppress(OSError):
-            self._connection.send(word)
+            self._connection.send(message)
 
     def _read(self) -> None:
         try:
-            while message := self._connection.recv(TOLD_BYTES):
-                self._hear(message)
+            while message := self._connection.recv(MESSAGE_BYTES):
+                self._receive(message)
         except BlockingIOError:
             return
         except OSError:
-            # It died before it had read all that was said to it.
+            # It died with unread messages.
             pass
         self.is_lost = True
         self.close()
         self._lose()
 
-    def _hear(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         for line in message.splitlines():
             if line == b"cleared":
                 if not self.cleared.done():
                     self.cleared.set_result(None)
-            elif not self.told.done():
-                self.told.set_result(line)
+            elif not self.verdict.done():
+                self.verdict.set_result(line)
 
     def _lose(self) -> None:
         if not self.is_free:
-            if not self.told.done():
-                self.told.set_result(b"")
+            if not self.verdict.done():
+                self.verdict.set_result(b"")
             if not self.cleared.done():
                 self.cleared.set_result(None)
 
@@ -142,8 +140,7 @@ class OutsideLauncher(LauncherConnection):
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # Without asyncio: its own way of starting a process copies the worker's page tables, and costs
-            # milliseconds.
+            # Not asyncio, whose way to start a process copies the worker's page tables and takes milliseconds.
             self._process = subprocess.Popen(
                 program(theirs.fileno(), "outside"),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={}, start_new_session=True,
@@ -155,22 +152,21 @@ class OutsideLauncher(LauncherConnection):
     def pid(self) -> int:
         return self._process.pid
 
-    def put_to_death(self) -> None:
+    def kill_process(self) -> None:
         self._process.kill()
 
     async def ended(self, clock: SystemClock) -> int:
-        """Its exit code; to be called when the connection is closed or lost. One that does not end of that is
-        killed."""
+        """Waits for its exit code, once the connection is closed or lost. Kills it if it does not exit in time."""
         give_up_at = clock.monotonic() + LAUNCHER_SECONDS
         while (code := self._process.poll()) is None:
             if clock.monotonic() > give_up_at:
-                self.put_to_death()
+                self.kill_process()
             await clock.sleep(REAP_SECONDS)
         return code
 
 
 class Place:
-    """Where a command can be started: by a launcher outside, or by one in a namespace, which another one outside has
+    """Where a command can start: at a launcher outside, or at one in a namespace that a launcher outside has
     started."""
 
     def __init__(
@@ -180,35 +176,35 @@ class Place:
         self.wrapper = wrapper
         self.launcher: LauncherConnection = outside
         self.idle_since = 0.0
-        """On the loop's clock."""
-        self._said = -1
+        """In the event loop's time."""
+        self._errors = -1
         if wrapper:
             self._enter(mark or {})
 
     @property
     def is_usable(self) -> bool:
-        is_whole = self.launcher is self.outside or not self.outside.told.done()
+        is_whole = self.launcher is self.outside or not self.outside.verdict.done()
         return is_whole and self.launcher.is_free and not self.launcher.is_lost and not self.outside.is_lost
 
     @property
-    def said(self) -> str:
-        """What bubblewrap had to say."""
-        return os.pread(self._said, TOLD_BYTES, 0).decode(errors="replace").strip() if self._said >= 0 else ""
+    def bubblewrap_errors(self) -> str:
+        """The error output of bubblewrap."""
+        return os.pread(self._errors, MESSAGE_BYTES, 0).decode(errors="replace").strip() if self._errors >= 0 else ""
 
     def leave(self) -> None:
         if self.launcher is not self.outside:
             self.launcher.close()
             self.outside.kill()
-            os.close(self._said)
-            self._said = -1
+            os.close(self._errors)
+            self._errors = -1
 
     def _enter(self, mark: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._said = memory_file(b"")
+        self._errors = memory_file(b"")
         self.launcher = LauncherConnection(ours)
         with theirs:
             argv = (*self.wrapper, "--", *program(theirs.fileno(), "namespace"))
-            self.outside.run(written(argv, mark, [theirs.fileno()]), [self._said, theirs.fileno()])
+            self.outside.run(encode_plan(argv, mark, [theirs.fileno()]), [self._errors, theirs.fileno()])
 
 
 class LauncherPool:
@@ -216,19 +212,19 @@ class LauncherPool:
         self.containment = containment
         self._clock = SystemClock()
         self._idle: list[Place] = []
-        """The one that was used last at the end: it is the warmest."""
+        """The most recently used place is last."""
         self._ending: set[asyncio.Task[None]] = set()
         self._shedding: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._commands = itertools.count(1)
 
     def new_mark(self) -> dict[str, str]:
-        """What a command, and all that comes from it, is known by: the worker's mark and a number."""
+        """The mark of a command and its descendants: the worker's mark and a number."""
         number = next(self._commands)
         return {name: f"{mark}.{number}" for name, mark in self.containment.marking.items()}
 
     def take(self, wrapper: Sequence[str] = ()) -> Place:
-        """One that is free, or a new one. May raise OSError."""
+        """A free place, or a new one. May raise OSError."""
         wanted = tuple(wrapper)
         place = self._idle_one(wanted)
         if place is None and wanted:
@@ -237,7 +233,7 @@ class LauncherPool:
         return place or Place(OutsideLauncher())
 
     async def give_back(self, place: Place, *, is_clean: bool) -> None:
-        """`is_clean` says that it may be used again as it is. Returns when nothing is left in it."""
+        """Takes a place back. `is_clean`: it can be reused. Returns when no process is left in it."""
         place.launcher.forget()
         if is_clean and place.is_usable:
             self._keep(place)
@@ -306,10 +302,10 @@ def program(descriptor: int, role: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", PROGRAM, str(Path(__file__).parent), str(descriptor), role)
 
 
-def written(
+def encode_plan(
     argv: Sequence[str], environment: Mapping[str, str], passed: Sequence[int], more: Sequence[str] = ()
 ) -> bytes:
-    """A plan, as `launcher/` has it. `passed` are the numbers of descriptors that the command gets."""
+    """Encodes a plan for `launcher/plan.py`. `passed`: the descriptor numbers that the command gets."""
     entries = [f"argv={word}" for word in argv]
     entries += [f"environment={name}={value}" for name, value in environment.items()]
     entries += [f"descriptor={descriptor}" for descriptor in passed]
@@ -317,8 +313,7 @@ def written(
 
 
 def memory_file(content: bytes, flags: int = os.MFD_CLOEXEC) -> int:
-    """A file that is nowhere: neither arguments nor environments of commands are to be seen on a disk or in a list of
-    processes."""
+    """A file in memory, so that arguments and environments of commands appear neither on disk nor in process lists."""
     descriptor = os.memfd_create("foliot", flags)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)
@@ -327,8 +322,7 @@ def memory_file(content: bytes, flags: int = os.MFD_CLOEXEC) -> int:
 
 
 def sealed_file(content: bytes) -> int:
-    """One for a command to read. It can't be written to, or a command could put there what it may not have in
-    memory."""
+    """A read-only file for a command. A writable one would let the command get around its memory limit."""
     descriptor = memory_file(content, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     fcntl.fcntl(
         descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE

@@ -1,5 +1,4 @@
-"""What a worker and a Python process of its own say to each other: one JSON object a line, over pipes. Nothing is
-pickled."""
+"""The messages between a worker and its Python processes: one JSON object per line, over pipes. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from foliot.model.outcome import Attempted, AttemptError, Ending
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """The first word: where modules are found, and what else is in the environment."""
+    """The first message: the module search path and the rest of the environment."""
 
     path: list[str]
     environment: dict[str, str] = {}
@@ -21,7 +20,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
 class Call(msgspec.Struct, frozen=True, tag="call"):
     module: str
     name: str
-    """The function's qualified name in it."""
+    """The function's qualified name in the module."""
     payload: dict[str, Any]
     run_id: UUID
     token: int
@@ -33,11 +32,11 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """The attempt is asked to end."""
+    """Asks the attempt to stop."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The process is up, and has heard the first word."""
+    """The process has started and received the first message."""
 
 
 class Progressed(msgspec.Struct, frozen=True, tag="progress"):

@@ -1,11 +1,11 @@
-"""Clears up after a worker that was killed together with its launchers.
+"""Kills the processes that a worker leaves behind when it is killed together with its launchers.
 
-A launcher that outlives its worker ends what it started. One that is killed too, in whichever moment, can leave
-something: a command and what came from it; of bubblewrap, which binds its two processes to their parents some time
-after each came to be, an inner one that waits for ever for a word from the outer. So whatever a worker starts carries
-its mark in the environment (but for commands in a namespace, which end with that), and a process that sleeps on a pipe
-until the worker is gone then kills what bears it. It is a shell while it sleeps, which takes a megabyte, and becomes
-`sweeper.py` when it is needed.
+A launcher that outlives its worker kills the processes it started. A launcher that is killed too can leave a command
+and its children behind, or an inner bubblewrap process that waits for ever for the outer one, since bubblewrap ties its
+processes to their parents only some time after it starts them. So every process that a worker starts carries a mark in
+its environment, except commands in a namespace, which end with the namespace. A helper process sleeps on a pipe until
+the worker is gone, then kills every process with the mark. It is a shell while it sleeps, which takes a megabyte, and
+then becomes `sweeper.py`.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class OrphanCleanup:
         finally:
             os.close(reading)
 
-    def let_go(self) -> None:
-        """What the death of the worker does: the pipe ends, and the guard begins to sweep."""
+    def release_pipe(self) -> None:
+        """Closes the pipe, as the worker's death does. The helper process starts to sweep."""
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
 
     async def stop(self) -> None:
-        """By a worker that leaves nothing behind: there is nothing to sweep."""
+        """Ends the helper process without a sweep. The worker must have cleaned up already."""
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-            self.let_go()
+            self.release_pipe()

@@ -1,8 +1,8 @@
-"""Python tasks in processes of their own (`process=True`): for code that must be killable, or that keeps a core busy.
+"""Runs Python tasks in separate processes (`process=True`), for code that must be killable or that keeps a core busy.
 
-The processes are started by exec, kept warm and used again, one attempt at a time each. A timeout or a cancel asks
-(`ctx.should_stop()`), then ends the process with all it started, and so does the worker's death. A process that dies by
-itself is a failed attempt, and replaced.
+The processes are started by exec, kept warm and reused, one attempt at a time. On a timeout or a cancel, the worker
+first asks the function to stop (`ctx.should_stop()`), then kills the process and everything it started. The worker's
+death kills it too. If a process dies by itself, its attempt fails, and the pool replaces it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from foliot.worker.executors.python import asks_for_context
 from foliot.worker.executors.shell import signal_name
 
 ASK_SECONDS = 2.0
-"""What a function that can ask whether it should stop gets for it, before its process is told to end."""
+"""How long a function with a context may take to stop before its process gets a SIGTERM."""
 IDLE_SECONDS = 10.0
-"""How long more processes than there are cores may have nothing to do."""
+"""How long processes beyond the number of cores may stay idle."""
 ANSWER_MAX_BYTES = 1_048_576
-"""Of an answer, beside the result: errors and progress are cut before they are sent."""
+"""The size limit of an answer without its result. Errors and progress are truncated before they are sent."""
 LIVES = 1000
-"""Attempts that a process runs before a fresh one takes its place: leaks of tasks stay small."""
+"""The number of attempts after which a process is replaced, which bounds memory leaks of tasks."""
 
 
 def in_a_process(function: Function, processes: ProcessPool, *, result_max_bytes: int) -> Executor:
@@ -66,18 +66,17 @@ def in_a_process(function: Function, processes: ProcessPool, *, result_max_bytes
 
 
 class ProcessPool:
-    """Grows with the attempts that wait, but a core at a time: of those that run, one may be through before another
-    process has started.
+    """Starts processes while attempts wait, but no more at once than there are cores, since a running attempt may end
+    before another process is up.
 
-    Of the processes that are idle, it keeps as many as there are cores, and the others until they have had nothing to
-    do for a while.
+    The pool keeps as many idle processes as there are cores, and ends the others after a while.
     """
 
     def __init__(self, launchers: LauncherPool) -> None:
         self._launchers = launchers
         self._cores = os.cpu_count() or 2
         self._idle: list[PythonProcess] = []
-        """The one that was used last at the end: it is the warmest."""
+        """The most recently used process is last."""
         self._waiting: deque[asyncio.Future[PythonProcess]] = deque()
         self._starting: set[asyncio.Task[None]] = set()
         self._ending: set[asyncio.Task[None]] = set()
@@ -96,7 +95,7 @@ class ProcessPool:
             return await waiter
         except asyncio.CancelledError:
             if not waiter.cancelled() and waiter.exception() is None:
-                # It came in the same moment as the end of the attempt.
+                # The process arrived just as the attempt was cancelled.
                 await self.give_back(waiter.result())
             raise
 
@@ -171,19 +170,19 @@ class PythonProcess:
         self._context: Context | None = None
         self._tree: ProcessTree
         self._commands = self._answers = -1
-        self._said = bytearray()
+        self._buffer = bytearray()
         self._answer_max_bytes = ANSWER_MAX_BYTES
         self._ended: asyncio.Future[Ended] | None = None
         self._watching: asyncio.Future[Verdict]
-        self._has_heard = True
+        self._has_sent_call = True
         self._lives = LIVES
         self._ready: asyncio.Future[None]
         self.idle_since = 0.0
-        """On the loop's clock."""
+        """In the event loop's time."""
 
     @property
     def is_usable(self) -> bool:
-        """Alive, at rest, and not too old."""
+        """Alive, idle, and not too old."""
         return not self._watching.done() and self._ended is None and self._lives > 0
 
     async def start(self) -> None:
@@ -208,26 +207,26 @@ class PythonProcess:
         self._ready = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._answers, self._read_answers)
         await self._send(Begin(sys.path, later))
-        # One that does not come up is handed out all the same: whoever calls it is told why.
+        # A process that fails to start is returned all the same: the call then reports why.
         either: list[asyncio.Future[Any]] = [self._ready, self._watching]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
 
     async def call(self, call: Call, context: Context) -> Attempted:
         self._lives -= 1
         self._context = context
-        # As text within JSON, each of its bytes may take six.
+        # Escaped inside JSON, each byte of the result may take six.
         self._answer_max_bytes = ANSWER_MAX_BYTES + 6 * call.result_max_bytes
         self._ended = ended = asyncio.get_running_loop().create_future()
         either: list[asyncio.Future[Any]] = [ended, self._watching]
-        self._has_heard = False
+        self._has_sent_call = False
         await self._send(call)
-        self._has_heard = True
+        self._has_sent_call = True
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
-            # It may have answered and died.
+            # It may have answered before it died.
             self._read_answers()
-        # All that was printed before the answer is in the pipe by now.
-        self._tree.read_what_is_there()
+        # Output printed before the answer is in the pipe by now.
+        self._tree.read_available()
         if not ended.done():
             return died(self._watching.result())
         self._context = self._ended = None
@@ -235,20 +234,20 @@ class PythonProcess:
         return answer.attempted()
 
     async def stop(self, *, can_ask: bool) -> None:
-        """Asks first, if there is somebody to ask. What does not end is ended with its process."""
+        """Asks the function to stop if it can see that, then terminates its process."""
         ended = self._ended
         if ended is None:
             return
-        # Half a call may be in the pipe, if it is a large one.
-        can_ask = can_ask and self._has_heard
+        # A large call may be only partly written to the pipe.
+        can_ask = can_ask and self._has_sent_call
         if can_ask:
             await self._send(Stop())
             await asyncio.wait([ended], timeout=ASK_SECONDS)
         if ended.done():
-            self._tree.read_what_is_there()
+            self._tree.read_available()
             self._context = self._ended = None
         else:
-            await self._tree.ask_and_wait(END_SECONDS - ASK_SECONDS if can_ask else END_SECONDS)
+            await self._tree.terminate(END_SECONDS - ASK_SECONDS if can_ask else END_SECONDS)
 
     async def end(self) -> None:
         loop = asyncio.get_running_loop()
@@ -264,30 +263,30 @@ class PythonProcess:
             self._context.write(chunk)
 
     def _read_answers(self) -> None:
-        # As much as a pipe holds: a task that goes on writing there must not keep the loop to itself.
+        # At most a pipeful: a task that keeps writing here must not block the event loop.
         with suppress(BlockingIOError):
             for _ in range(PIPE_CHUNKS):
                 chunk = os.read(self._answers, CHUNK)
                 if not chunk:
                     asyncio.get_running_loop().remove_reader(self._answers)
                     return
-                self._hear(chunk)
+                self._receive(chunk)
 
-    def _hear(self, chunk: bytes) -> None:
+    def _receive(self, chunk: bytes) -> None:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            line, self._said = bytes(self._said + end), bytearray()
-            self._take(line)
-        self._said += rest
-        if len(self._said) > self._answer_max_bytes:
-            self._said = bytearray()
-            self._misunderstood("it is longer than any answer can be")
+            line, self._buffer = bytes(self._buffer + end), bytearray()
+            self._handle(line)
+        self._buffer += rest
+        if len(self._buffer) > self._answer_max_bytes:
+            self._buffer = bytearray()
+            self._reject_answer("longer than any answer can be")
 
-    def _take(self, line: bytes) -> None:
+    def _handle(self, line: bytes) -> None:
         try:
             answer = decode_answer(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._misunderstood(str(error))
+            self._reject_answer(str(error))
             return
         if isinstance(answer, Ready):
             if not self._ready.done():
@@ -298,16 +297,18 @@ class PythonProcess:
         elif self._ended is not None and not self._ended.done():
             self._ended.set_result(answer)
 
-    def _misunderstood(self, why: str) -> None:
-        """The task wrote into our pipe. Whatever else is in there would be taken for the answer of the next one."""
+    def _reject_answer(self, why: str) -> None:
+        """The task wrote to the answer pipe. The process is not reused, or the rest could pass for the next answer."""
         self._lives = 0
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(
-                Ended(Ending.FAILED, error=error_of("AnswerNotUnderstood", f"what its process answered: {why}"))
+                Ended(
+                    Ending.FAILED, error=error_of("AnswerNotUnderstood", f"its process sent an invalid answer: {why}")
+                )
             )
 
     async def _send(self, what: Begin | Call | Stop) -> None:
-        """A payload may be larger than a pipe holds."""
+        """Waits when the pipe is full: a payload may be larger than the pipe."""
         loop, left = asyncio.get_running_loop(), memoryview(encode(what) + b"\n")
         with suppress(BrokenPipeError):
             while left:
@@ -321,7 +322,7 @@ class PythonProcess:
 
 
 def died(verdict: Verdict) -> Attempted:
-    """A function that ended its own process, or was killed: the kernel does so when memory runs out."""
+    """The failure of an attempt whose process exited or was killed, for instance because memory ran out."""
     if verdict.refused is not None:
         return Attempted(Ending.FAILED, error=error_of("NotStarted", verdict.refused))
     if verdict.signal is not None:

@@ -1,7 +1,7 @@
-"""A tree of processes under way: started by a launcher, read, asked to end, and dead as a whole when it is left.
+"""A command's process tree: started by a launcher, read, terminated, and killed as a whole at the end.
 
-The worker holds the pipe of what the tree prints, and a launcher (`launchers.py`) that it talks to; the end of that
-talk, also by the worker's death, is the end of the tree.
+The worker holds the output pipe and a connection to a launcher (`launcher_pool.py`). When that connection closes, also
+by the worker's death, the launcher kills the tree.
 """
 
 from __future__ import annotations
@@ -20,13 +20,19 @@ from foliot.model.ids import new_id
 from foliot.service import own_task
 from foliot.worker.executors.processes.containment import LIMIT_FILES, Means
 from foliot.worker.executors.processes.launcher.tree import is_removed
-from foliot.worker.executors.processes.launcher_pool import LAUNCHER_SECONDS, LauncherPool, Place, sealed_file, written
+from foliot.worker.executors.processes.launcher_pool import (
+    LAUNCHER_SECONDS,
+    LauncherPool,
+    Place,
+    encode_plan,
+    sealed_file,
+)
 from foliot.worker.executors.processes.sweeper import SWEEPS, sweep
 
 CHUNK = 65_536
 DRAIN_SECONDS = 1.0
 END_SECONDS = 5.0
-"""What has been asked to end and has not ended by then is killed."""
+"""The time between SIGTERM and SIGKILL."""
 PIPE_CHUNKS = 32
 CGROUP_TRIES = 100
 SWEEP_SECONDS = 0.01
@@ -35,7 +41,7 @@ EXCEEDED_MEMORY = "more memory than `memory_mb` allows"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start. `limits` are in the units of setrlimit."""
+    """A command to start. `limits` are in the units of setrlimit."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -43,36 +49,36 @@ class Command:
     stdin: bytes = b""
     limits: Mapping[str, int] = field(default_factory=dict)
     tree_limits: Mapping[str, int] = field(default_factory=dict)
-    """Limits of all processes together: `memory` in bytes, `pids`."""
+    """Limits for all processes together: `memory` in bytes, `pids`."""
     user: int | None = None
     wrapper: Sequence[str] = ()
-    """What makes a sandbox for it."""
+    """The bubblewrap command that makes its sandbox."""
     descriptors: Sequence[int] = ()
-    """Further ones that are passed on."""
+    """Further descriptors that the command inherits."""
     result_max_bytes: int = 0
-    """How large the first of those files may become. 0: that is not watched."""
+    """The size limit of the first of those files. 0: no limit."""
     scratch: Sequence[str] = ()
-    """Directories in memory that only the command has, by its sandbox."""
+    """In-memory directories that are private to the command's sandbox."""
     is_concealed: bool = False
-    """It hides its environment, and so must bear its mark as an argument."""
+    """It conceals its environment, so the mark is passed as an argument too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the command ended: one of the five."""
+    """How the command ended: exactly one of these."""
 
     code: int = 0
     signal: int | None = None
     refused: str | None = None
-    """It never ran."""
+    """Why it was not started."""
     exceeded: str | None = None
-    """It was killed for having used more than it may, which is this."""
+    """The limit that it was killed for exceeding."""
     has_too_large_result: bool = False
-    """It was killed for having written more to its result than it may."""
+    """It was killed because its result grew too large."""
 
 
 class ProcessTree:
-    """Use as an async context manager: when it is left, for whatever reason, nothing of the tree is alive."""
+    """Use it as an async context manager: on exit, no process of the tree is alive."""
 
     def __init__(self, command: Command, launchers: LauncherPool, on_output: Callable[[bytes], None]) -> None:
         self._clock = SystemClock()
@@ -81,8 +87,8 @@ class ProcessTree:
         self._containment = launchers.containment
         self._on_output = on_output
         self._is_wrapped = bool(command.wrapper) or self._containment.means is Means.BUBBLEWRAP
-        # In a namespace nothing outlives the launcher; elsewhere this tells what came from the command, should that be
-        # killed.
+        # In a namespace no process outlives the launcher. Elsewhere the mark finds the command's processes if the
+        # launcher is killed.
         self._mark = {} if self._is_wrapped else launchers.new_mark()
         self._place: Place | None = None
         self._output = -1
@@ -99,7 +105,7 @@ class ProcessTree:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # To the end, also when it is cancelled meanwhile.
+        # Finish the cleanup even if this task is cancelled meanwhile.
         ending = own_task(self.end())
         try:
             await asyncio.shield(ending)
@@ -108,13 +114,17 @@ class ProcessTree:
             raise
 
     async def verdict(self) -> Verdict:
-        """How the command ended. Children that it left behind may be alive."""
+        """Waits until the command ends. Its children may still be alive."""
         place = self._started
-        told = place.launcher.told
-        await asyncio.wait({told, place.outside.told}, return_when=asyncio.FIRST_COMPLETED)
-        # Should what stands between the launcher and us have ended, whatever the launcher still said comes first.
+        answer = place.launcher.verdict
+        await asyncio.wait({answer, place.outside.verdict}, return_when=asyncio.FIRST_COMPLETED)
+        # If the outer launcher has ended, read the last message of the inner one first.
         place.launcher.read()
-        verdict = _verdict(told.result()) if told.done() and told.result() else await self._without_a_word(place)
+        verdict = (
+            _verdict(answer.result())
+            if answer.done() and answer.result()
+            else await self._verdict_without_launcher(place)
+        )
         return (
             Verdict(exceeded=EXCEEDED_MEMORY)
             if verdict.signal == signal.SIGKILL and self._ran_out_of_memory()
@@ -124,26 +134,28 @@ class ProcessTree:
     @property
     def _started(self) -> Place:
         if self._place is None:
-            raise RuntimeError("nothing was started here, or it has ended: ask within `async with`")
+            raise RuntimeError("no command is running: use ProcessTree within `async with`")
         return self._place
 
-    async def _without_a_word(self, place: Place) -> Verdict:
-        """The launcher was killed: by what it had started, it may be."""
+    async def _verdict_without_launcher(self, place: Place) -> Verdict:
+        """The verdict when the launcher was killed, perhaps by the command."""
         if place.launcher is place.outside:
             status = await place.outside.ended(self._clock)
         else:
-            await asyncio.wait([place.outside.told])
-            ended = _verdict(place.outside.told.result() or b"signal 9")
+            await asyncio.wait([place.outside.verdict])
+            ended = _verdict(place.outside.verdict.result() or b"signal 9")
             if ended.refused is not None:
                 return ended
-            # bubblewrap tells 128 + 9 for SIGKILL.
+            # bubblewrap reports SIGKILL as 128 + 9.
             status = -ended.signal if ended.signal else 128 - ended.code if ended.code > 128 else ended.code
         if not place.launcher.has_begun:
-            return Verdict(refused=place.said or f"the launcher ended with {status} before it had started it")
+            return Verdict(
+                refused=place.bubblewrap_errors or f"the launcher exited with {status} before it started the command"
+            )
         return Verdict(signal=-status if status < 0 else signal.SIGKILL)
 
     def _ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed for that in the command's cgroup."""
+        """Whether the kernel killed a process of the command's cgroup for lack of memory."""
         if self._cgroup is None or not self._limits_memory:
             return False
         with suppress(OSError):
@@ -151,8 +163,8 @@ class ProcessTree:
         return False
 
     async def drained(self) -> None:
-        """Returns when all output was read, or when whoever holds it open has had his time."""
-        self.read_what_is_there()
+        """Returns when all output is read, or after a second if a process holds it open."""
+        self.read_available()
         if self._output_ended.is_set():
             return
         ended = own_task(self._output_ended.wait())
@@ -161,17 +173,17 @@ class ProcessTree:
         finally:
             ended.cancel()
 
-    def read_what_is_there(self) -> None:
-        """Takes in what has been printed up to now; no more than a pipe holds, should somebody go on printing."""
+    def read_available(self) -> None:
+        """Reads the output printed so far, at most a pipeful."""
         for _ in range(PIPE_CHUNKS):
             if self._output < 0 or not self._read_output():
                 return
 
-    async def ask_and_wait(self, seconds: float | None = None) -> None:
-        """Asks the command to end, and waits for that. What does not go in time dies with `end`."""
-        self._started.launcher.ask()
-        # Not asyncio.timeout: in a task that is being cancelled, early releases of Python 3.11 let it raise
-        # CancelledError instead.
+    async def terminate(self, seconds: float | None = None) -> None:
+        """Sends SIGTERM and waits for the command to end. `end` kills it if it does not."""
+        self._started.launcher.terminate()
+        # Not asyncio.timeout: in a task that is being cancelled, it raises CancelledError in early releases of Python
+        # 3.11.
         ending = own_task(self.verdict())
         try:
             await asyncio.wait([ending], timeout=END_SECONDS if seconds is None else seconds)
@@ -179,13 +191,13 @@ class ProcessTree:
             ending.cancel()
 
     async def end(self) -> None:
-        """Kills what there is; returns when it is gone."""
+        """Kills every process of the tree. Returns when all are gone."""
         place, self._place = self._place, None
         if place is not None:
             await self._clear(place)
         if self._cgroup is not None:
             await self._remove_cgroup(self._cgroup)
-        self.read_what_is_there()
+        self.read_available()
         self._close_output()
 
     async def _clear(self, place: Place) -> None:
@@ -195,13 +207,13 @@ class ProcessTree:
             await asyncio.wait([launcher.cleared], timeout=LAUNCHER_SECONDS)
         is_clean = launcher.cleared.done() and not launcher.is_lost
         if launcher is place.outside and not is_clean:
-            await self._kill_what_is_left(place)
+            await self._kill_survivors(place)
         await self._launchers.give_back(place, is_clean=is_clean)
 
-    async def _kill_what_is_left(self, place: Place) -> None:
-        """The launcher was killed, or stopped, or the tree is large: otherwise it has done this."""
+    async def _kill_survivors(self, place: Place) -> None:
+        """Does the launcher's work if it was killed or stopped, or is slow because the tree is large."""
         leader = place.launcher.leader
-        place.outside.put_to_death()
+        place.outside.kill_process()
         place.outside.close()
         await place.outside.ended(self._clock)
         if leader is not None:
@@ -211,11 +223,11 @@ class ProcessTree:
             await self._sweep(f"{name}={value}".encode())
 
     async def _sweep(self, mark: bytes) -> None:
-        """Twice in vain, at least: what was being started when the launcher died has its mark a moment later."""
-        in_vain = 0
+        """Sweeps until two sweeps in a row find nothing: a process that was being started gets its mark a moment later."""
+        empty_sweeps = 0
         for _ in range(SWEEPS):
-            in_vain = 0 if sweep(mark) else in_vain + 1
-            if in_vain == 2:
+            empty_sweeps = 0 if sweep(mark) else empty_sweeps + 1
+            if empty_sweeps == 2:
                 return
             await self._clock.sleep(SWEEP_SECONDS)
 
@@ -243,7 +255,7 @@ class ProcessTree:
         asyncio.get_running_loop().add_reader(self._output, self._read_output)
 
     def _make_cgroup(self) -> list[int]:
-        """The way into it, if there is to be one: held open, because it is not to be seen in a sandbox."""
+        """Creates the cgroup, if needed, and opens its `cgroup.procs`, which is not visible inside a sandbox."""
         limits = {
             name: value for name, value in self._command.tree_limits.items() if name in self._containment.controllers
         }
@@ -256,7 +268,7 @@ class ProcessTree:
             (self._cgroup / LIMIT_FILES[name]).write_text(str(value))
         if "memory" in limits:
             self._limits_memory = True
-            # All of it dies, or a shell goes on without half of its children. Swapped out is still used.
+            # Kill the whole group, or a shell would continue without some of its children. Forbid swap, which is memory too.
             for file, content in (("memory.oom.group", "1"), ("memory.swap.max", "0")):
                 with suppress(OSError):
                     (self._cgroup / file).write_text(content)
@@ -264,13 +276,13 @@ class ProcessTree:
 
     @property
     def _own_shm_bytes(self) -> int:
-        """The size of a /dev/shm that bubblewrap makes for commands with this limit. Root's launchers make one for each
-        command."""
+        """The size of the /dev/shm that bubblewrap makes for commands with a memory limit. Launchers of root make one
+        for each command instead."""
         is_needed = self._is_wrapped and not self._command.wrapper and os.geteuid() != 0
         return self._command.tree_limits.get("memory", 0) if is_needed else 0
 
     def _memory_entries(self) -> list[str]:
-        """What the launcher must know of a limit of memory. What is written to /dev/shm outlives a cgroup, too."""
+        """The plan entries for a memory limit. Even with a cgroup, since files in /dev/shm outlive it."""
         limit = self._command.tree_limits.get("memory")
         if limit is None:
             return []
@@ -304,12 +316,12 @@ class ProcessTree:
             if command.is_concealed
             else command.argv
         )
-        return written(argv, {**command.environment, **self._mark}, command.descriptors, entries)
+        return encode_plan(argv, {**command.environment, **self._mark}, command.descriptors, entries)
 
     # --- reading
 
     def _read_output(self) -> bool:
-        """Whether there was anything."""
+        """Whether there was output."""
         try:
             chunk = os.read(self._output, CHUNK)
         except BlockingIOError:
@@ -328,18 +340,18 @@ class ProcessTree:
             self._output = -1
 
     async def _remove_cgroup(self, cgroup: Path) -> None:
-        """With whatever is in it still, should the launcher have been killed."""
+        """Kills the remaining processes, if the launcher was killed, and removes the cgroup."""
         with suppress(OSError):
             (cgroup / "cgroup.kill").write_text("1")
         for _ in range(CGROUP_TRIES):
             if is_removed(bytes(cgroup)):
                 return
-            # Not empty yet: what was killed takes its moment.
+            # Not empty yet: killed processes take a moment to go.
             await self._clock.sleep(0.01)
 
 
-def _verdict(told: bytes) -> Verdict:
-    word, _, text = told.decode(errors="replace").partition(" ")
+def _verdict(message: bytes) -> Verdict:
+    word, _, text = message.decode(errors="replace").partition(" ")
     if word == "exit":
         return Verdict(code=int(text))
     if word == "exceeded":

@@ -1,9 +1,8 @@
-"""The Python process that runs tasks declared with `process=True`: `python -m foliot.worker.executors.processes.python_child COMMANDS
-ANSWERS`.
+"""The Python process that runs tasks declared with `process=True`.
 
-One call at a time, on the main thread, so that functions may handle signals; a second thread hears the request to stop.
-It ends with the pipe from its worker. Whatever the function prints goes down the pipe that the launcher made of its
-standard output.
+Started as `python -m foliot.worker.executors.processes.python_child COMMANDS ANSWERS`, with two descriptors. It runs
+one call at a time on the main thread, so that functions may handle signals; a second thread receives requests to stop.
+It exits when the worker closes the pipe. The launcher has connected standard output to the attempt's output.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from foliot.worker.executors.processes.messages import (
     decode_command,
     encode,
 )
-from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, succeeded, wanted
+from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, context_argument, succeeded
 from foliot.worker.executors.task_errors import classify_error
 
-telling = threading.Lock()
+sending = threading.Lock()
 
 
 class ChildContext(Context):
-    """Tells the worker what the function tells it."""
+    """Forwards progress to the worker."""
 
     __slots__ = ("_answers",)
 
@@ -54,7 +53,7 @@ class ChildContext(Context):
     def progress(self, share: float, message: str = "") -> None:
         super().progress(share, message)
         if self.progress_made is not None:
-            say(self._answers, Progressed(self.progress_made.share, self.progress_made.message))
+            send(self._answers, Progressed(self.progress_made.share, self.progress_made.message))
 
 
 class PythonChild:
@@ -72,7 +71,7 @@ class PythonChild:
             attempted = attempt(call, self._context)
             self._context = None
             flush()
-            say(self._answers, Ended.of(attempted))
+            send(self._answers, Ended.of(attempted))
 
     def _listen(self) -> None:
         for line in self._commands:
@@ -80,24 +79,24 @@ class PythonChild:
                 case Begin(path, environment):
                     sys.path[:] = path
                     os.environ.update(environment)
-                    say(self._answers, Ready())
+                    send(self._answers, Ready())
                 case Call() as call:
                     self._calls.put(call)
                 case Stop():
                     if (context := self._context) is not None:
                         context.ask_to_stop()
-        # The worker is gone, or done with us. No farewell: threads of the task's own could hold it up for ever.
+        # The worker is gone or needs us no more. Exit at once: threads of the task could block a normal exit for ever.
         os._exit(0)
 
 
 def attempt(call: Call, context: Context) -> Attempted:
     try:
         function = find(call.module, call.name)
-        result = function(**call.payload, **wanted(function, context))
+        result = function(**call.payload, **context_argument(function, context))
         if inspect.isawaitable(result):
             result = asyncio.run(_awaited(result))
     except BaseException as error:
-        # A task that calls sys.exit() fails; this process goes on.
+        # A task that calls sys.exit() fails. This process keeps running.
         return classify_error(error)
     return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, call.result_max_bytes)
 
@@ -114,10 +113,10 @@ async def _awaited(awaitable: Any) -> Any:
     return await awaitable
 
 
-def say(answers: int, what: Ready | Progressed | Ended) -> None:
-    """One after the other: threads of the task may tell of progress at the same time."""
-    with telling:
-        left = encode(what) + b"\n"
+def send(answers: int, message: Ready | Progressed | Ended) -> None:
+    """Sends a message. The lock keeps progress from several threads apart."""
+    with sending:
+        left = encode(message) + b"\n"
         while left:
             left = left[os.write(answers, left) :]
 
@@ -139,8 +138,7 @@ def flush() -> None:
 
 def main() -> None:
     conceal()
-    # Should the worker and the launcher both be killed: a function may keep the interpreter so busy that it never sees
-    # the end of the pipe.
+    # In case the worker and the launcher are both killed: a busy function may keep the listening thread from running.
     with suppress(OSError):
         die_with_parent(signal.SIGKILL)
     commands, answers = (int(word) for word in sys.argv[1:3])

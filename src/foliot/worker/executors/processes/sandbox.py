@@ -1,13 +1,12 @@
-"""What a command may use: `none` (as the worker's user), `process` (limits of a process), `bubblewrap` (namespaces, and
-the limits).
+"""Chooses a command's sandbox: `none` (runs as the worker's user), `process` (limits) or `bubblewrap` (namespaces and
+limits).
 
-The configuration says the least sandbox and the highest limits; a command may ask for less freedom, never for more. A
-sandbox that can't be had is an error: nothing ever runs without the one it was to get.
+The configuration sets the weakest sandbox and the highest limits. A command may request a stricter sandbox, never a
+weaker one. If a sandbox is not available, the command fails: it never runs without its sandbox.
 
-`bubblewrap` gives a read-only file system, an empty /tmp and /run, no devices but the harmless ones, no view of other
-processes, and no network unless it was asked for and is allowed. Where the worker is root the command becomes `nobody`.
-It is no virtual machine: the kernel is shared, and what the worker's user can read on disk a command can mostly read
-too.
+`bubblewrap` gives a read-only file system, an empty /tmp and /run, only harmless devices, no view of other processes,
+and no network unless it is requested and allowed. If the worker is root, the command becomes `nobody`. It is not a
+virtual machine: the kernel is shared, and a command can read most files that the worker's user can read.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ KINDS: tuple[SandboxKind, ...] = ("none", "process", "bubblewrap")
 NOBODY = 65_534
 MEBIBYTE = 1_048_576
 SCRATCH_BYTES = 256 * MEBIBYTE
-"""The private /tmp lies in memory."""
+"""The size of the private /tmp, which is in memory."""
 LIMITS = {
     "memory_mb": ("RLIMIT_AS", MEBIBYTE),
     "cpu_seconds": ("RLIMIT_CPU", 1),
@@ -35,28 +34,28 @@ LIMITS = {
 }
 EMPTIED = ("/tmp", "/run")  # noqa: S108
 SCRATCH = (*EMPTIED, "/dev/shm")  # noqa: S108
-"""Where a command in bubblewrap may write. All of it lies in memory."""
+"""The directories that a command in bubblewrap may write to. All are in memory."""
 
 
 class SandboxUnavailable(Exception):
-    """The sandbox that a command was to get can't be had here."""
+    """The command's sandbox is not available on this worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
     kind: SandboxKind
     limits: dict[str, int] = field(default_factory=dict)
-    """Of each process, by their names in setrlimit."""
+    """Limits for each process, by their names in setrlimit."""
     tree_limits: dict[str, int] = field(default_factory=dict)
-    """Of all its processes together: `memory` in bytes, `pids`."""
+    """Limits for all processes together: `memory` in bytes, `pids`."""
     wrapper: tuple[str, ...] = ()
     user: int | None = None
     scratch: tuple[str, ...] = ()
-    """Directories that lie in memory, and that only the command has."""
+    """In-memory directories that are private to the command."""
 
 
 def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, hidden: Sequence[Path] = ()) -> Sandbox:
-    """What the command gets; `hidden` are paths that a sandbox of namespaces must not show."""
+    """The sandbox of a command. `hidden`: paths that a bubblewrap sandbox must not show."""
     limits = limits_for(asked, config)
     kind = kind_for(asked, config, has_limits=bool(limits))
     tree_limits = {}
@@ -65,21 +64,19 @@ def sandbox_for(asked: SandboxFields, config: Config, containment: Containment, 
     if "RLIMIT_NPROC" in limits and "pids" in containment.controllers:
         tree_limits["pids"] = limits.pop("RLIMIT_NPROC")
     if "RLIMIT_NPROC" in limits and kind == "process" and os.geteuid() == 0:
-        advice = "ask for bubblewrap, or run the worker as another user, or where it may make cgroups"
+        advice = "use the sandbox bubblewrap, or run the worker as another user, or where it can create cgroups"
         raise SandboxUnavailable(f"the kernel does not limit the `processes` of root: {advice}")
     if kind != "bubblewrap":
         if asked.network is False:
             raise Invalid(
-                f"`network` can be taken from a command by the sandbox bubblewrap only, not by {kind!r}",
+                f"`network` = false needs the sandbox bubblewrap; this command runs in {kind!r}",
                 field="network",
             )
         return Sandbox(kind, limits, tree_limits)
     if containment.bubblewrap is None:
-        raise SandboxUnavailable(
-            "the sandbox bubblewrap can't be had: there is no bubblewrap that works on this worker"
-        )
+        raise SandboxUnavailable("the sandbox bubblewrap is not available: bubblewrap does not work on this worker")
     if asked.network and not config.sandbox_network:
-        raise Invalid("`network`: sandbox_network does not allow it here", field="network")
+        raise Invalid("`network` = true is not allowed: sandbox_network is off", field="network")
     scratch_bytes = min(SCRATCH_BYTES, tree_limits.get("memory", SCRATCH_BYTES))
     wrapper = (containment.bubblewrap, *namespaces(hidden, scratch_bytes, has_network=bool(asked.network)))
     return Sandbox(kind, limits, tree_limits, wrapper, NOBODY if os.geteuid() == 0 else None, SCRATCH)
@@ -89,7 +86,7 @@ def kind_for(asked: SandboxFields, config: Config, *, has_limits: bool) -> Sandb
     least: SandboxKind = "process" if has_limits and config.sandbox == "none" else config.sandbox
     kind = asked.sandbox or least
     if KINDS.index(kind) < KINDS.index(least):
-        raise Invalid(f"`sandbox`: {kind!r} is not enough here; it takes {least!r} or stricter", field="sandbox")
+        raise Invalid(f"`sandbox`: {kind!r} is too weak here; use {least!r} or stricter", field="sandbox")
     return kind
 
 
@@ -111,7 +108,7 @@ def namespaces(hidden: Sequence[Path], scratch_bytes: int, *, has_network: bool)
     arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for directory in SCRATCH:
         arguments += ["--perms", "1777", "--size", str(scratch_bytes), "--tmpfs", directory]
-    # It lies in memory as well, and belongs to the command's user.
+    # /dev is in memory too, and the command's user owns it.
     arguments += ["--remount-ro", "/dev"]
     for path in hidden:
         if any(path.is_relative_to(directory) for directory in EMPTIED):

@@ -1,10 +1,9 @@
-"""Kills what bears a mark in its environment or as an argument: run as `python -I -S sweeper.py MARK` by `guard.py`,
-once a worker is gone.
+"""Kills every process that carries a mark in its environment or arguments.
 
-A mark may go on after a dot: the worker's own is followed by the number of a command, so that one command can be looked
-for.
+`orphan_cleanup.py` runs it as `python -I -S sweeper.py MARK` once a worker is gone. The mark of a command is the
+worker's mark, a dot, and a number, so that a sweep can also find the processes of one command.
 
-It imports next to nothing.
+This module imports as little as possible.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import sys
 MARK_VARIABLE = "FOLIOT_GUARD"
 SWEEPS = 30
 PAUSE_SECONDS = 0.1
-"""Between two sweeps: what was about to be started when the worker died gets its mark by exec."""
+"""The pause between two sweeps: a process that was being started when the worker died gets its mark at exec."""
 
 
 def main() -> None:
@@ -28,36 +27,36 @@ def main() -> None:
 
 
 def sweep(mark: bytes) -> bool:
-    """Whether there was anything to kill."""
-    found = bearers_of(mark)
+    """Kills the marked processes. Returns whether there were any."""
+    found = processes_marked(mark)
     for pid in found:
         try:
             os.kill(pid, signal.SIGKILL)
         except OSError:
-            # Gone by itself.
+            # It has ended.
             continue
     return bool(found)
 
 
-def bearers_of(mark: bytes) -> list[int]:
+def processes_marked(mark: bytes) -> list[int]:
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208
         if not name.isdigit():
             continue
-        if any(entry == mark or entry.startswith(mark + b".") for entry in words_of(name)):
+        if any(entry == mark or entry.startswith(mark + b".") for entry in environment_and_arguments(name)):
             found.append(int(name))
     return found
 
 
-def words_of(process: str) -> list[bytes]:
+def environment_and_arguments(process: str) -> list[bytes]:
     found = []
-    # Arguments stay readable where a process conceals its environment.
+    # A process that conceals its environment still shows its arguments.
     for what in ("environ", "cmdline"):
         try:
             with open(f"/proc/{process}/{what}", "rb") as file:  # noqa: PTH123
                 found += file.read().split(b"\0")
         except OSError:
-            # Gone, or somebody else's.
+            # It has ended, or belongs to another user.
             continue
     return found
 

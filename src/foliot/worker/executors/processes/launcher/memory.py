@@ -1,12 +1,10 @@
-"""How much memory a command uses, where no cgroup counts it: that of its processes, and that which belongs to none of
-them.
+"""Measures the memory of a command where no cgroup does: the memory of its processes, files and segments.
 
-What is written to a file that lies in memory (a memfd, /dev/shm, any other tmpfs) or to a segment of System V is in no
-process's resident memory unless it is mapped there. So those files and segments are counted by themselves, and their
-mappings are not. A file is found while a process of the command has it open, and counted from then on until it is gone.
+Data in an in-memory file (a memfd, /dev/shm, any other tmpfs) or a System V segment is in no process's resident memory
+unless it is mapped. So files and segments count by themselves, and their mappings do not. A file is found while a
+process of the command has it open, and counts from then on until it is gone.
 
-Not counted: files that were opened and closed between two looks, files that are on their way through a socket, and
-buffers of the kernel.
+Not counted: files opened and closed between two checks, files in transit through a socket, and kernel buffers.
 """
 
 from __future__ import annotations
@@ -17,15 +15,15 @@ import stat
 from .plan import Plan
 
 BLOCK_BYTES = 512
-# Of /proc/PID/status. A page that was swapped out is still used.
+# Fields of /proc/PID/status. Swapped pages count too.
 HELD = (b"RssAnon:", b"RssShmem:", b"VmSwap:", b"HugetlbPages:")
-# Of /proc/PID/smaps.
+# Fields of /proc/PID/smaps.
 EXACT = (b"SwapPss:", b"Private_Hugetlb:", b"Shared_Hugetlb:")
 SEGMENTS = "/proc/sysvipc/shm"
 SHARED_NAMES = (b"/dev/zero", b"/SYSV", b"/memfd:")
 
 DEVICES: set[int] = set()
-"""Of the tmpfs that there were when the launcher first looked."""
+"""The devices of the tmpfs mounts at the launcher's first check."""
 File = tuple[int, int]
 """Device and inode."""
 
@@ -39,8 +37,7 @@ class Memory:
         if not DEVICES:
             DEVICES.update(memory_devices())
         self._devices = DEVICES | {os.fstat(plan.file).st_dev}
-        """Those whose files lie in memory. The plan is such a file, and so the device of all that have no name is
-        known."""
+        """The devices whose files are in memory. The plan is a memfd, so its device is that of all memfds."""
         self._paths: dict[File, str] = {}
         self._seen: set[int] = set()
 
@@ -50,7 +47,7 @@ class Memory:
         files = self._find_files(pids, scratch)
         segments = self._find_segments()
         apart = sum(scratch.values()) + sum(files.values()) + sum(segments.values())
-        # The quick look counts what processes share once for each; only where that is too much is it added up exactly.
+        # The quick sum counts shared memory once per process. Only if it exceeds the limit is the exact sum computed.
         if apart + sum(map(held_memory, pids)) <= self.limit:
             return False
         counted, known = {*files, *((0, number) for number in segments)}, set(scratch)
@@ -58,7 +55,7 @@ class Memory:
         return apart + sum(shares) > self.limit
 
     def _scratch_bytes(self, pids: list[int]) -> dict[int, int]:
-        """What is in the directories in memory that this command has for itself, by their devices."""
+        """The space used in the command's private in-memory directories, by device."""
         found = {}
         for path in self._own_scratch:
             found.update(used_in(path))
@@ -66,7 +63,7 @@ class Memory:
             for pid in pids:
                 inside = used_in(b"/proc/%d/root" % pid + path)
                 if inside:
-                    # Where it could get none of its own, it sees everybody's, which is not the command's.
+                    # Without a private directory the command sees the shared one, which does not count.
                     found.update({device: used for device, used in inside.items() if device not in used_in(path)})
                     break
         return found
@@ -96,7 +93,7 @@ class Memory:
         return found
 
     def _find_segments(self) -> dict[int, int]:
-        """Those that a process of the command made, or used last."""
+        """System V segments that a process of the command created or used last."""
         found = {}
         for words in lines_of(SEGMENTS)[1:]:
             if int(words[4]) in self._seen or int(words[5]) in self._seen:
@@ -124,7 +121,7 @@ def opened_by(pid: int) -> list[str]:
     try:
         return [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")]  # noqa: PTH208
     except OSError:
-        # It ended, or may not be looked at.
+        # It has ended, or belongs to another user.
         return []
 
 
@@ -147,20 +144,20 @@ def lines_of(path: str) -> list[list[bytes]]:
         with open(path, "rb") as file:  # noqa: PTH123
             return [line.split() for line in file]
     except OSError:
-        # It ended while it was looked at.
+        # It ended meanwhile.
         return []
 
 
 def held_memory(pid: int) -> int:
-    """In bytes, without what is in files on a disk."""
+    """The memory of a process in bytes, without files on disk."""
     return 1024 * sum(int(words[1]) for words in lines_of(f"/proc/{pid}/status") if words and words[0] in HELD)
 
 
 def share_of_memory(pid: int, counted: set[File], scratch: set[int], devices: set[int]) -> int:
-    """The same, with an equal part of what it shares with others, and without what is counted already."""
+    """The same, with a proportional share of shared memory, and without files that are counted already."""
     lines = lines_of(f"/proc/{pid}/smaps")
     if not lines:
-        # Ended, or not to be looked at: then what it shares counts in full.
+        # It has ended or is not readable: shared memory counts in full.
         return held_memory(pid)
     found, counts = 0, "nothing"
     proportional = 0
@@ -171,7 +168,7 @@ def share_of_memory(pid: int, counted: set[File], scratch: set[int], devices: se
             proportional = int(words[1])
             found += proportional if counts == "all" else 0
         elif words[0] == b"Anonymous:" and counts == "copies":
-            # Pages of a file that it has written to are its own.
+            # Written pages of a private file mapping belong to the process.
             found += min(proportional, int(words[1]))
         elif words[0] in EXACT:
             found += int(words[1])
@@ -179,7 +176,7 @@ def share_of_memory(pid: int, counted: set[File], scratch: set[int], devices: se
 
 
 def kind_of(words: list[bytes], counted: set[File], scratch: set[int], devices: set[int]) -> str:
-    """What of a mapping counts. `words`: where it is, its rights, offset, device and inode, and a name if it has
+    """Which part of a mapping counts. `words`: address, permissions, offset, device, inode, and a name if there is
     one."""
     inode = int(words[4])
     if not inode and not (len(words) > 5 and words[5].startswith(SHARED_NAMES)):

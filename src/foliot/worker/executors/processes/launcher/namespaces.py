@@ -1,4 +1,4 @@
-"""The namespaces that bubblewrap makes for one command."""
+"""The bubblewrap sandbox of one command, seen as a set of namespaces to enter."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ NAMESPACES = {
 }  # fmt: skip
 """The flags of setns."""
 OURS: dict[str, str] = {}
-"""The namespaces that we are in."""
+"""The namespaces of the launcher."""
 KEEPER = (b"--", b"/bin/sh", b"-c", b"echo; read -r nothing")
-"""What a sandbox is made with. It says that the sandbox is there, and ends with us."""
+"""The idle shell inside the sandbox. It reports that the sandbox is ready, and ends with the launcher."""
 PROCESSES_OF_A_SANDBOX = 2
-"""The first of its process namespace, and the shell."""
-TOLD_BYTES = 4096
+"""The first process of the namespace, and the shell."""
+ERROR_BYTES = 4096
 
 
 class SandboxNamespaces:
-    """The namespaces of a shell, which ends with us."""
+    """The namespaces of an idle shell, which ends with the launcher."""
 
     def __init__(self, plan: Plan) -> None:
         self._ours, theirs = _socket.socketpair()
@@ -53,28 +53,28 @@ class SandboxNamespaces:
             self._first, self._keeper = found
             self._find_namespaces()
         else:
-            lines = os.pread(said, TOLD_BYTES, 0).decode(errors="replace").split("\n")
+            lines = os.pread(said, ERROR_BYTES, 0).decode(errors="replace").split("\n")
             self.refusal = "; ".join(filter(None, lines)) or "bubblewrap made no sandbox"
         os.close(said)
 
     @property
     def is_empty(self) -> bool:
-        """Whoever entered it is our child and not one of its own. It must be buried, too, or the sandbox can't end."""
+        """Processes that entered are children of the launcher. They must be reaped too, or the sandbox cannot end."""
         return descendants_of(os.getpid()) == [self._process, self._first, self._keeper]
 
     def enter(self, libc: ctypes.CDLL) -> None:
-        """All at once: to a user who is not root they open together only. The next fork is in there too."""
+        """Enters all namespaces at once, since other users than root cannot enter them one by one. Forks are inside too."""
         if libc.setns(self._pidfd, self._flags) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
 
     def end(self) -> None:
-        """One that is empty, by its first process."""
+        """Ends an empty sandbox by killing its first process."""
         signal_process(self._first, _signal.SIGKILL)
         try:
             os.waitpid(self._process, 0)
         except ChildProcessError:
-            # It had ended by itself.
+            # It has already ended.
             return
 
     def close(self) -> None:
@@ -83,14 +83,14 @@ class SandboxNamespaces:
             os.close(self._pidfd)
 
     def _find_namespaces(self) -> None:
-        """Before the fork: what a child does costs it pages of its own."""
+        """Runs before the fork, since the fork would pay for it with copied pages."""
         try:
             self._pidfd = os.pidfd_open(self._keeper)
             for name, flag in NAMESPACES.items():
                 if namespace_of(self._keeper, name) != OURS[name]:
                     self._flags |= flag
         except OSError as error:
-            self.refusal = f"can't find the way into its sandbox: {error.strerror}"
+            self.refusal = f"can't find the namespaces of its sandbox: {error.strerror}"
 
 
 def namespace_of(process: int | str, name: str) -> str:

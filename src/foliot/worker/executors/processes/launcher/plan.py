@@ -1,4 +1,4 @@
-"""What a launcher was asked to start."""
+"""The plan of a command, as the worker sends it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 LEADER_BYTES = 20
 BLOCK_BYTES = 512
 SLACK_BYTES = 4 << 20
-"""Space comes in pages, and pages may be large."""
+"""Space is allocated in pages, which may be large."""
 
 
 class Plan:
@@ -19,19 +19,18 @@ class Plan:
         self.environment: dict[bytes, bytes] = {}
         self.limits: dict[str, int] = {}
         self.passed: list[int] = []
-        """The numbers under which the command is to find what was received."""
+        """The descriptor numbers that the command expects for `received`."""
         self.directory = self.cgroup = b""
         self.stdin = self.entrance = -1
         self.memory = 0
         self.private_shm = 0
-        """How large a /dev/shm of its own may be, if it is to get one."""
+        """The size of a private /dev/shm. 0: none."""
         self.scratch: list[bytes] = []
-        """Directories in memory that only the command has, as it sees them."""
+        """Private in-memory directories, by their paths inside the sandbox."""
         self.own_scratch: list[bytes] = []
-        """The same for those that we see, too, because we are where the command is. They are emptied when it has
-        ended."""
+        """The same for directories that the launcher shares with the command. It empties them afterwards."""
         self.result = -1
-        """The file that the command writes its result to: the first one that it gets."""
+        """The file for the command's result, the first descriptor that it gets."""
         self.result_max = 0
         self.user: int | None = None
         text = os.pread(self.file, os.fstat(self.file).st_size, LEADER_BYTES)
@@ -52,7 +51,7 @@ class Plan:
         elif key == "descriptor":
             self.passed.append(int(value))
         elif key in ("stdin", "entrance"):
-            # For the start only, not passed on: they come after those that are.
+            # Used at the start and not passed on. They follow the descriptors that are.
             setattr(self, key, self.received.pop())
         elif key in ("scratch", "own_scratch"):
             getattr(self, key).append(value)
@@ -62,13 +61,13 @@ class Plan:
             setattr(self, key, value)
 
     @property
-    def takes_a_fork(self) -> bool:
-        """There is something to be done that a command must do to itself before it begins."""
+    def needs_fork(self) -> bool:
+        """Whether the process must set limits or enter a cgroup before exec."""
         return bool(self.limits) or self.entrance >= 0
 
     @property
     def leader(self) -> int:
-        """The process that became the command, if it was noted."""
+        """The command's process, or 0 if it is not noted."""
         return int(os.pread(self.file, LEADER_BYTES, 0).strip(b"\0") or 0)
 
     def note_leader(self, process: int) -> None:
@@ -76,14 +75,14 @@ class Plan:
 
     @property
     def is_result_too_large(self) -> bool:
-        """By its blocks too: space may be taken before the size says so."""
+        """Checks the allocated blocks too, since they may exceed the size."""
         if self.result < 0:
             return False
         status = os.fstat(self.result)
         return status.st_size > self.result_max or status.st_blocks * BLOCK_BYTES > self.result_max + SLACK_BYTES
 
     def forget(self) -> None:
-        """The result too, once nothing is left of the command."""
+        """Closes the result, once no process of the command is left."""
         if self.result >= 0:
             os.close(self.result)
 

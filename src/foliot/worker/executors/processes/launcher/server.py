@@ -1,4 +1,4 @@
-"""The launcher's life: one command after the other, for as long as the worker holds the other end of the socket."""
+"""The launcher's main loop: serves one command after another until the worker closes the socket."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import gc
 import os
 import select
 import sys
-import warnings  # noqa: F401  (what runs a program by its name imports it, and can't from inside a sandbox)
+import warnings  # noqa: F401  (os.execvpe imports it, which fails inside a sandbox)
 
 from .memory import Memory
 from .namespaces import NAMESPACES, OURS, SandboxNamespaces, namespace_of
 from .plan import Plan
 from .spawn import IGNORED, become_user, cant_enter, emptied, pass_on, private_shm, set_limits, spawn
-from .tree import bury, descendants_of, kill_cgroup, signal_group, signal_process
+from .tree import descendants_of, kill_cgroup, reap, signal_group, signal_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Slow to load.
+    # `signal` is slow to import.
     import signal as _signal
 else:
     import _signal
@@ -28,16 +28,15 @@ PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 REAP_MILLISECONDS = 500
-"""How often orphans that ended are buried."""
+"""The interval at which ended orphans are reaped."""
 WATCH_MILLISECONDS = 20
-"""The same where the kernel has no pidfd to wait for."""
-MEMORY_LOOKS = 5
-"""At each so many looks at the result, the memory of all processes is added up, where no cgroup does it."""
+"""The same interval on kernels without pidfd."""
+CHECKS_PER_MEMORY_SUM = 5
+"""The memory of all processes is summed at every fifth check of the result, where no cgroup limits it."""
 RESULT_MILLISECONDS = 20
-"""How often the result is looked at while a command may use only so much memory: it can grow by gigabytes in a
-second."""
+"""The interval of checks of the result while memory is limited: it can grow by gigabytes in a second."""
 KILL_SECONDS = 0.002
-"""How long to wait for what was killed before looking for more."""
+"""How long to wait for killed processes before looking for more."""
 DESCRIPTORS_MAX = 64
 
 
@@ -47,39 +46,39 @@ class Launcher:
         self._socket = _socket.socket(fileno=worker)
         self._libc = libc
         self._is_outside = is_outside
-        """And not in a process namespace, where orphans come to its first process and all die with that."""
+        """False in a process namespace, whose first process adopts orphans and takes all with it when it dies."""
         self._memory: Memory | None = None
-        self._looks = 0
+        self._checks = 0
 
     def serve(self) -> None:
-        # A command of the same user can't attach to it, and so not make it serve the next one otherwise than it should.
+        # Keeps commands of the same user from attaching to the launcher and tampering with the next command.
         self._libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         if self._is_outside:
             self._libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # What is never looked at again is not copied after a fork.
+        # Memory that the collector never touches is not copied after a fork.
         gc.disable()
         gc.freeze()
         while (received := receive(self._socket))[0]:
-            # Without descriptors it is a word for the command before, which had ended by itself.
+            # A message without descriptors was meant for the previous command, which has ended.
             if received[1]:
                 self._run(Plan(received[1]))
 
     def _run(self, plan: Plan) -> None:
-        self._memory, self._looks = Memory(plan) if plan.memory else None, 0
+        self._memory, self._checks = Memory(plan) if plan.memory else None, 0
         sandbox = SandboxNamespaces(plan) if plan.wrapper else None
         child = self._start_within(sandbox, plan) if sandbox else self._start(plan)
-        # Whoever reads the output sees its end when the command and its children have closed it.
+        # The worker sees the end of the output when the command and its children have closed it.
         plan.close()
         poll = select.poll()
         poll.register(self._worker, select.POLLIN)
         verdict = self._watch_command(child, plan, poll) if child else b""
         is_over = bool(verdict) and not self._is_anything_left(sandbox)
         if verdict and not is_over:
-            tell(self._worker, verdict)
+            send(self._worker, verdict)
             verdict = b""
-            self._watch_the_rest(plan, poll)
+            self._watch_survivors(plan, poll)
         if not is_over:
-            # A cgroup that has emptied by itself is left to the worker, who asks it what happened.
+            # An empty cgroup is left to the worker, which reads its memory events.
             self._end(plan)
         if sandbox:
             if is_over:
@@ -88,11 +87,11 @@ class Launcher:
         for directory in plan.own_scratch:
             emptied(directory)
         plan.forget()
-        tell(self._worker, verdict + b"cleared\n")
+        send(self._worker, verdict + b"cleared\n")
 
     def _start(self, plan: Plan) -> int:
-        """0 if it fails."""
-        if not plan.takes_a_fork and not plan.directory:
+        """Starts the command. Returns its process, or 0 on failure."""
+        if not plan.needs_fork and not plan.directory:
             return self._spawn(plan)
         launcher, child = os.getpid(), os.fork()
         if child == 0:
@@ -103,8 +102,8 @@ class Launcher:
         return child
 
     def _spawn(self, plan: Plan) -> int:
-        """What `_become` does in a fork, without one. 0 if it fails."""
-        # Before we know its number, it may have killed us.
+        """Does the work of `_become` without a fork. Returns 0 on failure."""
+        # The command may kill this launcher before its number is noted.
         plan.note_leader(0)
         try:
             child = spawn(plan)
@@ -115,41 +114,40 @@ class Launcher:
         return child
 
     def _start_within(self, sandbox: SandboxNamespaces, plan: Plan) -> int:
-        """By one in between: who enters a process namespace is not in it, but its children are, and become ours. 0 if
-        it fails."""
+        """Starts the command from an intermediate process: only children of a process that enters a process namespace
+        are inside it. This launcher then adopts the command. Returns 0 on failure."""
         if sandbox.refusal:
-            tell(self._worker, f"refused {sandbox.refusal}\n".encode(errors="replace"))
+            send(self._worker, f"refused {sandbox.refusal}\n".encode(errors="replace"))
             return 0
         launcher, between = os.getpid(), os.fork()
         if between == 0:
             self._die_with(launcher)
             try:
                 sandbox.enter(self._libc)
-                # It has all rights in its namespaces, and root has even more. They end with the exec, and for root with
-                # becoming nobody.
+                # The process has all capabilities in its namespaces. They end with the exec, or when root becomes
+                # nobody.
                 self._libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-                child = os.fork() if plan.takes_a_fork else self._spawn_within(plan)
+                child = os.fork() if plan.needs_fork else self._spawn_within(plan)
             except OSError as error:
                 os._exit(error.errno or 127)
-            if child == 0 and plan.takes_a_fork:
+            if child == 0 and plan.needs_fork:
                 self._become(plan)
             plan.note_leader(child)
             os._exit(0)
         number = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
         if number:
             why = os.strerror(number) if number > 0 else f"killed by signal {-number}"
-            tell(self._worker, f"refused can't enter its sandbox: {why}\n".encode())
+            send(self._worker, f"refused can't enter its sandbox: {why}\n".encode())
         return plan.leader
 
     def _die_with(self, launcher: int) -> None:
         self._libc.prctl(PR_SET_PDEATHSIG, _signal.SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:
-            # It died before that took effect.
+            # The launcher died before prctl took effect.
             os._exit(127)
 
     def _spawn_within(self, plan: Plan) -> int:
-        """By who has nothing else to do, and so may go to the directory of the command and become its user. 0 if it
-        fails."""
+        """Runs in the intermediate process, which may change its directory and user. Returns 0 on failure."""
         try:
             if plan.directory:
                 os.chdir(plan.directory)
@@ -190,7 +188,7 @@ class Launcher:
 
     def _refuse(self, doing: str, error: Exception) -> None:
         reason = error.strerror if isinstance(error, OSError) else error
-        tell(self._worker, f"refused {doing}: {reason}\n".encode(errors="replace"))
+        send(self._worker, f"refused {doing}: {reason}\n".encode(errors="replace"))
 
     def _watch_command(self, child: int, plan: Plan, poll: select.poll) -> bytes:
         try:
@@ -204,39 +202,39 @@ class Launcher:
         return verdict
 
     def _wait_for(self, child: int, plan: Plan, poll: select.poll, wait: int) -> bytes:
-        """How it ended; nothing if its attempt did."""
+        """How the command ended; empty if the worker ended the attempt."""
         while True:
             ready = [descriptor for descriptor, _ in poll.poll(min(wait, RESULT_MILLISECONDS) if plan.memory else wait)]
-            if verdict := bury(child):
+            if verdict := reap(child):
                 return verdict
             if exceeded := self._exceeded(plan):
                 return exceeded
             if self._worker in ready:
-                if receive(self._socket)[0] != b"ask":
+                if receive(self._socket)[0] != b"terminate":
                     return b""
                 signal_group(child, _signal.SIGTERM)
 
-    def _watch_the_rest(self, plan: Plan, poll: select.poll) -> None:
-        """What the command left behind may be there until the worker has read its output."""
+    def _watch_survivors(self, plan: Plan, poll: select.poll) -> None:
+        """Lets surviving processes run until the worker has read their output."""
         while True:
             is_spoken_to = bool(poll.poll(RESULT_MILLISECONDS if plan.memory else REAP_MILLISECONDS))
-            bury()
+            reap()
             if self._exceeded(plan):
                 return
-            if is_spoken_to and receive(self._socket)[0] != b"ask":
+            if is_spoken_to and receive(self._socket)[0] != b"terminate":
                 return
 
     def _exceeded(self, plan: Plan) -> bytes:
-        """What to tell of a command that uses more than it may."""
+        """The message about a limit that the command exceeds; empty if none."""
         if plan.is_result_too_large:
             return b"exceeded result\n"
-        self._looks += 1
-        is_due = self._memory is not None and self._looks % MEMORY_LOOKS == 0
+        self._checks += 1
+        is_due = self._memory is not None and self._checks % CHECKS_PER_MEMORY_SUM == 0
         return b"exceeded memory\n" if is_due and self._memory and self._memory.is_exceeded(self._processes()) else b""
 
     def _is_anything_left(self, sandbox: SandboxNamespaces | None) -> bool:
-        """Orphans come to us, so that without a child there is nothing; but for a namespace, where they go to its first
-        process."""
+        """An outer launcher adopts orphans, so it checks for children. In a namespace, the first process adopts
+        them."""
         if sandbox:
             return not sandbox.is_empty
         if not self._is_outside:
@@ -248,42 +246,40 @@ class Launcher:
         return True
 
     def _end(self, plan: Plan) -> None:
-        """Everything that came from the command dies."""
+        """Kills every process of the command."""
         if plan.cgroup:
             kill_cgroup(plan.cgroup)
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])
         while found := self._processes():
-            # Again and again: a process may fork while its like is looked for. What has no parent left comes to us, so
-            # none gets away.
+            # Repeat, since processes may fork meanwhile. The launcher adopts orphans, so none escapes.
             for pid in found:
                 signal_process(pid, _signal.SIGKILL)
             _signal.sigtimedwait([_signal.SIGCHLD], KILL_SECONDS)
-            bury()
+            reap()
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGCHLD])
 
     def _processes(self) -> list[int]:
-        """All that came from the command. In a namespace of our own that is all there is, but for the first and
-        ourselves."""
+        """Every process of the command. In a namespace: all processes except the first and the launcher."""
         if self._is_outside:
             return descendants_of(os.getpid())
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]  # noqa: PTH208
 
 
 def main(descriptor: int, role: str) -> None:
-    """`outside` of all namespaces, or in a `namespace` that is used again."""
+    """`role`: `outside` of all namespaces, or in a reused `namespace`."""
     close_all_but(descriptor)
     OURS.update((name, namespace_of("self", name)) for name in NAMESPACES)
     Launcher(descriptor, ctypes.CDLL(None, use_errno=True), is_outside=role == "outside").serve()
 
 
 def close_all_but(ours: int) -> None:
-    """What the worker's event loop left open by mistake (uvloop does), or we would hold it for as long as we live."""
+    """Closes descriptors that leaked from the worker's event loop (uvloop leaks some)."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
         if (descriptor := int(name)) > 2 and descriptor != ours:
             try:
                 os.close(descriptor)
             except OSError:
-                # The one that the directory was read with.
+                # The descriptor of the directory listing itself.
                 continue
     os.set_inheritable(ours, False)
 
@@ -296,9 +292,9 @@ def receive(worker: _socket.socket) -> tuple[bytes, list[int]]:
     return message, [int.from_bytes(content[at : at + 4], sys.byteorder) for at in range(0, len(content), 4)]
 
 
-def tell(worker: int, message: bytes) -> None:
+def send(worker: int, message: bytes) -> None:
     try:
         os.write(worker, message)
     except OSError:
-        # The worker died. That ends the socket too, and we are still needed for what comes then.
+        # The worker died. The launcher must still clean up, and sees the end of the socket next.
         return

@@ -1,4 +1,4 @@
-"""From a plan to a process: spawned, or what a fork does to itself."""
+"""Turns a plan into a process: by posix_spawn, or by steps that a fork takes before exec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .plan import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Slow to load.
+    # `signal` is slow to import.
     import signal as _signal
 else:
     import _signal
@@ -19,18 +19,18 @@ SHM = b"/dev/shm"
 CLONE_NEWNS = 0x00020000
 MS_NOSUID, MS_NODEV, MS_PRIVATE = 2, 4, 1 << 18
 IGNORED = (_signal.SIGPIPE, _signal.SIGXFSZ)
-"""By Python. What is ignored would stay so in a command."""
+"""Signals that Python ignores. A command would inherit that."""
 
 
 def spawn(plan: Plan) -> int:
-    """Without a fork. A program without a slash is looked for as `execvpe` does."""
+    """Starts the command without a fork. Searches PATH like `execvpe`."""
     given = [
         (descriptor, number)
         for descriptor, number in ((plan.stdin, 0), (plan.output, 1), (plan.output, 2))
         if descriptor >= 0
     ]
     given += zip(plan.received, plan.passed, strict=True)
-    # By way of numbers that nobody has, or one would be in the way of another.
+    # Move through unused numbers first, so that no target overwrites a source.
     free = 1 + max(max(pair) for pair in given)
     actions = [(os.POSIX_SPAWN_DUP2, descriptor, free + at) for at, (descriptor, _) in enumerate(given)]
     actions += [(os.POSIX_SPAWN_DUP2, free + at, number) for at, (_, number) in enumerate(given)]
@@ -43,7 +43,7 @@ def spawn(plan: Plan) -> int:
             )
         except OSError as error:
             refusals.append(error)
-    # That it can't be executed here says more than that it is not there.
+    # "Cannot be executed" says more than "not found".
     raise max(refusals, key=lambda error: not isinstance(error, FileNotFoundError | NotADirectoryError))
 
 
@@ -55,7 +55,8 @@ def paths_of(program: bytes, environment: dict[bytes, bytes]) -> list[bytes]:
 
 
 def pass_on(plan: Plan, worker: int) -> int:
-    """Gives what was received the numbers that it is to have. Whatever is in the way, the socket also, moves first."""
+    """Moves received descriptors to the numbers that the command expects. Descriptors in the way, the socket included,
+    move first."""
     places = [*plan.received, worker]
     for index, number in enumerate(plan.passed):
         places = [os.dup(place) if place == number and at != index else place for at, place in enumerate(places)]
@@ -71,14 +72,13 @@ def cant_enter(directory: bytes) -> str:
 
 
 def private_shm(size: int, libc: ctypes.CDLL) -> None:
-    """A /dev/shm of its own for this process and those that come from it, in place of everybody's. Takes root; without,
-    nothing changes."""
+    """Mounts a private /dev/shm for this process and its descendants. Does nothing without root."""
     if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(None, SHM, None, MS_PRIVATE, None) == 0:
         libc.mount(b"tmpfs", SHM, b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=1777,size=%d" % size)
 
 
 def emptied(directory: bytes) -> None:
-    """What a command left in there would be there for the next one."""
+    """Empties a directory, so that the next command finds nothing in it."""
     try:
         for entry in list(os.scandir(directory)):
             if entry.is_dir(follow_symlinks=False):
@@ -93,7 +93,7 @@ def emptied(directory: bytes) -> None:
 
 def set_limits(plan: Plan) -> None:
     for name, value in plan.limits.items():
-        # One second more than the soft limit of CPU time, so that the command is told (SIGXCPU) before it is killed.
+        # One second above the soft limit of CPU time, so that the command gets a SIGXCPU before it is killed.
         hard = value + 1 if name == "RLIMIT_CPU" else value
         resource.setrlimit(getattr(resource, name), (value, hard))
 

@@ -1,4 +1,4 @@
-"""The processes that came from a command: found, signalled, buried."""
+"""Finds, signals and reaps the processes of a command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def descendants_of(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
                 children += [int(word) for word in file.read().split()]
     except OSError:
-        # It ended while it was looked at.
+        # It ended meanwhile.
         return children
     return children + [deeper for found in children for deeper in descendants_of(found)]
 
@@ -22,7 +22,7 @@ def signal_group(leader: int, number: int) -> None:
     try:
         os.killpg(leader, number)
     except OSError:
-        # Not yet the leader of a group, or gone.
+        # Not yet a group leader, or gone.
         signal_process(leader, number)
 
 
@@ -33,8 +33,8 @@ def signal_process(pid: int, number: int) -> None:
         return
 
 
-def bury(child: int = 0) -> bytes:
-    """Whatever has ended; says how the command did, if that is among it."""
+def reap(child: int = 0) -> bytes:
+    """Reaps ended processes. Returns how the command ended, if it is among them."""
     found = b""
     while True:
         try:
@@ -53,14 +53,14 @@ def kill_cgroup(cgroup: bytes) -> None:
     except OSError:
         return
     for _ in range(1000):
-        bury()
+        reap()
         if is_removed(cgroup):
             return
         select.select([], [], [], 0.005)
 
 
 def is_removed(cgroup: bytes) -> bool:
-    """A cgroup can be removed when nothing is in it any more."""
+    """Removes a cgroup. Fails while it holds processes."""
     try:
         os.rmdir(cgroup)  # noqa: PTH106
     except FileNotFoundError:
