@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from foliot.store import queries
-from foliot.store.queries import Query
 from foliot.store.store import Store
 
 FAMILIES = [entry.name.removesuffix(".sql") for entry in (resources.files("foliot.store") / "sql").iterdir()]
@@ -24,19 +23,65 @@ def test_every_query_says_why_in_a_comment(family: str) -> None:
         assert query.sql.startswith("-- "), query.name
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_line_of_sql_is_longer_than_120_characters(family: str) -> None:
+    text = (resources.files("foliot.store") / "sql" / f"{family}.sql").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if len(line) > 120] == []
+
+
+def test_a_named_parameter_becomes_positional_in_the_declared_order() -> None:
+    found = queries.parsed(
+        """
+-- name: sample(later, sooner)
+-- Why: :later.
+select :sooner::text, 'a :b ''c'' :d', "x"::text, -- :e
+    :later::bigint, :sooner
+""",
+        "sample.sql",
+    )["sample"]
+    assert found.parameters == ("later", "sooner")
+    assert found.sql.splitlines()[0] == "-- Why: :later."
+    assert found.sql.splitlines()[1:] == [
+        """select $2::text, 'a :b ''c'' :d', "x"::text, -- :e""",
+        "    $1::bigint, $2",
+    ]
+    assert found.arranged({"sooner": 1, "later": 2}) == [2, 1]
+    for wrong in ({}, {"sooner": 1}, {"sooner": 1, "late": 2}, {"sooner": 1, "later": 2, "more": 3}):
+        with pytest.raises(TypeError, match="sample takes later, sooner"):
+            found.arranged(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["sample(a, b)\nselect :a", "sample\nselect :a", "sample(a, a)\nselect :a"])
+def test_a_query_uses_exactly_the_parameters_that_it_declares(wrong: str) -> None:
+    with pytest.raises(ValueError, match="sample declares"):
+        queries.parsed(f"-- name: {wrong}\n", "sample.sql")
+
+
+def test_a_fragment_takes_the_place_of_its_mark() -> None:
+    found = queries.parsed(
+        "-- fragment: part\n-- Why.\n1 + :a\n\n-- name: sample(\n--     a\n-- )\n-- Why.\nselect {{part}}\n",
+        "sample.sql",
+    )
+    assert found["sample"].sql == "-- Why.\nselect 1 + $1"
+    assert list(found) == ["sample"]
+
+
 async def test_two_statements_become_one(sql: Any) -> None:
     await sql.execute("create temporary table kept (a int, b text)")
-    asked = Query(
+    asked = queries.query_of(
         "asked",
-        "-- Why.\nwith summed as (\n    select $2::int + $1::int as sum\n)\nselect sum, $1::int as one from summed",
+        ("one", "two"),
+        "-- Why.\nwith summed as (\n    select :two::int + :one::int as sum\n)\nselect sum, :one::int as one from summed",
     )
-    beside = Query("beside", "-- Why else.\ninsert into kept select $1::int, $2::text")
+    beside = queries.query_of("beside", ("a", "b"), "-- Why else.\ninsert into kept select :a::int, :b::text")
     both = queries.together(asked, beside)
     assert both.name == "asked and beside"
     assert [tuple(row) for row in await sql.fetch(both.sql, 1, 2, 3, "b")] == [(3, 1)]
     assert [tuple(row) for row in await sql.fetch("select a, b from kept")] == [(3, "b")]
     with pytest.raises(ValueError, match="beside does not begin with a WITH"):
         queries.together(beside, asked)
+    with pytest.raises(ValueError, match="declares one, two, one, two"):
+        queries.together(asked, asked)
 
 
 async def plan(sql: Any, name: str, *arguments: object) -> str:

@@ -83,18 +83,28 @@ class Access:
     async def insert_token(self, new: NewToken, *, within: Transaction | None = None) -> Token | None:
         """None when there is a token of that name in force."""
         row = await (within or self._database).fetch_row(
-            self._queries["insert_token"], new.id, new.name, new.hash, new.role, new.namespace, new.created_by, new.created_by_id,
-            new.lives_seconds, self._database.clock.sql_now(),
-        )  # fmt: skip
+            self._queries["insert_token"],
+            id=new.id,
+            name=new.name,
+            hash=new.hash,
+            role=new.role,
+            namespace=new.namespace,
+            created_by=new.created_by,
+            created_by_id=new.created_by_id,
+            lives_seconds=new.lives_seconds,
+            now=self._database.clock.sql_now(),
+        )
         return _token(row) if row else None
 
     async def find_token(self, token_id: str) -> tuple[bytes, Token] | None:
-        row = await self._database.fetch_row(self._queries["find_token"], token_id, self._database.clock.sql_now())
+        row = await self._database.fetch_row(
+            self._queries["find_token"], token_id=token_id, now=self._database.clock.sql_now()
+        )
         return (row[0], _token(list(row)[1:])) if row else None
 
     async def list_tokens(self, namespace: str | None) -> list[Token]:
         rows = await self._database.fetch(
-            self._queries["list_tokens"], namespace, self._database.clock.sql_now(), LIST_MAX
+            self._queries["list_tokens"], namespace=namespace, now=self._database.clock.sql_now(), limit=LIST_MAX
         )
         return [_token(row) for row in rows]
 
@@ -104,19 +114,21 @@ class Access:
         return [
             _token(row)
             for row in await self._database.fetch(
-                self._queries["find_tokens_named"], reference, namespace, now, NAMED_MAX
+                self._queries["find_tokens_named"], reference=reference, namespace=namespace, now=now, limit=NAMED_MAX
             )
         ]
 
     async def revoke_token(self, token_id: str) -> Token | None:
-        row = await self._database.fetch_row(self._queries["revoke_token"], token_id, self._database.clock.sql_now())
+        row = await self._database.fetch_row(
+            self._queries["revoke_token"], token_id=token_id, now=self._database.clock.sql_now()
+        )
         return _token(row) if row else None
 
     async def has_tokens(self) -> bool:
-        return bool(await self._database.fetch_value(self._queries["has_tokens"], self._database.clock.sql_now()))
+        return bool(await self._database.fetch_value(self._queries["has_tokens"], now=self._database.clock.sql_now()))
 
     async def note_use(self, token_ids: Sequence[str]) -> None:
-        await self._database.execute(self._queries["note_use"], token_ids, self._database.clock.sql_now())
+        await self._database.execute(self._queries["note_use"], token_ids=token_ids, now=self._database.clock.sql_now())
 
     async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
         """Sent again after a lost answer, an entry is not there twice."""

@@ -24,27 +24,43 @@ class Calendars:
         encoded = msgspec.json.encode(days).decode()
         return int(
             await self._database.fetch_value(
-                self._queries["put_calendar"], name, encoded, self._database.clock.sql_now()
+                self._queries["put_calendar"], name=name, days=encoded, now=self._database.clock.sql_now()
             )
         )
 
     async def make_calendar(self, name: str, days: CalendarDays) -> bool:
         """False when there is one of that name already."""
-        arguments = (name, msgspec.json.encode(days).decode(), self._database.clock.sql_now())
-        return bool(await self._database.fetch_value(self._queries["make_calendar"], *arguments, is_repeatable=False))
+        return bool(
+            await self._database.fetch_value(
+                self._queries["make_calendar"],
+                name=name,
+                days=msgspec.json.encode(days).decode(),
+                now=self._database.clock.sql_now(),
+                is_repeatable=False,
+            )
+        )
 
     async def change_calendar(self, before: NamedCalendar, days: CalendarDays) -> bool:
         """False when it is not what it was any more."""
         now, encoded = self._database.clock.sql_now(), msgspec.json.encode(days).decode()
-        arguments = (before.name, encoded, now, before.version, before.created_at)
-        return bool(await self._database.fetch_value(self._queries["change_calendar"], *arguments, is_repeatable=False))
+        return bool(
+            await self._database.fetch_value(
+                self._queries["change_calendar"],
+                name=before.name,
+                days=encoded,
+                now=now,
+                version=before.version,
+                created_at=before.created_at,
+                is_repeatable=False,
+            )
+        )
 
     async def get_calendar(self, name: str) -> NamedCalendar | None:
-        row = await self._database.fetch_row(self._queries["get_calendar"], name)
+        row = await self._database.fetch_row(self._queries["get_calendar"], name=name)
         return _calendar(row) if row else None
 
     async def list_calendars(self, namespace: Namespace) -> list[NamedCalendar]:
-        rows = await self._database.fetch(self._queries["list_calendars"], LIST_MAX, namespace.name)
+        rows = await self._database.fetch(self._queries["list_calendars"], limit=LIST_MAX, namespace=namespace.name)
         return [_calendar(row) for row in rows]
 
     async def delete_calendar(self, name: str, only: NamedCalendar | None = None) -> bool | None:
@@ -60,7 +76,7 @@ class Calendars:
             return None
 
     async def first_job_with(self, name: str) -> str | None:
-        found: str | None = await self._database.fetch_value(self._queries["first_job_with"], name)
+        found: str | None = await self._database.fetch_value(self._queries["first_job_with"], name=name)
         return found
 
 

@@ -103,8 +103,13 @@ class DeadLetters:
         self, namespace: Namespace, run_ids: Sequence[UUID], *, is_rerun_included: bool
     ) -> dict[UUID, str]:
         """The task of each, as it is stored."""
-        arguments = (run_ids, _earliest(run_ids), is_rerun_included, namespace.name)
-        rows = await self._database.fetch(self._queries["find_dead_letters"], *arguments)
+        rows = await self._database.fetch(
+            self._queries["find_dead_letters"],
+            run_ids=run_ids,
+            finished_from=_earliest(run_ids),
+            is_rerun_included=is_rerun_included,
+            namespace=namespace.name,
+        )
         return {row[0]: row[1] for row in rows}
 
     async def rerun_runs(

@@ -29,14 +29,26 @@ class DisabledTasks:
     async def put_disabled_task(
         self, namespace: str, task: str, actor: str, reason: str | None, *, is_imposed: bool
     ) -> None:
-        arguments = (namespace, task, actor, reason, is_imposed, self._database.clock.sql_now())
-        await self._database.execute(self._queries["put_disabled_task"], *arguments)
+        await self._database.execute(
+            self._queries["put_disabled_task"],
+            namespace=namespace,
+            task=task,
+            actor=actor,
+            reason=reason,
+            is_imposed=is_imposed,
+            now=self._database.clock.sql_now(),
+        )
 
     async def delete_disabled_task(self, namespace: str, task: str, *, may_lift: bool) -> bool:
         """`may_lift`: also what was imposed. False when there was nothing to delete."""
-        return bool(await self._database.execute(self._queries["delete_disabled_task"], namespace, task, may_lift))
+        return bool(
+            await self._database.execute(
+                self._queries["delete_disabled_task"], namespace=namespace, task=task, may_lift=may_lift
+            )
+        )
 
     async def list_disabled_tasks(self, namespace: str) -> list[DisabledTask]:
         return [
-            DisabledTask(*row) for row in await self._database.fetch(self._queries["list_disabled_tasks"], namespace)
+            DisabledTask(*row)
+            for row in await self._database.fetch(self._queries["list_disabled_tasks"], namespace=namespace)
         ]

@@ -28,7 +28,7 @@ class Explain:
 
     async def run(self, run_id: UUID) -> Explanation | None:
         """None: there is no live run of this id."""
-        row = await self._database.fetch_row(self._queries["explain_run"], run_id, self._now())
+        row = await self._database.fetch_row(self._queries["explain_run"], run_id=run_id, now=self._now())
         if row is None:
             return None
         options = decode_options(row["options"]) if row["options"] else RunOptions()
@@ -77,7 +77,7 @@ class Explain:
     async def _dependencies(self, row: Record) -> Gate | None:
         if row["state"] != "waiting":
             return None
-        before = await self._database.fetch(self._queries["explain_upstream"], row["id"], SHOWN)
+        before = await self._database.fetch(self._queries["explain_upstream"], run_id=row["id"], limit=SHOWN)
         shown = [{"id": str(found[0]), "name": found[1], "state": found[2], "since": found[3]} for found in before]
         names = ", ".join(f"{found[1]} ({found[2]})" for found in before[:3]) or "what has ended a moment ago"
         more = f" and {row['unmet'] - 3} more" if (row["unmet"] or 0) > 3 else ""
@@ -90,7 +90,7 @@ class Explain:
         )
 
     async def _children(self, row: Record) -> Gate:
-        open_ones = await self._database.fetch(self._queries["explain_children"], row["id"], SHOWN)
+        open_ones = await self._database.fetch(self._queries["explain_children"], run_id=row["id"], limit=SHOWN)
         names = ", ".join(f"{found[1]} ({found[2]})" for found in open_ones[:3])
         shown = [{"id": str(found[0]), "name": found[1], "state": found[2], "since": found[3]} for found in open_ones]
         return Gate("children", is_open=False, detail=f"is under way: {names}", numbers={"open": shown})
@@ -98,14 +98,16 @@ class Explain:
     async def _overlap(self, row: Record) -> Gate | None:
         if row["held_by"] != "overlap":
             return None
-        other = await self._database.fetch_row(self._queries["explain_overlap"], row["job_id"], row["id"])
+        other = await self._database.fetch_row(self._queries["explain_overlap"], job_id=row["job_id"], run_id=row["id"])
         if other is None:
             return Gate("overlap", is_open=True, detail="the run before it has ended")
         detail = f"waits for the run before it, {other[0]}, which is {other[1]}"
         return Gate("overlap", is_open=False, detail=detail, numbers={"blocked_by": str(other[0])})
 
     async def _concurrency(self, row: Record, limit: Concurrency) -> Gate:
-        found = await self._database.fetch_row(self._queries["explain_concurrency"], limit.key, row["rank"], COUNT_MAX)
+        found = await self._database.fetch_row(
+            self._queries["explain_concurrency"], key=limit.key, rank=row["rank"], most=COUNT_MAX
+        )
         taken, holders, before = found if found is not None else (0, [], 0)
         numbers = {
             "key": bare_key(limit.key),
@@ -119,8 +121,14 @@ class Explain:
         return Gate("concurrency", is_open=is_open, detail=detail, numbers=numbers)
 
     async def _rate(self, row: Record, limit: RateLimit) -> Gate:
-        arguments = (limit.key, limit.period_seconds, row["rank"], COUNT_MAX, self._now())
-        found = await self._database.fetch_row(self._queries["explain_rate"], *arguments)
+        found = await self._database.fetch_row(
+            self._queries["explain_rate"],
+            key=limit.key,
+            period_seconds=limit.period_seconds,
+            rank=row["rank"],
+            most=COUNT_MAX,
+            now=self._now(),
+        )
         started, free_at, before = found if found is not None else (0, None, 0)
         key = bare_key(limit.key)
         numbers = {"key": key, "limit": limit.limit, "started": started, "before": before, "free_at": free_at}
@@ -129,11 +137,11 @@ class Explain:
         return Gate("rate", is_open=is_open, detail=detail, numbers=numbers)
 
     async def _pauses(self, queue: str, task: str) -> list[Gate]:
-        rows = await self._database.fetch(self._queries["explain_pauses"], queue, task, self._now())
+        rows = await self._database.fetch(self._queries["explain_pauses"], queue=queue, task=task, now=self._now())
         return [_paused(*row) for row in rows]
 
     async def _circuit(self, row: Record) -> Gate | None:
-        found = await self._database.fetch_row(self._queries["explain_circuit"], row["task"])
+        found = await self._database.fetch_row(self._queries["explain_circuit"], task=row["task"])
         if found is None:
             return None
         detail = f"task {bare(row['task'])!r} rests after {found[0]} failures in a row, until {_iso(found[1])}"
@@ -141,10 +149,14 @@ class Explain:
         return Gate("circuit", is_open=bool(row["is_probe"]), detail=detail, numbers=numbers)
 
     async def _line(self, queue: str, task: str, rank: int) -> Record:
-        return await self._database.fetch_row(self._queries["explain_queue"], queue, task, rank, COUNT_MAX, self._now())
+        return await self._database.fetch_row(
+            self._queries["explain_queue"], queue=queue, task=task, rank=rank, most=COUNT_MAX, now=self._now()
+        )
 
     async def _worker(self, row: Record) -> Gate:
-        found = await self._database.fetch_row(self._queries["explain_worker"], row["worker_id"], self._now())
+        found = await self._database.fetch_row(
+            self._queries["explain_worker"], worker_id=row["worker_id"], now=self._now()
+        )
         name, lives = found if found is not None else (str(row["worker_id"]), False)
         seconds = (row["at"] - row["started_at"]).total_seconds() if row["started_at"] else 0.0
         if row["cancel"] is not None:

@@ -86,7 +86,7 @@ class Gates:
         self._queries = queries.load("gates")
 
     async def gates_in_use(self) -> GatesInUse:
-        row = await self._database.fetch_row(self._queries["gates_in_use"], self._database.clock.sql_now())
+        row = await self._database.fetch_row(self._queries["gates_in_use"], now=self._database.clock.sql_now())
         return GatesInUse(*row) if row else GatesInUse()
 
     @asynccontextmanager
@@ -109,45 +109,65 @@ class Gates:
     async def forget_rate_starts(self) -> int:
         """The number forgotten, at most a batch."""
         return await self._database.execute(
-            self._queries["forget_rate_starts"], FORGOTTEN, self._database.clock.sql_now()
+            self._queries["forget_rate_starts"], limit=FORGOTTEN, now=self._database.clock.sql_now()
         )
 
     async def park_runs(self) -> int:
         """The number of runs that now stand apart."""
-        return await self._database.execute(self._queries["park_runs"], self._database.clock.sql_now(), HEAD, LONG)
+        return await self._database.execute(
+            self._queries["park_runs"], now=self._database.clock.sql_now(), head=HEAD, long=LONG
+        )
 
     async def unpark_runs(self) -> list[str]:
         """The queue of each run that became ready."""
         return [
             row[0]
-            for row in await self._database.fetch(self._queries["unpark_runs"], self._database.clock.sql_now(), HEAD)
+            for row in await self._database.fetch(
+                self._queries["unpark_runs"], now=self._database.clock.sql_now(), head=HEAD
+            )
         ]
 
     async def put_pause(
         self, kind: PauseKind, name: str, until: datetime | None, reason: str | None, actor: str | None
     ) -> None:
-        arguments = (kind, name, until, reason, actor, self._database.clock.sql_now())
-        await self._database.execute(self._queries["put_pause"], *arguments)
+        await self._database.execute(
+            self._queries["put_pause"],
+            kind=kind,
+            name=name,
+            until=until,
+            reason=reason,
+            actor=actor,
+            now=self._database.clock.sql_now(),
+        )
 
     async def delete_pause(self, kind: PauseKind, name: str) -> bool:
-        return bool(await self._database.fetch_value(self._queries["delete_pause"], kind, name))
+        return bool(await self._database.fetch_value(self._queries["delete_pause"], kind=kind, name=name))
 
     async def list_pauses(self) -> list[Pause]:
-        rows = await self._database.fetch(self._queries["list_pauses"], self._database.clock.sql_now())
+        rows = await self._database.fetch(self._queries["list_pauses"], now=self._database.clock.sql_now())
         return [Pause(*row) for row in rows]
 
     async def end_pauses(self) -> list[tuple[PauseKind, str]]:
-        rows = await self._database.fetch(self._queries["end_pauses"], self._database.clock.sql_now())
+        rows = await self._database.fetch(self._queries["end_pauses"], now=self._database.clock.sql_now())
         return [(row[0], row[1]) for row in rows]
 
     async def put_queue(self, name: str, limits: QueueLimits, before: QueueLimits | None = None) -> bool:
         """False when they are not what they were `before`, by default none at all."""
         updated_at = before.updated_at if before else None
-        arguments = (name, limits.max_running, limits.max_depth, self._database.clock.sql_now(), updated_at)
-        return bool(await self._database.fetch_value(self._queries["put_queue"], *arguments, is_repeatable=False))
+        return bool(
+            await self._database.fetch_value(
+                self._queries["put_queue"],
+                name=name,
+                max_running=limits.max_running,
+                max_depth=limits.max_depth,
+                now=self._database.clock.sql_now(),
+                updated_at=updated_at,
+                is_repeatable=False,
+            )
+        )
 
     async def get_queue(self, name: str) -> QueueLimits:
-        row = await self._database.fetch_row(self._queries["get_queue"], name)
+        row = await self._database.fetch_row(self._queries["get_queue"], name=name)
         return QueueLimits(*row) if row else QueueLimits()
 
     async def full_queues(self) -> frozenset[str]:
@@ -157,14 +177,22 @@ class Gates:
         """Whether the circuit of each task is open now."""
         bounds = [circuits[task] for task in failures]
         rows = await self._database.fetch(
-            self._queries["record_failures"], list(failures), list(failures.values()), [bound.failures for bound in bounds],
-            [bound.seconds for bound in bounds], self._database.clock.sql_now(), is_repeatable=False,
-        )  # fmt: skip
+            self._queries["record_failures"],
+            tasks=list(failures),
+            failures=list(failures.values()),
+            bounds=[bound.failures for bound in bounds],
+            open_seconds=[bound.seconds for bound in bounds],
+            now=self._database.clock.sql_now(),
+            is_repeatable=False,
+        )
         return {row[0]: row[1] for row in rows}
 
     async def record_successes(self, tasks: Sequence[str], run_ids: Sequence[UUID]) -> list[str]:
         """The tasks that are healthy again."""
-        return [row[0] for row in await self._database.fetch(self._queries["record_successes"], tasks, run_ids)]
+        return [
+            row[0]
+            for row in await self._database.fetch(self._queries["record_successes"], tasks=tasks, run_ids=run_ids)
+        ]
 
     async def send_probes(self) -> list[str]:
         """The queues of those sent; nothing while another gatekeeper is at it."""

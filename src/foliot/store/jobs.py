@@ -123,52 +123,89 @@ class Jobs:
         self._queries = queries.load("jobs")
 
     async def database_now(self) -> datetime:
-        now: datetime = await self._database.fetch_value(self._queries["database_now"], self._database.clock.sql_now())
+        now: datetime = await self._database.fetch_value(
+            self._queries["database_now"], now=self._database.clock.sql_now()
+        )
         return now
 
     async def insert_job(self, job: RecurringJob, *, within: Transaction | None = None) -> bool:
         """False when there is a job of that name already."""
         schedule = msgspec.json.encode(job.schedule).decode()
         made = await (within or self._database).fetch_value(
-            self._queries["insert_job"], job.id, job.next_at, job.fire_at, job.shard, job.priority, job.runs_left, job.name, job.task,
-            job.queue, schedule, _text(job.payload), _text(job.options), job.created_at, job.utc_offset, job.found_under,
-        )  # fmt: skip
+            self._queries["insert_job"],
+            id=job.id,
+            next_at=job.next_at,
+            fire_at=job.fire_at,
+            shard=job.shard,
+            priority=job.priority,
+            runs_left=job.runs_left,
+            name=job.name,
+            task=job.task,
+            queue=job.queue,
+            schedule=schedule,
+            payload=_text(job.payload),
+            options=_text(job.options),
+            created_at=job.created_at,
+            utc_offset=job.utc_offset,
+            found_under=job.found_under,
+        )
         return made is not None
 
     async def insert_job_dependencies(
         self, job: RecurringJob, upstream_ids: Sequence[UUID], *, within: Transaction
     ) -> None:
         fires = not job.schedule.has_ticks
-        await within.execute(self._queries["insert_job_dependencies"], job.id, upstream_ids, fires, self._aging)
+        await within.execute(
+            self._queries["insert_job_dependencies"],
+            job_id=job.id,
+            upstream_ids=upstream_ids,
+            fires=fires,
+            aging=self._aging,
+        )
 
     async def dependent_jobs(self, job_id: UUID) -> list[str]:
         """The names of jobs that wait for this one, some of them."""
-        return [row[0] for row in await self._database.fetch(self._queries["dependent_jobs"], job_id)]
+        return [row[0] for row in await self._database.fetch(self._queries["dependent_jobs"], job_id=job_id)]
 
     async def waits_in_use(self) -> WaitsInUse:
-        row = await self._database.fetch_row(self._queries["waits_in_use"], self._database.clock.sql_now())
+        row = await self._database.fetch_row(self._queries["waits_in_use"], now=self._database.clock.sql_now())
         return WaitsInUse(*row) if row else WaitsInUse()
 
     async def link_runs(self, limit: int) -> int:
         """The number of runs that were tied to one that they wait for."""
-        arguments = (limit, self._database.clock.sql_now())
-        return int(await self._database.fetch_value(self._queries["link_runs"], *arguments))
+        return int(
+            await self._database.fetch_value(
+                self._queries["link_runs"], limit=limit, now=self._database.clock.sql_now()
+            )
+        )
 
     async def get_job(self, job_id: UUID | None, name: str) -> RecurringJob | None:
-        row = await self._database.fetch_row(self._queries["get_job"], job_id, name)
+        row = await self._database.fetch_row(self._queries["get_job"], job_id=job_id, name=name)
         return _job(row) if row else None
 
     async def list_jobs(self, namespace: Namespace, after_name: str, limit: int) -> list[RecurringJob]:
         """By name; `after_name` as its users know it."""
-        arguments = (namespace.qualified(after_name), limit, namespace.name)
-        return [_job(row) for row in await self._database.fetch(self._queries["list_jobs"], *arguments)]
+        return [
+            _job(row)
+            for row in await self._database.fetch(
+                self._queries["list_jobs"],
+                after_name=namespace.qualified(after_name),
+                limit=limit,
+                namespace=namespace.name,
+            )
+        ]
 
     async def list_tagged_jobs(
         self, namespace: Namespace, tag: str, after_name: str, *, limit: int, scan: int
     ) -> Page[RecurringJob, str]:
         """Looks at `scan` of those that have tags."""
         rows = await self._database.fetch(
-            self._queries["list_tagged_jobs"], namespace.qualified(after_name), tag, limit + 1, scan, namespace.name
+            self._queries["list_tagged_jobs"],
+            after_name=namespace.qualified(after_name),
+            tag=tag,
+            limit=limit + 1,
+            scan=scan,
+            namespace=namespace.name,
         )
         items = [
             _job({name: value for name, value in row.items() if name not in LOOKED})
@@ -196,8 +233,19 @@ class Jobs:
         after: str | None = namespace.qualified("")
         while after is not None and len(matched) < limit:
             left = limit - len(matched)
-            arguments = (pattern, task, queue, is_paused, left, tag, namespace.name, whole_name, after, scan)
-            rows = await self._database.fetch(self._queries["match_jobs"], *arguments)
+            rows = await self._database.fetch(
+                self._queries["match_jobs"],
+                pattern=pattern,
+                task=task,
+                queue=queue,
+                is_paused=is_paused,
+                limit=left,
+                tag=tag,
+                namespace=namespace.name,
+                whole_name=whole_name,
+                after_name=after,
+                scan=scan,
+            )
             matched += [(row[2], row[3]) for row in rows if row[2] is not None]
             after = rows[0][1] if rows[0][0] >= scan and whole_name is None else None
         return matched
@@ -212,14 +260,27 @@ class Jobs:
     ) -> int | None:
         """The new version; None when it was changed or fired since `before` was read, or `upcoming`, its next tick
         without it, is over."""
-        arguments = (
-            before.id, before.version, after.next_at, after.fire_at, after.priority, after.task, after.queue,
-            msgspec.json.encode(after.schedule).decode(), _text(after.payload), _text(after.options), self._database.clock.sql_now(),
-            before.next_at, first_missed, last_missed, after.utc_offset, after.found_under, after.runs_left,
-            upcoming,
-        )  # fmt: skip
         version: int | None = await self._database.fetch_value(
-            self._queries["change_job"], *arguments, is_repeatable=False
+            self._queries["change_job"],
+            job_id=before.id,
+            version=before.version,
+            next_at=after.next_at,
+            fire_at=after.fire_at,
+            priority=after.priority,
+            task=after.task,
+            queue=after.queue,
+            schedule=msgspec.json.encode(after.schedule).decode(),
+            payload=_text(after.payload),
+            options=_text(after.options),
+            now=self._database.clock.sql_now(),
+            next_at_before=before.next_at,
+            first_missed=first_missed,
+            last_missed=last_missed,
+            utc_offset=after.utc_offset,
+            found_under=after.found_under,
+            runs_left=after.runs_left,
+            upcoming=upcoming,
+            is_repeatable=False,
         )
         return version
 
@@ -228,7 +289,7 @@ class Jobs:
         try:
             return bool(
                 await self._database.fetch_value(
-                    self._queries["delete_job"], job_id, version, is_repeatable=version is None
+                    self._queries["delete_job"], job_id=job_id, version=version, is_repeatable=version is None
                 )
             )
         except asyncpg.ForeignKeyViolationError:
@@ -240,15 +301,30 @@ class Jobs:
     ) -> bool:
         """Given a version, only that."""
         now = self._database.clock.sql_now()
-        return bool(await self._database.fetch_value(self._queries["pause_job"], job_id, reason, until, now, version))
+        return bool(
+            await self._database.fetch_value(
+                self._queries["pause_job"], job_id=job_id, reason=reason, until=until, now=now, version=version
+            )
+        )
 
     async def resume_job(self, job: RecurringJob, first_missed: datetime | None, last_missed: datetime | None) -> bool:
         now = self._database.clock.sql_now()
-        arguments = (
-            job.id, job.version, job.next_at, job.fire_at, first_missed, last_missed, now, job.utc_offset, job.found_under,
-            job.paused_at, job.paused_until,
-        )  # fmt: skip
-        return bool(await self._database.fetch_value(self._queries["resume_job"], *arguments))
+        return bool(
+            await self._database.fetch_value(
+                self._queries["resume_job"],
+                job_id=job.id,
+                version=job.version,
+                next_at=job.next_at,
+                fire_at=job.fire_at,
+                first_missed=first_missed,
+                last_missed=last_missed,
+                now=now,
+                utc_offset=job.utc_offset,
+                found_under=job.found_under,
+                paused_at=job.paused_at,
+                paused_until=job.paused_until,
+            )
+        )
 
     async def due_jobs(
         self,
@@ -259,8 +335,13 @@ class Jobs:
     ) -> tuple[list[DueJob], list[Unreadable]]:
         """Up to `limit` jobs of each shard that are due by now, or so much later, but for those whose version and next
         tick are known."""
-        arguments = (shards, limit, ahead_seconds, self._database.clock.sql_now())
-        rows = await self._database.fetch(self._queries["due_jobs"], *arguments)
+        rows = await self._database.fetch(
+            self._queries["due_jobs"],
+            shards=shards,
+            limit=limit,
+            ahead_seconds=ahead_seconds,
+            now=self._database.clock.sql_now(),
+        )
         due, unreadable = [], []
         for row in rows:
             job_id, version, tick = row[0], row[1], row[2]
@@ -275,31 +356,33 @@ class Jobs:
         return due, unreadable
 
     async def stale_jobs(self, limit: int) -> list[UUID]:
-        return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit)]
+        return [row[0] for row in await self._database.fetch(self._queries["stale_jobs"], limit=limit)]
 
     async def jobs_on_the_wall(
         self, shards: Sequence[int], after: UUID, limit: int
     ) -> tuple[list[WallJob], UUID | None]:
         """Those among the next so many jobs, and where to go on from; None at the end."""
-        rows = await self._database.fetch(self._queries["jobs_on_the_wall"], shards, after, limit)
+        rows = await self._database.fetch(self._queries["jobs_on_the_wall"], shards=shards, after=after, limit=limit)
         return [WallJob(*row) for row in rows[:-1]], rows[-1][0] if rows else None
 
     async def replan_job(self, before: RecurringJob, after: RecurringJob) -> bool:
-        arguments = (
-            before.id,
-            before.version,
-            before.next_at,
-            after.next_at,
-            after.fire_at,
-            after.utc_offset,
-            after.found_under,
+        return bool(
+            await self._database.fetch_value(
+                self._queries["replan_job"],
+                job_id=before.id,
+                version=before.version,
+                next_at_before=before.next_at,
+                next_at=after.next_at,
+                fire_at=after.fire_at,
+                utc_offset=after.utc_offset,
+                found_under=after.found_under,
+            )
         )
-        return bool(await self._database.fetch_value(self._queries["replan_job"], *arguments))
 
     async def jobs_to_resume(self) -> list[UUID]:
         return [
             row[0]
-            for row in await self._database.fetch(self._queries["jobs_to_resume"], self._database.clock.sql_now())
+            for row in await self._database.fetch(self._queries["jobs_to_resume"], now=self._database.clock.sql_now())
         ]
 
     async def fire_ticks(self, scheduler_id: UUID, epochs: Epochs, firings: Sequence[Firing]) -> Fired:
@@ -365,7 +448,11 @@ class Jobs:
     async def release_held(self, scheduler_id: UUID, epochs: Epochs) -> list[str]:
         now = self._database.clock.sql_now()
         rows = await self._database.fetch(
-            self._queries["release_held"], scheduler_id, list(epochs), list(epochs.values()), now
+            self._queries["release_held"],
+            scheduler_id=scheduler_id,
+            shards=list(epochs),
+            epochs=list(epochs.values()),
+            now=now,
         )
         return [row[0] for row in rows]
 
@@ -373,29 +460,45 @@ class Jobs:
         self, run_id: UUID, job_id: UUID, *, within: Transaction | None = None
     ) -> str | None:
         """The queue it went to; None when the job is gone."""
-        arguments = (run_id, job_id, self._aging, self._database.clock.sql_now(), not_finished_before(run_id))
         queue: str | None = await (within or self._database).fetch_value(
-            self._queries["insert_triggered_run"], *arguments
+            self._queries["insert_triggered_run"],
+            run_id=run_id,
+            job_id=job_id,
+            aging=self._aging,
+            now=self._database.clock.sql_now(),
+            finished_from=not_finished_before(run_id),
         )
         return queue
 
     async def insert_backfill(self, job_id: UUID, ticks: Mapping[UUID, datetime], state: RunState) -> list[datetime]:
         """The ticks that became runs by it; `ticks` maps the id of each tick's run to its instant."""
-        arguments = (job_id, list(ticks), list(ticks.values()), state, self._aging, self._database.clock.sql_now())
 
         async def work(within: Transaction) -> list[datetime]:
-            made = {row[0] for row in await within.fetch(self._queries["insert_backfill"], *arguments)}
+            made = {
+                row[0]
+                for row in await within.fetch(
+                    self._queries["insert_backfill"],
+                    job_id=job_id,
+                    run_ids=list(ticks),
+                    ticks=list(ticks.values()),
+                    state=state,
+                    aging=self._aging,
+                    now=self._database.clock.sql_now(),
+                )
+            }
             ids = [run_id for run_id, tick in ticks.items() if tick in made]
-            removed = await within.fetch(self._queries["remove_fired"], job_id, list(made), ids)
+            removed = await within.fetch(self._queries["remove_fired"], job_id=job_id, ticks=list(made), run_ids=ids)
             return list(made - {row[0] for row in removed})
 
         return await self._database.in_transaction("insert_backfill", work)
 
     async def find_fired(self, job_id: UUID, ticks: Sequence[datetime]) -> set[datetime]:
-        return {row[0] for row in await self._database.fetch(self._queries["find_fired"], job_id, ticks)}
+        return {row[0] for row in await self._database.fetch(self._queries["find_fired"], job_id=job_id, ticks=ticks)}
 
     async def list_ticks(self, job_id: UUID, limit: int) -> list[Tick]:
-        return [Tick(*row) for row in await self._database.fetch(self._queries["list_ticks"], job_id, limit)]
+        return [
+            Tick(*row) for row in await self._database.fetch(self._queries["list_ticks"], job_id=job_id, limit=limit)
+        ]
 
 
 def _fired(row: Record | None) -> Fired:

@@ -58,9 +58,16 @@ class Logs:
 
     async def read_logs(self, run_id: UUID, token: int, position: int, *, parts: int) -> bytes:
         """What there is from a position on, as far as there is no gap, of so many parts at the most."""
-        arguments = (run_id, token, not_finished_before(run_id), position, parts, PART_MAX_BYTES)
         found = bytearray()
-        for part, chunk in await self._database.fetch(self._queries["read_logs"], *arguments):
+        for part, chunk in await self._database.fetch(
+            self._queries["read_logs"],
+            run_id=run_id,
+            token=token,
+            written_from=not_finished_before(run_id),
+            position=position,
+            limit=parts,
+            part_max_bytes=PART_MAX_BYTES,
+        ):
             at = position + len(found)
             if part > at:
                 break
@@ -85,12 +92,14 @@ class Logs:
 
     async def get_output(self, run_id: UUID, token: int) -> bytes | None:
         output: bytes | None = await self._database.fetch_value(
-            self._queries["get_output"], run_id, token, not_finished_before(run_id)
+            self._queries["get_output"], run_id=run_id, token=token, finished_from=not_finished_before(run_id)
         )
         return output
 
     async def follow_run(self, run_id: UUID) -> Followed | None:
-        row = await self._database.fetch_row(self._queries["follow_run"], run_id, not_finished_before(run_id))
+        row = await self._database.fetch_row(
+            self._queries["follow_run"], run_id=run_id, finished_from=not_finished_before(run_id)
+        )
         return (
             Followed(RunState(row[0]), row[1], row[2], row[3], decode_json(row[4]) if row[4] else None) if row else None
         )

@@ -33,23 +33,32 @@ class Metrics:
 
     async def add_tallies(self, slot: int, counted: Mapping[str, float]) -> None:
         """Not sent again when its answer got lost: to count too little is better than to count twice."""
-        arguments = (slot % SLOTS, list(counted), list(counted.values()))
-        await self._database.execute(self._queries["add_tallies"], *arguments, is_repeatable=False)
+        await self._database.execute(
+            self._queries["add_tallies"],
+            slot=slot % SLOTS,
+            names=list(counted),
+            values=list(counted.values()),
+            is_repeatable=False,
+        )
 
     async def sum_tallies(self) -> dict[str, float]:
         return {row[0]: row[1] for row in await self._database.fetch(self._queries["sum_tallies"])}
 
     async def count_pending(self, most: int) -> dict[str, int]:
         """By `now`, `later` and `recurring`, up to `most` of each state."""
-        return {row[0]: row[1] for row in await self._database.fetch(self._queries["count_pending"], most)}
+        return {row[0]: row[1] for row in await self._database.fetch(self._queries["count_pending"], most=most)}
 
     async def measure_recent(self, since: datetime, most: int, quantiles: Sequence[float]) -> Recent:
         first = first_id_of(since)
         row = await self._database.fetch_row(
-            self._queries["measure_recent"], first, not_finished_before(first), most, quantiles
+            self._queries["measure_recent"],
+            first_id=first,
+            finished_from=not_finished_before(first),
+            limit=most,
+            quantiles=quantiles,
         )
         assert row is not None  # noqa: S101
         return Recent(*row)
 
     async def count_dead_letters(self, most: int) -> int:
-        return int(await self._database.fetch_value(self._queries["count_dead_letters"], most))
+        return int(await self._database.fetch_value(self._queries["count_dead_letters"], limit=most))

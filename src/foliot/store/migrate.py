@@ -112,7 +112,11 @@ async def _apply_missing(within: Transaction, known: Sequence[Migration], *, is_
         if COMMENT.sub("", migration.sql).strip():
             await within.execute(queries.Query(migration.name, migration.sql))
         await within.execute(
-            named["record_migration"], migration.version, migration.name, migration.checksum, migration.works_beside
+            named["record_migration"],
+            version=migration.version,
+            name=migration.name,
+            checksum=migration.checksum,
+            works_beside=migration.works_beside,
         )
     if missing:
         for name, sql in known_functions().items():
@@ -158,7 +162,7 @@ async def _refuse_to_leave_behind(within: Transaction, missing: Sequence[Migrati
     named, needed = queries.load("processes"), max(migration.works_beside for migration in missing)
     if not await within.fetch_value(named["has_processes"]):
         return
-    if left := await within.fetch(named["list_misfits"], needed):
+    if left := await within.fetch(named["list_misfits"], needed=needed):
         shown = ", ".join(f"{part} {name} (knows {knows})" for part, name, knows in left[:10]) + (
             ", ..." if len(left) > 10 else ""
         )

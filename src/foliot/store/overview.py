@@ -52,7 +52,7 @@ class Overview:
     async def list_queues(self, namespace: Namespace | None, most: int | None = None) -> list[QueueView]:
         """Those of a namespace, or of all. Nothing is counted further than to `most`, or to `COUNT_MAX`."""
         rows = await self._database.fetch(
-            self._queries["list_queues"], most or COUNT_MAX, self._database.clock.sql_now()
+            self._queries["list_queues"], most=most or COUNT_MAX, now=self._database.clock.sql_now()
         )
         found = [QueueView(*row) for row in rows]
         return [queue for queue in found if namespace is None or namespace.owns(queue.name)]
@@ -61,14 +61,20 @@ class Overview:
         """By state, up to `COUNT_MAX` each; finished ones since an instant, up to that number together."""
         first = first_id_of(since)
         rows = await self._database.fetch(
-            self._queries["count_runs"], COUNT_MAX, first, not_finished_before(first), namespace.name
+            self._queries["count_runs"],
+            most=COUNT_MAX,
+            first_id=first,
+            finished_from=not_finished_before(first),
+            namespace=namespace.name,
         )
         return {row[0]: row[1] for row in rows}
 
     async def count_nodes(self, namespace: Namespace | None) -> Nodes:
         """The workers are those of the namespace, or of all; scheduler nodes work for all."""
         row = await self._database.fetch_row(
-            self._queries["count_nodes"], self._database.clock.sql_now(), namespace.name if namespace else None
+            self._queries["count_nodes"],
+            now=self._database.clock.sql_now(),
+            namespace=namespace.name if namespace else None,
         )
         assert row is not None  # noqa: S101
         return Nodes(*row)

@@ -82,15 +82,17 @@ class Partitions:
         return min(await self._today(), self._database.clock.now().date())
 
     async def _today(self) -> date:
-        today: date = await self._database.fetch_value(self._queries["today"], self._database.clock.sql_now())
+        today: date = await self._database.fetch_value(self._queries["today"], now=self._database.clock.sql_now())
         return today
 
     async def _list(self) -> list[tuple[str, bool]]:
-        rows = await self._database.fetch(self._queries["list_partitions"], list(PARENTS))
+        rows = await self._database.fetch(self._queries["list_partitions"], parents=list(PARENTS))
         return [(row[0], row[1]) for row in rows]
 
     async def _list_detached(self) -> list[str]:
-        rows = await self._database.fetch(self._queries["list_detached"], [f"{parent}_________" for parent in PARENTS])
+        rows = await self._database.fetch(
+            self._queries["list_detached"], patterns=[f"{parent}_________" for parent in PARENTS]
+        )
         return [row[0] for row in rows]
 
 

@@ -69,18 +69,20 @@ class Transaction:
         self.is_repetition = is_repetition
         """It was tried before, and may have been carried out."""
 
-    async def fetch(self, query: Query, *arguments: object, is_repeatable: bool = True) -> list[Record]:
-        found: list[Record] = await self._session.fetch(query.sql, *arguments)
+    async def fetch(
+        self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object
+    ) -> list[Record]:
+        found: list[Record] = await self._session.fetch(query.sql, *(arguments or query.arranged(named)))
         return found
 
-    async def fetch_row(self, query: Query, *arguments: object) -> Record | None:
-        return await self._session.fetchrow(query.sql, *arguments)
+    async def fetch_row(self, query: Query, *arguments: object, **named: object) -> Record | None:
+        return await self._session.fetchrow(query.sql, *(arguments or query.arranged(named)))
 
-    async def fetch_value(self, query: Query, *arguments: object) -> Any:
-        return await self._session.fetchval(query.sql, *arguments)
+    async def fetch_value(self, query: Query, *arguments: object, **named: object) -> Any:
+        return await self._session.fetchval(query.sql, *(arguments or query.arranged(named)))
 
-    async def execute(self, query: Query, *arguments: object) -> None:
-        await self._session.execute(query.sql, *arguments)
+    async def execute(self, query: Query, *arguments: object, **named: object) -> None:
+        await self._session.execute(query.sql, *(arguments or query.arranged(named)))
 
 
 class Beside:
@@ -171,18 +173,29 @@ class Database:
             "target_session_attrs": "any" if self.is_pooled else "read-write",
         }
 
-    async def fetch(self, query: Query, *arguments: object, is_repeatable: bool = True) -> list[Record]:
-        return await self._run(query, is_repeatable, lambda session: session.fetch(query.sql, *arguments))
+    # Arguments are given by name. Statements of which there are many a second pass them by position, in the order in
+    # which the query declares its parameters.
 
-    async def fetch_row(self, query: Query, *arguments: object, is_repeatable: bool = True) -> Record | None:
-        return await self._run(query, is_repeatable, lambda session: session.fetchrow(query.sql, *arguments))
+    async def fetch(
+        self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object
+    ) -> list[Record]:
+        given = arguments or query.arranged(named)
+        return await self._run(query, is_repeatable, lambda session: session.fetch(query.sql, *given))
 
-    async def fetch_value(self, query: Query, *arguments: object, is_repeatable: bool = True) -> Any:
-        return await self._run(query, is_repeatable, lambda session: session.fetchval(query.sql, *arguments))
+    async def fetch_row(
+        self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object
+    ) -> Record | None:
+        given = arguments or query.arranged(named)
+        return await self._run(query, is_repeatable, lambda session: session.fetchrow(query.sql, *given))
 
-    async def execute(self, query: Query, *arguments: object, is_repeatable: bool = True) -> int:
+    async def fetch_value(self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object) -> Any:
+        given = arguments or query.arranged(named)
+        return await self._run(query, is_repeatable, lambda session: session.fetchval(query.sql, *given))
+
+    async def execute(self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object) -> int:
         """The number of rows that the statement wrote."""
-        status: str = await self._run(query, is_repeatable, lambda session: session.execute(query.sql, *arguments))
+        given = arguments or query.arranged(named)
+        status: str = await self._run(query, is_repeatable, lambda session: session.execute(query.sql, *given))
         return int(status.rpartition(" ")[2])
 
     async def command(self, name: str, sql: str) -> None:

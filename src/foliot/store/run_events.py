@@ -46,7 +46,7 @@ class RunEvents:
     async def ending_horizon(self, hold_seconds: float) -> datetime:
         """An instant before which no ending is still to come."""
         found: datetime = await self._database.fetch_value(
-            self._queries["ending_horizon"], self._database.clock.sql_now(), hold_seconds
+            self._queries["ending_horizon"], now=self._database.clock.sql_now(), hold_seconds=hold_seconds
         )
         return found
 
@@ -54,12 +54,12 @@ class RunEvents:
         return [_change(row) for row in await self._database.fetch(self._queries["list_endings"], *after, until, limit)]
 
     async def list_running(self, limit: int) -> list[RunChange]:
-        return [_change(row) for row in await self._database.fetch(self._queries["list_running"], limit)]
+        return [_change(row) for row in await self._database.fetch(self._queries["list_running"], limit=limit)]
 
     async def find_changes(self, run_ids: Sequence[UUID]) -> list[RunChange]:
         earliest = not_finished_before(min(run_ids, key=made_at))
         rows = await self._database.fetch(
-            self._queries["find_changes"], run_ids, earliest, self._database.clock.sql_now()
+            self._queries["find_changes"], run_ids=run_ids, finished_from=earliest, now=self._database.clock.sql_now()
         )
         return [_change(row) for row in rows]
 

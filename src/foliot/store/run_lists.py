@@ -136,7 +136,9 @@ class RunLists:
 
     async def list_attempts(self, run_id: UUID) -> list[AttemptItem]:
         """Oldest first; the last may be under way."""
-        rows = await self._database.fetch(self._queries["list_attempts"], run_id, not_finished_before(run_id))
+        rows = await self._database.fetch(
+            self._queries["list_attempts"], run_id=run_id, finished_from=not_finished_before(run_id)
+        )
         return [
             AttemptItem(
                 row[0], row[1], row[2], row[3], row[4], row[5], None if row[6] is None else decode_json(row[6]), row[7]

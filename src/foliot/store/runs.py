@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -49,12 +49,8 @@ class Runs:
         self._queries = queries.load("runs")
         self._finish_runs, self._succeed_runs = self._queries["finish_runs"], self._queries["succeed_runs"]
         self._insert_alike = self._queries["insert_alike"]
-        # Ids are new but for repetitions, and to be ready for a conflict costs a look and a WAL record for each run.
-        self._insert_runs = careful = self._queries["insert_runs"]
+        self._insert_runs, self._insert_new_runs = self._queries["insert_runs"], self._queries["insert_new_runs"]
         self._insert_fair_runs = self._queries["insert_fair_runs"]
-        self._insert_new_runs = replace(
-            careful, name="insert_new_runs", sql=careful.sql.replace("on conflict do nothing", "")
-        )
 
     async def insert_runs(
         self, runs: Sequence[NewRun], *, within: Transaction | None = None, beside: Beside | None = None
@@ -141,7 +137,7 @@ class Runs:
             # first one wrote.
             await beside.write_again(within)
         if is_repetition:
-            number -= await within.fetch_value(self._queries["remove_finished"], ids, finished_from)
+            number -= await within.fetch_value(self._queries["remove_finished"], ids=ids, finished_from=finished_from)
         if number < len(ids):
             return await self.find_runs(ids, within=within)
         return self._stored(runs, rows)
@@ -179,7 +175,9 @@ class Runs:
         return stored
 
     async def find_runs(self, run_ids: Sequence[UUID], *, within: Transaction | None = None) -> dict[UUID, StoredRun]:
-        rows = await (within or self._database).fetch(self._queries["find_runs"], run_ids, _earliest(run_ids))
+        rows = await (within or self._database).fetch(
+            self._queries["find_runs"], ids=run_ids, finished_from=_earliest(run_ids)
+        )
         return {row[0]: StoredRun(RunState(row[1]), row[2], row[3]) for row in rows}
 
     async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
@@ -249,12 +247,12 @@ class Runs:
 
     async def seconds_until_due(self) -> float | None:
         found: float | None = await self._database.fetch_value(
-            self._queries["seconds_until_due"], self._database.clock.sql_now()
+            self._queries["seconds_until_due"], now=self._database.clock.sql_now()
         )
         return found
 
     async def ready_queues(self, limit: int) -> list[str]:
-        return [row[0] for row in await self._database.fetch(self._queries["ready_queues"], limit)]
+        return [row[0] for row in await self._database.fetch(self._queries["ready_queues"], limit=limit)]
 
     async def move_runs(self, run_ids: Sequence[UUID], target: RunState) -> list[UUID]:
         """Those that moved. No attempt begins or ends by it, so neither `running` nor a terminal state can be a
@@ -262,7 +260,7 @@ class Runs:
         if target not in BETWEEN_ATTEMPTS:
             raise ValueError(f"a run is not moved to {target}")
         sources = sorted(sources_of(target) & BETWEEN_ATTEMPTS)
-        rows = await self._database.fetch(self._queries["move_runs"], run_ids, target, sources)
+        rows = await self._database.fetch(self._queries["move_runs"], ids=run_ids, target=target, sources=sources)
         return [row[0] for row in rows]
 
     async def close_runs(self, run_ids: Sequence[UUID], target: RunState, reason: str) -> list[UUID]:
@@ -270,35 +268,52 @@ class Runs:
         if target not in (RunState.CANCELLED, RunState.SKIPPED):
             raise ValueError(f"a run is not closed as {target}")
         sources = sorted(sources_of(target) & BETWEEN_ATTEMPTS)
-        arguments = (run_ids, target, reason, sources, self._database.clock.sql_now())
-        rows = await self._database.fetch(self._queries["close_runs"], *arguments)
+        rows = await self._database.fetch(
+            self._queries["close_runs"],
+            ids=run_ids,
+            target=target,
+            reason=reason,
+            sources=sources,
+            now=self._database.clock.sql_now(),
+        )
         return [row[0] for row in rows]
 
     async def expire_runs(self, limit: int) -> int:
         """The number that ended."""
-        arguments = (limit, self._database.clock.sql_now())
-        return await self._database.execute(self._queries["expire_runs"], *arguments)
+        return await self._database.execute(
+            self._queries["expire_runs"], limit=limit, now=self._database.clock.sql_now()
+        )
 
     async def mark_cancelled(
         self, run_ids: Sequence[UUID], message: str, *, is_forced: bool
     ) -> dict[UUID, UUID | None]:
         """Those that are live, and who holds them."""
-        rows = await self._database.fetch(self._queries["mark_cancelled"], run_ids, message, is_forced)
+        rows = await self._database.fetch(
+            self._queries["mark_cancelled"], ids=run_ids, message=message, is_forced=is_forced
+        )
         return {row[0]: row[1] for row in rows}
 
     async def close_cancelled(self, limit: int) -> dict[UUID, UUID | None]:
         """Those that ended, and who held them."""
-        arguments = (limit, self._database.clock.sql_now())
-        rows = await self._database.fetch(self._queries["close_cancelled"], *arguments)
+        rows = await self._database.fetch(
+            self._queries["close_cancelled"], limit=limit, now=self._database.clock.sql_now()
+        )
         return {row[0]: row[1] for row in rows}
 
     async def lose_runs(self, limit: int, lost_attempts_max: int) -> Lost:
-        arguments = (limit, lost_attempts_max, self._database.clock.sql_now(), WORKER_LOST_PATTERN)
-        row = await self._database.fetch_row(self._queries["lose_runs"], *arguments)
+        row = await self._database.fetch_row(
+            self._queries["lose_runs"],
+            limit=limit,
+            lost_max=lost_attempts_max,
+            now=self._database.clock.sql_now(),
+            pattern=WORKER_LOST_PATTERN,
+        )
         return Lost(row[0], row[1], tuple(row[2]), tuple(zip(row[3], row[4], strict=True))) if row else Lost(0, 0, ())
 
     async def get_run(self, run_id: UUID, *, within: Transaction | None = None) -> RunView | None:
-        row = await (within or self._database).fetch_row(self._queries["get_run"], run_id, not_finished_before(run_id))
+        row = await (within or self._database).fetch_row(
+            self._queries["get_run"], run_id=run_id, finished_from=not_finished_before(run_id)
+        )
         return _view(row) if row else None
 
 

@@ -25,7 +25,7 @@ declare
     job record;
     open_run uuid;
 begin
-    -- In a statement of its own, and in order: those that follow see what whoever had the lock before us has written.
+    -- In a statement of its own, so that the statements below see what the previous holder of the lock has written.
     perform 1 from foliot.jobs
     where id in (select job_id from foliot.job_dependencies where upstream_id = any (upstreams) and fires)
     order by id for no key update;
@@ -42,18 +42,22 @@ begin
         order by j.id
     loop
         update foliot.job_dependencies set succeeded_at = null where job_id = job.id;
-        select r.id into open_run from foliot.runs r where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
+        select r.id into open_run from foliot.runs r
+        where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
         if open_run is not null then
-            insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by) values (job.id, at, at, 'overlap', open_run);
+            insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by)
+            values (job.id, at, at, 'overlap', open_run);
             continue;
         end if;
         insert into foliot.runs (
-            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, upstream
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id,
+            tick_at, upstream
         )
         values (
-            foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - job.priority * job.aging, job.priority,
-            case when job.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-            case when job.options ?| '{concurrency,rate}' then 'limit' end,
+            foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - job.priority * job.aging,
+            job.priority,
+            case when foliot.has_limits(job.options) then 'held' else 'ready' end,
+            case when foliot.has_limits(job.options) then 'limit' end,
             job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
         );
         update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
@@ -61,6 +65,10 @@ begin
     end loop;
 end
 $$;
+
+CREATE FUNCTION foliot.has_limits(options jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (options ?| '{concurrency,rate}'::text[]);
 
 CREATE FUNCTION foliot.namespace_of(qualified text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -90,7 +98,7 @@ declare
 begin
     for link in
         select l.* from foliot.links l left join foliot.jobs j on j.id = l.upstream_id
-        -- Paused, ended or deleted: nothing more is due.
+        -- An upstream that is paused, ended or deleted fires nothing more.
         where j.id is null or j.fire_at is null or j.next_at > l.tick_at
         order by l.run_id limit most for update of l skip locked
     loop
@@ -99,15 +107,17 @@ begin
         select id, tick_at, state, coalesce(name, id::text) as name into past from foliot.history
         where job_id = link.upstream_id and tick_at <= link.tick_at order by tick_at desc limit 1;
         if live.id is not null and (past.id is null or live.tick_at >= past.tick_at) then
-            -- It may end just now: then it is in history at the next look.
+            -- The run may be ending just now. Then the next call finds it in history.
             update foliot.runs set has_dependents = true where id = live.id;
             continue when not found;
             insert into foliot.dependencies (upstream_id, run_id) values (live.id, link.run_id);
             update foliot.runs set upstream = upstream || live.id where id = link.run_id and state = 'waiting';
         else
-            -- One that has ended counts at once; where there never was one, there is nothing to wait for.
-            insert into foliot.dependencies (upstream_id, run_id) values (coalesce(past.id, link.upstream_id), link.run_id);
-            update foliot.runs set upstream = upstream || past.id where id = link.run_id and state = 'waiting' and past.id is not null;
+            -- A run that has ended counts at once. If there never was one, there is nothing to wait for.
+            insert into foliot.dependencies (upstream_id, run_id)
+            values (coalesce(past.id, link.upstream_id), link.run_id);
+            update foliot.runs set upstream = upstream || past.id
+            where id = link.run_id and state = 'waiting' and past.id is not null;
             perform foliot.settle_endings(array[row(
                 coalesce(past.id, link.upstream_id), coalesce(past.state, 'succeeded'), null,
                 case when past.state <> 'succeeded' then past.name end, true
@@ -151,7 +161,8 @@ CREATE FUNCTION foliot.notification_id(run_id uuid, place bigint, at timestamp w
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $$
 declare
-    made bytea := substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) || substring(decode(md5(run_id || '/' || place), 'hex') from 7);
+    made bytea := substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3)
+        || substring(decode(md5(run_id || '/' || place), 'hex') from 7);
 begin
     made := set_byte(made, 6, get_byte(made, 6) & 15 | 112);
     made := set_byte(made, 8, get_byte(made, 8) & 63 | 128);
@@ -167,16 +178,20 @@ declare
 begin
     insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, name, payload, options)
     select foliot.notification_id(g.id, n.place, g.finished_at), g.finished_at, g.finished_at,
-        (extract(epoch from g.finished_at) * 1000000)::bigint, 'ready', coalesce(foliot.qualified(foliot.namespace_of(g.queue), n.notice ->> 'queue'), g.queue),
-        foliot.qualified(foliot.namespace_of(g.queue), 'http'), left('notify: ' || coalesce(g.shown_name, g.step, foliot.bare(g.task)), 200),
+        (extract(epoch from g.finished_at) * 1000000)::bigint, 'ready',
+        coalesce(foliot.qualified(foliot.namespace_of(g.queue), n.notice ->> 'queue'), g.queue),
+        foliot.qualified(foliot.namespace_of(g.queue), 'http'),
+        left('notify: ' || coalesce(g.shown_name, g.step, foliot.bare(g.task)), 200),
         jsonb_build_object(
             'url', n.notice -> 'url', 'method', 'POST', 'headers', coalesce(n.notice -> 'headers', '{}'),
             'body', jsonb_build_object(
-                'id', g.id, 'name', g.shown_name, 'task', foliot.bare(g.task), 'queue', foliot.bare(g.queue), 'status', g.status, 'state', g.state, 'reason', g.reason,
+                'id', g.id, 'name', g.shown_name, 'task', foliot.bare(g.task), 'queue', foliot.bare(g.queue), 'status',
+                g.status, 'state', g.state, 'reason', g.reason,
                 'error', case when g.error is not null then
                     jsonb_build_object('kind', g.error ->> 'kind', 'message', left(g.error ->> 'message', 2000))
                 end,
-                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at', foliot.utc_text(g.due_at),
+                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at',
+                foliot.utc_text(g.due_at),
                 'started_at', foliot.utc_text(g.started_at), 'finished_at', foliot.utc_text(g.finished_at),
                 'job_id', g.job_id, 'tick_at', foliot.utc_text(g.tick_at), 'parent_id', g.parent_id, 'step', g.step,
                 'rerun_of', g.rerun_of, 'tags', coalesce(g.options -> 'tags', '[]'),
@@ -185,7 +200,8 @@ begin
         ),
         jsonb_build_object('retries', 10, 'notifies', g.id)
     from (
-        select *, case when job_id is null then name else foliot.bare(name) end as shown_name, case state when 'succeeded' then 'completed' else state end as status,
+        select *, case when job_id is null then name else foliot.bare(name) end as shown_name,
+            case state when 'succeeded' then 'completed' else state end as status,
             case jsonb_typeof(options -> 'notify') when 'array' then options -> 'notify' else '[]' end as notices
         from gone where options ? 'notify'
     ) as g
@@ -268,7 +284,8 @@ CREATE FUNCTION foliot.payload_fault(task text, payload jsonb) RETURNS text
 declare
     fields text[] := case task
         when 'shell' then array[
-            'command', 'argv', 'cwd', 'environment', 'stdin', 'sandbox', 'memory_mb', 'cpu_seconds', 'file_size_mb', 'processes', 'network'
+            'command', 'argv', 'cwd', 'environment', 'stdin', 'sandbox', 'memory_mb', 'cpu_seconds', 'file_size_mb',
+            'processes', 'network'
         ]
         when 'http' then array['url', 'method', 'headers', 'body', 'expected_status', 'timeout_seconds', 'redirects']
         when 'wait' then array[]::text[]
@@ -284,11 +301,15 @@ begin
         when strange is not null then 'payload.' || strange || ': there is no such field'
         when task = 'shell' and (payload ->> 'command' is null) = (payload ->> 'argv' is null)
             then 'payload: either `command` or `argv` is needed, and not both'
-        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'command'), 'null') not in ('string', 'null') then 'payload.command: must be text'
-        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'argv'), 'null') not in ('array', 'null') then 'payload.argv: must be a list'
-        when task = 'shell' and coalesce(payload -> 'sandbox', 'null') not in ('"none"', '"process"', '"bubblewrap"', 'null')
+        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'command'), 'null') not in ('string', 'null')
+            then 'payload.command: must be text'
+        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'argv'), 'null') not in ('array', 'null')
+            then 'payload.argv: must be a list'
+        when task = 'shell'
+                and coalesce(payload -> 'sandbox', 'null') not in ('"none"', '"process"', '"bubblewrap"', 'null')
             then 'payload.sandbox: must be none, process or bubblewrap'
-        when task = 'http' and payload ->> 'url' !~* '^https?://[^\s/]' is not false then 'payload.url: must begin with http:// or https://'
+        when task = 'http' and payload ->> 'url' !~* '^https?://[^\s/]' is not false
+            then 'payload.url: must begin with http:// or https://'
     end;
 end
 $$;
@@ -304,7 +325,7 @@ declare
     map record;
     number bigint;
     chunk bigint;
-    -- A map that began before its items had rows of their own unpacks its list once more.
+    -- The list has not been unpacked into map_items.
     is_packed boolean;
 begin
     -- Without the list: reading it costs as much as it is long.
@@ -320,7 +341,9 @@ begin
     );
     with numbered as (
         select n - 1 as index, value
-        from jsonb_array_elements(case when is_packed then (select items from foliot.parents where id = map.id) end) with ordinality as e (value, n)
+        from jsonb_array_elements(
+            case when is_packed then (select items from foliot.parents where id = map.id) end
+        ) with ordinality as e (value, n)
         where n > map.next_index * chunk
         union all
         select i, to_jsonb((map.template ->> 'start')::bigint + i * (map.template ->> 'step')::bigint)
@@ -329,7 +352,8 @@ begin
         ) as i
         where not map.has_list
     ), chunked as materialized (
-        select index / chunk as place, case when chunk = 1 then (array_agg(value))[1] else jsonb_agg(value order by index) end as value
+        select index / chunk as place,
+            case when chunk = 1 then (array_agg(value))[1] else jsonb_agg(value order by index) end as value
         from numbered group by index / chunk
     ), kept as (
         insert into foliot.map_items (map_id, place, value)
@@ -344,16 +368,19 @@ begin
         select t.place, t.value from taken t
     ), template as (
         select * from jsonb_to_record(map.template) as t (
-            task text, queue text, name text, priority bigint, payload jsonb, options jsonb, item_name text, rank_offset bigint
+            task text, queue text, name text, priority bigint, payload jsonb, options jsonb, item_name text,
+            rank_offset bigint
         )
     )
     insert into foliot.runs (
         id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, parent_id, step
     )
-    select foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - t.rank_offset + n.place - map.next_index, t.priority,
-        case when t.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-        case when t.options ?| '{concurrency,rate}' then 'limit' end,
-        t.queue, t.task, t.name, coalesce(t.payload, '{}') || jsonb_build_object(t.item_name, n.value), t.options, map.id, n.place::text
+    select foliot.new_id(at), at, at,
+        (extract(epoch from at) * 1000000)::bigint - t.rank_offset + n.place - map.next_index, t.priority,
+        case when foliot.has_limits(t.options) then 'held' else 'ready' end,
+        case when foliot.has_limits(t.options) then 'limit' end,
+        t.queue, t.task, t.name, coalesce(t.payload, '{}') || jsonb_build_object(t.item_name, n.value), t.options,
+        map.id, n.place::text
     from next n, template t;
     update foliot.parents set next_index = next_index + number, unfinished = unfinished + number where id = map.id;
     perform foliot.note_count('submitted', number);
@@ -384,28 +411,33 @@ begin
     select max(finished_at),
         array_agg(row(
             id, state, parent_id,
-            case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end,
+            case
+                when state = 'skipped' then error ->> 'upstream'
+                when state <> 'succeeded' then coalesce(step, name, id::text)
+            end,
             has_dependents
         )::foliot.ending) filter (where parent_id is not null or has_dependents),
         array_agg(job_id) filter (where job_id is not null and state = 'succeeded'),
         array_agg(id) filter (where job_id is not null and state = 'succeeded'),
-        bool_or(options ?| '{concurrency,rate}')
+        bool_or(foliot.has_limits(options))
     into at, ended, upstreams, run_ids, has_limits
-    from gone where parent_id is not null or has_dependents or job_id is not null or options ?| '{concurrency,rate}';
+    from gone where parent_id is not null or has_dependents or job_id is not null or foliot.has_limits(options);
     if has_limits then
-        -- Whether or not anybody waits for the key: somebody who begins to wait at this very moment can't be seen from here.
+        -- Without a look for runs that wait for the key: one that begins to wait just now cannot be seen from here.
         insert into foliot.turns (kind, key, look_at)
         select distinct 'concurrency', options #>> '{concurrency,key}', '-infinity'::timestamptz
         from gone where options #>> '{concurrency,key}' is not null
         union all
-        -- A run that started has used its place in the rate. One that did not start may have stood in front of others.
+        -- A run that started has used its place in the rate. A run that did not start may have been ahead of others.
         select distinct 'rate', options #>> '{rate,key}', '-infinity'::timestamptz
         from gone where options #>> '{rate,key}' is not null and started_at is null;
     end if;
     if ended is not null and current_setting('foliot.is_settling', true) is distinct from 'yes' then
         perform foliot.settle_endings(ended, at);
     end if;
-    if upstreams is not null and exists (select from foliot.job_dependencies where upstream_id = any (upstreams) and fires) then
+    if upstreams is not null and exists (
+        select from foliot.job_dependencies where upstream_id = any (upstreams) and fires
+    ) then
         perform foliot.fire_dependents(upstreams, run_ids, at);
     end if;
     return null;
@@ -424,16 +456,20 @@ begin
         returning d.run_id, e.state, e.blame
     ), counted as materialized (
         select run_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
-            count(*) filter (where state in ('failed', 'cancelled')) as failed, count(*) filter (where state = 'skipped') as skipped,
+            count(*) filter (where state in ('failed', 'cancelled')) as failed,
+            count(*) filter (where state = 'skipped') as skipped,
             min(blame) as blame, min(blame) filter (where state = 'skipped') as blame_of_skipped
         from met group by run_id
     ), locked as materialized (
-        -- Without a counter, it waits for its own children.
-        select id, rule, options, signal, due_at, delay_seconds, rank, unmet, met_succeeded, met_failed, met_skipped, blame from foliot.runs
+        -- A run without a counter waits for its own children.
+        select id, rule, options, signal, due_at, delay_seconds, rank, unmet, met_succeeded, met_failed, met_skipped,
+            blame
+        from foliot.runs
         where id = any (array(select run_id from counted)) and state = 'waiting' and unmet is not null
         order by id for update
     ), tallied as (
-        select l.id, l.rule, l.options, l.signal, l.due_at, greatest(l.due_at, at + l.delay_seconds * interval '1 second', at) as due, l.rank,
+        select l.id, l.rule, l.options, l.signal, l.due_at,
+            greatest(l.due_at, at + l.delay_seconds * interval '1 second', at) as due, l.rank,
             l.unmet - c.number as unmet, coalesce(l.met_succeeded, 0) + c.succeeded as met_succeeded,
             coalesce(l.met_failed, 0) + c.failed as met_failed, coalesce(l.met_skipped, 0) + c.skipped as met_skipped,
             coalesce(l.blame, case l.rule when 'all_failed' then c.blame_of_skipped else c.blame end) as blame
@@ -442,18 +478,19 @@ begin
         select *, foliot.rule_verdict(rule, unmet, met_succeeded, met_failed, met_skipped) as verdict from tallied
     ), let_go as (
         update foliot.runs r
-        set unmet = d.unmet, met_succeeded = d.met_succeeded, met_failed = d.met_failed, met_skipped = d.met_skipped, blame = d.blame,
+        set unmet = d.unmet, met_succeeded = d.met_succeeded, met_failed = d.met_failed, met_skipped = d.met_skipped,
+            blame = d.blame,
             state = case
                 when d.verdict is null then 'waiting'
                 when d.due > at then 'scheduled'
                 when d.options ? 'signal' and d.signal is null then 'held'
-                when d.options ?| '{concurrency,rate}' then 'held'
+                when foliot.has_limits(d.options) then 'held'
                 else 'ready'
             end,
             held_by = case
                 when d.verdict is null or d.due > at then null
                 when d.options ? 'signal' and d.signal is null then 'signal'
-                when d.options ?| '{concurrency,rate}' then 'limit'
+                when foliot.has_limits(d.options) then 'limit'
             end,
             due_at = case
                 when d.verdict is null then d.due_at
@@ -461,13 +498,16 @@ begin
                     then at + foliot.signal_wait(d.options)
                 else d.due
             end,
-            rank = case when d.verdict is null then d.rank else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint end
+            rank = case
+                when d.verdict is null then d.rank
+                else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint
+            end
         from decided d
         where r.id = d.id and d.verdict is distinct from 'skip'
     ), doomed as (
         select id, rule, blame, met_skipped from decided where verdict = 'skip'
         union
-        -- From one to the next by its index, and in no other order, or a long chain takes its length to the square.
+        -- `offset 0` keeps the planner to one index lookup a step; otherwise the cost is quadratic in the length.
         select r.id, r.rule, doomed.blame, 1::bigint
         from doomed
         cross join lateral (select e.run_id from foliot.dependencies e where e.upstream_id = doomed.id offset 0) as e
@@ -479,18 +519,24 @@ begin
         ) as r
         where not exists (select from decided d where d.id = r.id)
     ), reasons as materialized (
-        select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed order by id, blame
+        select distinct on (id) id, foliot.skip_error(rule, blame, met_skipped) as error, blame from doomed
+        order by id, blame
     ), closed as (
         delete from foliot.runs r using reasons d
         where r.id = any (array(select id from reasons)) and r.id = d.id and r.state = 'waiting'
         returning r.*, d.error, d.blame as culprit
     ), kept as (
         insert into foliot.history (
-            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name,
+            reason, payload,
             options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
         )
         select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'skipped', queue, task, name,
-            case error ->> 'kind' when 'DependencyFailed' then 'dependency_failed' when 'DependencySkipped' then 'dependency_skipped' else 'rule_unmet' end,
+            case error ->> 'kind'
+                when 'DependencyFailed' then 'dependency_failed'
+                when 'DependencySkipped' then 'dependency_skipped'
+                else 'rule_unmet'
+            end,
             payload, options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
         from closed
     )
@@ -541,8 +587,10 @@ begin
     for p in
         with counted as (
             select parent_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
-                count(*) filter (where state = 'failed') as failed, count(*) filter (where state = 'cancelled') as cancelled,
-                count(*) filter (where state = 'skipped') as skipped, min(blame) filter (where state = 'failed') as blame
+                count(*) filter (where state = 'failed') as failed,
+                count(*) filter (where state = 'cancelled') as cancelled,
+                count(*) filter (where state = 'skipped') as skipped,
+                min(blame) filter (where state = 'failed') as blame
             from unnest(ended) where parent_id is not null group by parent_id
         ), locked as materialized (
             select id from foliot.parents where id = any (array(select parent_id from counted)) order by id for update
@@ -552,13 +600,15 @@ begin
             cancelled = u.cancelled + c.cancelled, skipped = u.skipped + c.skipped, blame = coalesce(u.blame, c.blame)
         from counted c join locked on locked.id = c.parent_id
         where u.id = c.parent_id
-        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.stop is not null as is_stopping, u.blame,
+        returning u.id, u.kind, u.unfinished, u.next_index, u.total, u.capacity, u.stop is not null as is_stopping,
+            u.blame,
             u.on_failure = 'fail_fast' and u.failed > 0 and u.stop is null as begins_to_stop
     loop
         if p.begins_to_stop then
             found := foliot.stop_children(
                 p.id,
-                jsonb_build_object('reason', 'fail_fast', 'message', 'another has failed: ' || coalesce(p.blame, ''), 'is_forced', false), at
+                jsonb_build_object('reason', 'fail_fast', 'message', 'another has failed: ' || coalesce(p.blame, ''),
+                    'is_forced', false), at
             );
             more := more || found;
             if found is null and p.unfinished = 0 then
@@ -577,27 +627,38 @@ begin
     end if;
     update foliot.parents set finished_at = at where id = any (complete);
     with closed as (
-        delete from foliot.runs r using foliot.parents f where f.id = any (complete) and r.id = f.run_id and r.state = 'waiting'
+        delete from foliot.runs r using foliot.parents f
+        where f.id = any (complete) and r.id = f.run_id and r.state = 'waiting'
         returning r.*, f.kind as parent_kind, f.blame as culprit, foliot.parent_result(f) as result, case
-            when f.failed > 0 then 'failed' when f.cancelled > 0 or f.next_index < f.total then 'cancelled' else 'succeeded'
+            when f.failed > 0 then 'failed'
+            when f.cancelled > 0 or f.next_index < f.total then 'cancelled'
+            else 'succeeded'
         end as verdict
     ), kept as (
         insert into foliot.history (
-            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name,
+            reason, payload,
             options, result, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, fingerprint
         )
         select id, created_at, due_at, started_at, at, token, attempt, lost, priority, verdict, queue, task, name,
-            case verdict when 'failed' then 'step_failed' when 'cancelled' then coalesce(cancel ->> 'reason', 'cancelled') end,
+            case verdict
+                when 'failed' then 'step_failed'
+                when 'cancelled' then coalesce(cancel ->> 'reason', 'cancelled')
+            end,
             payload, options, result,
             case verdict
                 when 'failed' then jsonb_build_object(
                     'kind', 'StepFailed',
-                    'message', case parent_kind when 'map' then 'an item has failed: ' else 'a step has failed: ' end || coalesce(culprit, '')
+                    'message',
+                    case parent_kind when 'map' then 'an item has failed: ' else 'a step has failed: ' end
+                        || coalesce(culprit, '')
                 )
-                when 'cancelled' then jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
+                when 'cancelled' then jsonb_build_object('kind', 'Cancelled', 'message',
+                    coalesce(cancel ->> 'message', ''))
             end,
             job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
-            case verdict when 'failed' then md5(task || ': ' || coalesce(name, step, '') || ': ' || coalesce(culprit, '')) end
+            case verdict when 'failed' then md5(task || ': ' || coalesce(name, step, '') || ': '
+                || coalesce(culprit, '')) end
         from closed
     )
     select more || array_agg(row(
@@ -641,11 +702,14 @@ begin
         returning *
     ), kept as (
         insert into foliot.history (
-            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name,
+            reason, payload,
             options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
         )
-        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'cancelled', queue, task, name, why ->> 'reason',
-            payload, options, jsonb_build_object('kind', 'Cancelled', 'message', why ->> 'message'), job_id, tick_at, rerun_of, parent_id,
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'cancelled', queue, task, name,
+            why ->> 'reason',
+            payload, options, jsonb_build_object('kind', 'Cancelled', 'message', why ->> 'message'), job_id, tick_at,
+            rerun_of, parent_id,
             step, upstream, has_dependents
         from closed
     )
@@ -659,16 +723,15 @@ CREATE FUNCTION foliot.submit(job jsonb) RETURNS uuid
     AS $_$
 declare
     option_names constant text[] := array[
-        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate', 'fairness_key', 'guarantee',
-        'metadata', 'tags', 'notify'
+        'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate',
+        'fairness_key', 'guarantee', 'metadata', 'tags', 'notify'
     ];
     known constant text[] := option_names || array[
-        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique', 'aging_seconds', 'namespace'
+        'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique',
+        'aging_seconds', 'namespace'
     ];
     at constant timestamptz := clock_timestamp();
-    run_id uuid := encode(set_bit(set_bit(overlay(
-        uuid_send(gen_random_uuid()) placing substring(int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6
-    ), 52, 1), 53, 1), 'hex')::uuid;
+    run_id uuid := foliot.new_id(at);
     asked record;
     declared_queue text;
     declared_tags jsonb;
@@ -687,18 +750,21 @@ begin
         raise exception 'a job is a JSON object' using errcode = 'invalid_parameter_value';
     end if;
     if exists (select from jsonb_object_keys(job) as field where field <> all (known)) then
-        raise exception '%: there is no such field here', (select min(field) from jsonb_object_keys(job) as field where field <> all (known))
+        raise exception '%: there is no such field here',
+            (select min(field) from jsonb_object_keys(job) as field where field <> all (known))
             using errcode = 'invalid_parameter_value';
     end if;
     select * into asked from jsonb_to_record(job) as j (
-        task text, payload jsonb, name text, queue text, priority bigint, delay_seconds float8, schedule_time timestamptz,
-        expires_at timestamptz, aging_seconds float8
+        task text, payload jsonb, name text, queue text, priority bigint, delay_seconds float8,
+        schedule_time timestamptz, expires_at timestamptz, aging_seconds float8
     );
     if space !~ '^[a-z0-9][a-z0-9_-]{0,62}$' then
-        raise exception 'namespace: lower-case letters, digits, - and _ are allowed, up to 63' using errcode = 'invalid_parameter_value';
+        raise exception 'namespace: lower-case letters, digits, - and _ are allowed, up to 63'
+            using errcode = 'invalid_parameter_value';
     end if;
     key_prefix := case when space = 'default' then '' else space || chr(31) end;
-    select queue, tags into declared_queue, declared_tags from foliot.tasks where tasks.name = foliot.qualified(space, asked.task);
+    select queue, tags into declared_queue, declared_tags from foliot.tasks
+    where tasks.name = foliot.qualified(space, asked.task);
     if declared_queue is null then
         raise exception 'task: no worker knows a task named %', coalesce(quote_literal(asked.task), 'null')
             using errcode = 'invalid_parameter_value';
@@ -707,22 +773,27 @@ begin
         raise exception 'payload: must be a JSON object' using errcode = 'invalid_parameter_value';
     end if;
     if asked.queue !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$' then
-        raise exception 'queue: letters, digits, and . _ : - are allowed, up to 200' using errcode = 'invalid_parameter_value';
+        raise exception 'queue: letters, digits, and . _ : - are allowed, up to 200'
+            using errcode = 'invalid_parameter_value';
     end if;
     if asked.priority not between -1000 and 1000 then
         raise exception 'priority: must be between -1000 and 1000' using errcode = 'invalid_parameter_value';
     end if;
-    if asked.delay_seconds not between 0 and 315360000 or (asked.delay_seconds is not null and asked.schedule_time is not null) then
-        raise exception 'delay_seconds: must be between 0 and 315360000, and stands alone' using errcode = 'invalid_parameter_value';
+    if asked.delay_seconds not between 0 and 315360000
+        or (asked.delay_seconds is not null and asked.schedule_time is not null) then
+        raise exception 'delay_seconds: must be between 0 and 315360000, and stands alone'
+            using errcode = 'invalid_parameter_value';
     end if;
-    if job ->> 'schedule_time' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' or job ->> 'expires_at' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' then
+    if job ->> 'schedule_time' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$'
+        or job ->> 'expires_at' !~ '(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' then
         raise exception 'schedule_time, expires_at: ISO 8601 with an offset' using errcode = 'invalid_parameter_value';
     end if;
     if job ->> 'unique' is not null and length(unique_key_given) between 1 and 255 is not true then
         raise exception 'unique: key must have 1 to 255 characters' using errcode = 'invalid_parameter_value';
     end if;
     if on_conflict not in ('return_existing', 'reject', 'replace') then
-        raise exception 'unique: on_conflict must be return_existing, reject or replace' using errcode = 'invalid_parameter_value';
+        raise exception 'unique: on_conflict must be return_existing, reject or replace'
+            using errcode = 'invalid_parameter_value';
     end if;
     if job ->> 'metadata' is not null and jsonb_typeof(job -> 'metadata') <> 'object' then
         raise exception 'metadata: must be a JSON object' using errcode = 'invalid_parameter_value';
@@ -736,18 +807,21 @@ begin
             using errcode = 'invalid_parameter_value';
     end if;
     if job ->> 'notify' is not null then
-        notices := case jsonb_typeof(job -> 'notify') when 'array' then job -> 'notify' else jsonb_build_array(job -> 'notify') end;
+        notices := case jsonb_typeof(job -> 'notify') when 'array' then job -> 'notify'
+        else jsonb_build_array(job -> 'notify') end;
         if jsonb_array_length(notices) > 5 or exists (
             select from jsonb_array_elements(notices) as n (notice)
             where jsonb_typeof(notice) <> 'object' or notice ->> 'url' !~ '^https?://[^\s/]' is not false
-                or coalesce(jsonb_typeof(notice -> 'on'), 'array') <> 'array' or coalesce(jsonb_typeof(notice -> 'headers'), 'object') <> 'object'
+                or coalesce(jsonb_typeof(notice -> 'on'), 'array') <> 'array'
+                or coalesce(jsonb_typeof(notice -> 'headers'), 'object') <> 'object'
                 or notice ->> 'queue' !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$'
         ) then
-            raise exception 'notify: up to 5 objects with a url that begins with http:// or https://, and perhaps on, headers and queue'
+            raise exception 'notify: up to 5 objects with a url (http:// or https://), optionally on, headers, queue'
                 using errcode = 'invalid_parameter_value';
         end if;
         job := jsonb_set(job, '{notify}', (
-            select jsonb_agg('{"on": ["failed"]}' || jsonb_strip_nulls(notice)) from jsonb_array_elements(notices) as n (notice)
+            select jsonb_agg('{"on": ["failed"]}' || jsonb_strip_nulls(notice))
+            from jsonb_array_elements(notices) as n (notice)
         ));
     end if;
     if asked.task in ('shell', 'http', 'wait') then
@@ -758,38 +832,45 @@ begin
     end if;
     asked.task := foliot.qualified(space, asked.task);
     if foliot.is_disabled(asked.task) then
-        raise exception 'task: % is disabled in the namespace %', quote_literal(foliot.bare(asked.task)), quote_literal(space)
+        raise exception 'task: % is disabled in the namespace %', quote_literal(foliot.bare(asked.task)),
+            quote_literal(space)
             using errcode = 'insufficient_privilege';
     end if;
     asked.queue := foliot.qualified(space, asked.queue);
     unique_key_given := key_prefix || unique_key_given;
     due := greatest(at, coalesce(asked.schedule_time, at + asked.delay_seconds * interval '1 second', at));
-    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job) where key = any (option_names) and value <> 'null' and value <> '[]');
+    given_options := (select jsonb_object_agg(key, value) from jsonb_each(job)
+        where key = any (option_names) and value <> 'null' and value <> '[]');
     if declared_tags is not null and job ->> 'tags' is null then
         given_options := coalesce(given_options, '{}') || jsonb_build_object('tags', declared_tags);
     end if;
     if key_prefix <> '' then
         if given_options ? 'concurrency' then
-            given_options := jsonb_set(given_options, '{concurrency,key}', to_jsonb(key_prefix || (given_options #>> '{concurrency,key}')));
+            given_options := jsonb_set(given_options, '{concurrency,key}',
+                to_jsonb(key_prefix || (given_options #>> '{concurrency,key}')));
         end if;
         if given_options ? 'rate' then
-            given_options := jsonb_set(given_options, '{rate,key}', to_jsonb(key_prefix || (given_options #>> '{rate,key}')));
+            given_options := jsonb_set(given_options, '{rate,key}',
+                to_jsonb(key_prefix || (given_options #>> '{rate,key}')));
         end if;
         if given_options ? 'fairness_key' then
-            given_options := jsonb_set(given_options, '{fairness_key}', to_jsonb(key_prefix || (given_options ->> 'fairness_key')));
+            given_options := jsonb_set(given_options, '{fairness_key}',
+                to_jsonb(key_prefix || (given_options ->> 'fairness_key')));
         end if;
     end if;
     loop
         insert into foliot.runs (
-            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key,
+            expires_at
         )
         values (
             run_id, at, due,
             (extract(epoch from due) * 1000000)::bigint
                 - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
             coalesce(asked.priority, 0),
-            case when due > at then 'scheduled' when given_options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-            case when due <= at and given_options ?| '{concurrency,rate}' then 'limit' end, coalesce(asked.queue, declared_queue),
+            case when due > at then 'scheduled' when foliot.has_limits(given_options) then 'held' else 'ready' end,
+            case when due <= at and foliot.has_limits(given_options) then 'limit'
+                end, coalesce(asked.queue, declared_queue),
             asked.task, asked.name, nullif(asked.payload, '{}'), given_options, unique_key_given, asked.expires_at
         )
         on conflict (unique_key) where unique_key is not null do nothing;
@@ -799,15 +880,18 @@ begin
         end if;
         if on_conflict = 'replace' then
             update foliot.runs r
-            set task = asked.task, queue = coalesce(asked.queue, declared_queue), name = asked.name, priority = coalesce(asked.priority, 0),
-                payload = nullif(asked.payload, '{}'), options = given_options, expires_at = asked.expires_at, due_at = due,
+            set task = asked.task, queue = coalesce(asked.queue, declared_queue), name = asked.name,
+                priority = coalesce(asked.priority, 0),
+                payload = nullif(asked.payload, '{}'), options = given_options, expires_at = asked.expires_at,
+                due_at = due,
                 rank = (extract(epoch from due) * 1000000)::bigint
                     - (coalesce(asked.priority, 0) * coalesce(asked.aging_seconds, 300) * 1000000)::bigint,
                 state = case
                     when r.state = 'waiting' then r.state when due > at then 'scheduled'
-                    when given_options ?| '{concurrency,rate}' then 'held' else 'ready'
+                    when foliot.has_limits(given_options) then 'held' else 'ready'
                 end,
-                held_by = case when r.state <> 'waiting' and due <= at and given_options ?| '{concurrency,rate}' then 'limit' end
+                held_by = case when r.state <> 'waiting' and due <= at
+                and foliot.has_limits(given_options) then 'limit' end
             where r.unique_key = unique_key_given and r.state <> 'running' and r.started_at is null and r.cancel is null
             returning r.id into found_id;
             if found then
@@ -816,13 +900,14 @@ begin
         end if;
         select id, state into found_id, found_state from foliot.runs where runs.unique_key = unique_key_given;
         if found and on_conflict = 'reject' then
-            raise exception 'unique: the run % has the key % and is %', found_id, quote_literal(unique_key_given), found_state
+            raise exception 'unique: the run % has the key % and is %', found_id, quote_literal(unique_key_given),
+                found_state
                 using errcode = 'unique_violation';
         end if;
         if found then
             return found_id;
         end if;
-        -- It ended between two looks.
+        -- The run with that key ended between the insert and the look.
     end loop;
 end
 $_$;

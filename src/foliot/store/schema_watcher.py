@@ -78,7 +78,7 @@ class SchemaWatcher(Service):
     async def on_stop(self) -> None:
         # Should PostgreSQL be gone, this process is forgotten a little later.
         with suppress(StoreUnavailable):
-            await self._database.execute(self._queries["remove_process"], self._id)
+            await self._database.execute(self._queries["remove_process"], id=self._id)
 
     def _arguments(self) -> tuple[object, ...]:
         return (

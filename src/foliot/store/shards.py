@@ -20,34 +20,48 @@ class Shards:
 
     async def beat_scheduler(self, scheduler_id: UUID, name: str) -> Epochs:
         now = self._database.clock.sql_now()
-        rows = await self._database.fetch(self._queries["beat_scheduler"], scheduler_id, name, self._ttl, now)
+        rows = await self._database.fetch(
+            self._queries["beat_scheduler"], scheduler_id=scheduler_id, name=name, ttl_seconds=self._ttl, now=now
+        )
         return {row[0]: row[1] for row in rows}
 
     async def take_shards(self, scheduler_id: UUID) -> Epochs:
         now = self._database.clock.sql_now()
-        rows = await self._database.fetch(self._queries["take_shards"], scheduler_id, self._ttl, now)
+        rows = await self._database.fetch(
+            self._queries["take_shards"], scheduler_id=scheduler_id, ttl_seconds=self._ttl, now=now
+        )
         return {row[0]: row[1] for row in rows}
 
     async def shards_with_other_zones(self, scheduler_id: UUID, zones: str) -> Epochs:
-        rows = await self._database.fetch(self._queries["shards_with_other_zones"], scheduler_id, zones)
+        rows = await self._database.fetch(
+            self._queries["shards_with_other_zones"], scheduler_id=scheduler_id, zones=zones
+        )
         return {row[0]: row[1] for row in rows}
 
     async def mark_zones(self, shard: int, scheduler_id: UUID, epoch: int, zones: str) -> None:
-        await self._database.execute(self._queries["mark_zones"], shard, scheduler_id, epoch, zones)
+        await self._database.execute(
+            self._queries["mark_zones"], shard=shard, scheduler_id=scheduler_id, epoch=epoch, zones=zones
+        )
 
     async def seconds_until_free(self, scheduler_id: UUID) -> float | None:
         """Until the first lease of another node ends, should it not be renewed; 0 when a shard is free."""
         now = self._database.clock.sql_now()
-        seconds: float | None = await self._database.fetch_value(self._queries["seconds_until_free"], scheduler_id, now)
+        seconds: float | None = await self._database.fetch_value(
+            self._queries["seconds_until_free"], scheduler_id=scheduler_id, now=now
+        )
         return seconds
 
     async def give_up_surplus(self, scheduler_id: UUID) -> list[int]:
         now = self._database.clock.sql_now()
-        rows = await self._database.fetch(self._queries["give_up_surplus"], scheduler_id, self._ttl, now)
+        rows = await self._database.fetch(
+            self._queries["give_up_surplus"], scheduler_id=scheduler_id, ttl_seconds=self._ttl, now=now
+        )
         return [row[0] for row in rows]
 
     async def leave(self, scheduler_id: UUID) -> None:
-        await self._database.fetch(self._queries["leave"], scheduler_id, CHANNEL, SHARDS_TOPIC)
+        await self._database.fetch(
+            self._queries["leave"], scheduler_id=scheduler_id, channel=CHANNEL, topic=SHARDS_TOPIC
+        )
 
     async def remove_dead_schedulers(self) -> int:
-        return await self._database.execute(self._queries["remove_dead_schedulers"], self._database.clock.sql_now())
+        return await self._database.execute(self._queries["remove_dead_schedulers"], now=self._database.clock.sql_now())

@@ -71,7 +71,14 @@ class Workers:
         encoded, said = msgspec.json.encode(queues).decode(), msgspec.json.encode(labels or {}).decode()
         now = self._database.clock.sql_now()
         await self._database.execute(
-            self._queries["register_worker"], worker_id, name, encoded, tasks, self._ttl, now, said
+            self._queries["register_worker"],
+            worker_id=worker_id,
+            name=name,
+            queues=encoded,
+            tasks=tasks,
+            ttl_seconds=self._ttl,
+            now=now,
+            labels=said,
         )
 
     async def announce_tasks(
@@ -84,14 +91,14 @@ class Workers:
         tagged = [
             msgspec.json.encode(found).decode() if (found := (tags or {}).get(task)) else None for task in queue_of_task
         ]
-        arguments = (
-            list(queue_of_task),
-            list(queue_of_task.values()),
-            promised,
-            tagged,
-            self._database.clock.sql_now(),
+        await self._database.execute(
+            self._queries["announce_tasks"],
+            names=list(queue_of_task),
+            queues=list(queue_of_task.values()),
+            guarantees=promised,
+            tags=tagged,
+            now=self._database.clock.sql_now(),
         )
-        await self._database.execute(self._queries["announce_tasks"], *arguments)
 
     async def list_tasks(self, namespace: Namespace) -> dict[str, DeclaredTask]:
         """What each task known in a namespace declares, all by their bare names."""
@@ -113,21 +120,23 @@ class Workers:
         return Beat(rows[0][0], to_end, rows[0][4], frozenset(rows[0][5]), rows[0][6])
 
     async def remove_worker(self, worker_id: UUID) -> None:
-        await self._database.execute(self._queries["remove_worker"], worker_id)
+        await self._database.execute(self._queries["remove_worker"], worker_id=worker_id)
 
     async def shorten_leases(self) -> float | None:
         """By how many seconds the database's clock was set back, when leases show that it was."""
         ahead: float | None = await self._database.fetch_value(
-            self._queries["shorten_leases"], self._database.clock.sql_now()
+            self._queries["shorten_leases"], now=self._database.clock.sql_now()
         )
         return ahead
 
     async def remove_dead_workers(self) -> int:
-        return await self._database.execute(self._queries["remove_dead_workers"], self._database.clock.sql_now())
+        return await self._database.execute(self._queries["remove_dead_workers"], now=self._database.clock.sql_now())
 
     async def list_workers(self, namespace: Namespace, worker_id: UUID | None = None) -> list[WorkerView]:
         """Those that live and serve a queue of the namespace; or one of them. Names are bare."""
-        rows = await self._database.fetch(self._queries["list_workers"], self._database.clock.sql_now(), worker_id)
+        rows = await self._database.fetch(
+            self._queries["list_workers"], now=self._database.clock.sql_now(), worker_id=worker_id
+        )
         found = []
         for row in rows:
             queues = {bare(name): slots for name, slots in decode_json(row[2]).items() if namespace.owns(name)}
@@ -139,5 +148,7 @@ class Workers:
     async def drain_worker(self, worker_id: UUID) -> bool:
         """False when no such worker lives."""
         return bool(
-            await self._database.execute(self._queries["drain_worker"], worker_id, self._database.clock.sql_now())
+            await self._database.execute(
+                self._queries["drain_worker"], worker_id=worker_id, now=self._database.clock.sql_now()
+            )
         )

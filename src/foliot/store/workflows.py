@@ -198,39 +198,43 @@ class Workflows:
         return await self._database.in_transaction("expand_map", work)
 
     async def insert_parent(self, within: Transaction, run_id: UUID, family: Family) -> bool:
-        arguments = (
-            run_id,
-            family.kind,
-            family.on_failure,
-            family.total,
-            family.made,
-            family.capacity,
-            family.template,
-            family.items,
-            self._now(),
+        return bool(
+            await within.fetch_value(
+                self._queries["insert_parent"],
+                run_id=run_id,
+                kind=family.kind,
+                on_failure=family.on_failure,
+                total=family.total,
+                made=family.made,
+                capacity=family.capacity,
+                template=family.template,
+                items=family.items,
+                now=self._now(),
+            )
         )
-        return bool(await within.fetch_value(self._queries["insert_parent"], *arguments))
 
     async def insert_parent_run(
         self, within: Transaction, run: NewRun, rerun_of: UUID | None = None, job_id: UUID | None = None
     ) -> datetime:
-        arguments = (
-            run.id,
-            run.task,
-            run.queue,
-            run.name,
-            run.priority,
-            run.payload,
-            self._now(),
-            rerun_of,
-            run.options,
-            job_id,
+        created_at: datetime = await within.fetch_value(
+            self._queries["insert_parent_run"],
+            run_id=run.id,
+            task=run.task,
+            queue=run.queue,
+            name=run.name,
+            priority=run.priority,
+            payload=run.payload,
+            now=self._now(),
+            rerun_of=rerun_of,
+            options=run.options,
+            job_id=job_id,
         )
-        created_at: datetime = await within.fetch_value(self._queries["insert_parent_run"], *arguments)
         return created_at
 
     async def expand_run(self, within: Transaction, run_id: UUID, token: int, worker_id: UUID) -> bool:
-        return bool(await within.fetch_value(self._queries["expand_run"], run_id, token, worker_id))
+        return bool(
+            await within.fetch_value(self._queries["expand_run"], run_id=run_id, token=token, worker_id=worker_id)
+        )
 
     async def insert_steps(
         self, within: Transaction, parent_id: UUID, steps: Sequence[PlannedStep], namespace: Namespace
@@ -251,18 +255,28 @@ class Workflows:
             )
 
     async def refill(self, within: Transaction, map_id: UUID) -> None:
-        await within.execute(self._queries["refill"], map_id, self._now())
+        await within.execute(self._queries["refill"], map_id=map_id, now=self._now())
 
     async def find_adoptable(self, within: Transaction, run_id: UUID, family: Family) -> UUID | None:
-        row = await within.fetch_row(self._queries["find_adoptable"], run_id, family.template, family.items)
+        row = await within.fetch_row(
+            self._queries["find_adoptable"], run_id=run_id, template=family.template, items=family.items
+        )
         return row[0] if row and row[1] <= ADOPTED_MAX else None
 
     async def adopt_items(self, within: Transaction, map_id: UUID, run_id: UUID, family: Family) -> bool:
-        arguments = (map_id, run_id, family.on_failure, family.capacity)
-        return await within.fetch_value(self._queries["adopt_items"], *arguments) is not None
+        return (
+            await within.fetch_value(
+                self._queries["adopt_items"],
+                map_id=map_id,
+                run_id=run_id,
+                on_failure=family.on_failure,
+                capacity=family.capacity,
+            )
+            is not None
+        )
 
     async def repeat_items(self, within: Transaction, map_id: UUID) -> None:
-        await within.execute(self._queries["repeat_items"], map_id, self._aging, self._now())
+        await within.execute(self._queries["repeat_items"], map_id=map_id, aging=self._aging, now=self._now())
 
     async def insert_dependent(self, run: NewRun, upstream_ids: Sequence[UUID]) -> None:
         """A run that waits until all of these have succeeded. Raises `Invalid` for one that does not exist."""
@@ -294,7 +308,7 @@ class Workflows:
         """A run to those that it waits for, of which some live; those that never were."""
         await self.insert_dependencies(within, [(upstream, run_id) for upstream in upstream_ids])
         ended = [upstream for upstream in upstream_ids if upstream not in live]
-        row = await within.fetch_row(self._queries["settle_ended"], ended, self._now()) if ended else None
+        row = await within.fetch_row(self._queries["settle_ended"], run_ids=ended, now=self._now()) if ended else None
         return set(ended).difference(row[0] if row else ())
 
     # --- stopped, run again, signalled
@@ -320,8 +334,15 @@ class Workflows:
         Sent again after a lost answer, it finds its own run there and changes nothing.
         """
         succeeded, skipped = kept.count(RunState.SUCCEEDED), kept.count(RunState.SKIPPED)
-        arguments = (parent.id, run.id, len(steps), succeeded, skipped, parent.run_id)
-        if not await within.fetch_value(self._queries["reopen_parent"], *arguments):
+        if not await within.fetch_value(
+            self._queries["reopen_parent"],
+            parent_id=parent.id,
+            run_id=run.id,
+            unfinished=len(steps),
+            succeeded=succeeded,
+            skipped=skipped,
+            old_run_id=parent.run_id,
+        ):
             latest = await self.get_parent(parent.id, within=within)
             return latest is not None and latest.run_id == run.id
         await self.insert_parent_run(within, run, parent.run_id, job_id)
@@ -329,26 +350,33 @@ class Workflows:
         since = parent.created_at - CLOCK_TOLERANCE
         await within.execute(self._queries["point_to_rerun"], *columns(replaced, 2), since)
         await self.insert_steps(within, parent.id, steps, Namespace(namespace_of(run.queue)))
-        await within.execute(self._queries["skip_hopeless"], parent.id, self._now())
+        await within.execute(self._queries["skip_hopeless"], parent_id=parent.id, now=self._now())
         return True
 
     async def signal_run(self, run_id: UUID, signal: str) -> tuple[str, RunState] | None:
         """Queue and state of the run. None: it does not wait for a signal, or has had it."""
-        row = await self._database.fetch_row(self._queries["signal_run"], run_id, signal, self._now())
+        row = await self._database.fetch_row(self._queries["signal_run"], run_id=run_id, signal=signal, now=self._now())
         return (row[0], RunState(row[1])) if row else None
 
     async def time_out_signals(self, limit: int) -> list[str]:
         """The queue of each run that was let go."""
-        return [row[0] for row in await self._database.fetch(self._queries["time_out_signals"], limit, self._now())]
+        return [
+            row[0]
+            for row in await self._database.fetch(self._queries["time_out_signals"], limit=limit, now=self._now())
+        ]
 
     async def forget_parents(self, finished_before: datetime) -> int:
         """The number forgotten, at most a batch."""
-        return int(await self._database.fetch_value(self._queries["forget_parents"], BATCH, finished_before))
+        return int(
+            await self._database.fetch_value(
+                self._queries["forget_parents"], limit=BATCH, finished_before=finished_before
+            )
+        )
 
     # --- shown
 
     async def get_parent(self, run_id: UUID, *, within: Transaction | None = None) -> Parent | None:
-        row = await (within or self._database).fetch_row(self._queries["get_parent"], run_id)
+        row = await (within or self._database).fetch_row(self._queries["get_parent"], run_id=run_id)
         return Parent(*row) if row else None
 
     async def list_workflows(
@@ -362,23 +390,28 @@ class Workflows:
         scan: int,
     ) -> Page[WorkflowItem, UUID]:
         """`name` as it is, or that of a recurring job."""
-        arguments = (
-            before,
-            scan,
-            states,
-            name,
-            limit + 1,
-            namespace.name,
-            None if name is None else namespace.qualified(name),
+        rows = await self._database.fetch(
+            self._queries["list_workflows"],
+            before=before,
+            scan=scan,
+            states=states,
+            name=name,
+            limit=limit + 1,
+            namespace=namespace.name,
+            qualified_name=None if name is None else namespace.qualified(name),
         )
-        rows = await self._database.fetch(self._queries["list_workflows"], *arguments)
         items = [_workflow(row) for row in rows if row[2] is not None]
         return page_of(items, limit, lambda item: item.parent.id, rows[0][1] if rows[0][0] >= scan else None)
 
     async def list_children(self, parent: Parent, limit: int, *, within: Transaction | None = None) -> list[Child]:
-        arguments = (parent.id, parent.created_at - CLOCK_TOLERANCE, limit)
         return [
-            _child(row) for row in await (within or self._database).fetch(self._queries["list_children"], *arguments)
+            _child(row)
+            for row in await (within or self._database).fetch(
+                self._queries["list_children"],
+                parent_id=parent.id,
+                since=parent.created_at - CLOCK_TOLERANCE,
+                limit=limit,
+            )
         ]
 
     async def read_upstream(self, run_ids: Sequence[UUID], max_bytes: int) -> dict[UUID, Before]:
@@ -386,7 +419,7 @@ class Workflows:
         among it."""
         found: dict[UUID, list[Upstream]] = {}
         signals: dict[UUID, tuple[str | None, int]] = {}
-        for row in await self._database.fetch(self._queries["read_upstream"], run_ids, max_bytes):
+        for row in await self._database.fetch(self._queries["read_upstream"], run_ids=run_ids, max_bytes=max_bytes):
             before = found.setdefault(row[0], [])
             signals[row[0]] = row[1], int(row[5] or 0)
             if row[2] is not None:
@@ -395,13 +428,13 @@ class Workflows:
 
     async def mark_followed(self, within: Transaction, run_ids: Sequence[UUID]) -> set[UUID]:
         """Those that live."""
-        return {row[0] for row in await within.fetch(self._queries["mark_followed"], run_ids)}
+        return {row[0] for row in await within.fetch(self._queries["mark_followed"], run_ids=run_ids)}
 
     async def count_anew(self, run_id: UUID) -> None:
         """Lets a run that waits look again at all that it waits for."""
 
         async def work(within: Transaction) -> None:
-            upstream_ids = await within.fetch_value(self._queries["count_anew"], run_id)
+            upstream_ids = await within.fetch_value(self._queries["count_anew"], run_id=run_id)
             if upstream_ids:
                 await self._tie(within, run_id, upstream_ids, await self.mark_followed(within, upstream_ids))
 
@@ -409,8 +442,13 @@ class Workflows:
 
     async def find_stuck(self, look: Look) -> tuple[list[tuple[str, UUID]], Look | None]:
         """Kind and id of what should have gone on and did not, and where to look next: None at the end."""
-        arguments = (look.after_run or LAST_ID, look.after_parent or LAST_ID, look.runs, look.parents)
-        rows = await self._database.fetch(self._queries["find_stuck"], *arguments)
+        rows = await self._database.fetch(
+            self._queries["find_stuck"],
+            after_run=look.after_run or LAST_ID,
+            after_parent=look.after_parent or LAST_ID,
+            runs=look.runs,
+            parents=look.parents,
+        )
         following = replace(look, after_run=rows[0][0], after_parent=rows[0][1])
         is_over = following.after_run is None and following.after_parent is None
         return [(row[2], row[3]) for row in rows if row[3] is not None], None if is_over else following

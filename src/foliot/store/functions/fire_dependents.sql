@@ -1,13 +1,15 @@
 -- Fires the jobs without a schedule whose last upstream job has now succeeded.
 --
--- `run_ids` are the runs that succeeded, in the order of their jobs in `upstreams`. Upstreams that end at the same time do
--- not see each other's uncommitted success, so each transaction first locks the rows of the waiting jobs, in order of id.
-create or replace function foliot.fire_dependents(upstreams uuid[], run_ids uuid[], at timestamptz) returns void language plpgsql as $$
+-- `run_ids` are the runs that succeeded, in the order of their jobs in `upstreams`. Upstreams that end at the same time
+-- do not see each other's uncommitted success, so each transaction first locks the rows of the waiting jobs, in order
+-- of id.
+create or replace function foliot.fire_dependents(upstreams uuid[], run_ids uuid[], at timestamptz) returns void
+language plpgsql as $$
 declare
     job record;
     open_run uuid;
 begin
-    -- In a statement of its own, and in order: those that follow see what whoever had the lock before us has written.
+    -- In a statement of its own, so that the statements below see what the previous holder of the lock has written.
     perform 1 from foliot.jobs
     where id in (select job_id from foliot.job_dependencies where upstream_id = any (upstreams) and fires)
     order by id for no key update;
@@ -24,18 +26,22 @@ begin
         order by j.id
     loop
         update foliot.job_dependencies set succeeded_at = null where job_id = job.id;
-        select r.id into open_run from foliot.runs r where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
+        select r.id into open_run from foliot.runs r
+        where r.job_id = job.id and job.schedule ->> 'overlap' is distinct from 'allow_all' limit 1;
         if open_run is not null then
-            insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by) values (job.id, at, at, 'overlap', open_run);
+            insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by)
+            values (job.id, at, at, 'overlap', open_run);
             continue;
         end if;
         insert into foliot.runs (
-            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id, tick_at, upstream
+            id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id,
+            tick_at, upstream
         )
         values (
-            foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - job.priority * job.aging, job.priority,
-            case when job.options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-            case when job.options ?| '{concurrency,rate}' then 'limit' end,
+            foliot.new_id(at), at, at, (extract(epoch from at) * 1000000)::bigint - job.priority * job.aging,
+            job.priority,
+            case when foliot.has_limits(job.options) then 'held' else 'ready' end,
+            case when foliot.has_limits(job.options) then 'limit' end,
             job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
         );
         update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;

@@ -1,24 +1,28 @@
 -- Creates a run of the task `http` for each notification that an ended run requested.
 --
--- The trigger runs in the transaction that ends the run, so the notification exists if and only if the end does. It must
--- never fail, or no run could end: a malformed notification makes its own delivery fail instead. Runs without `notify`
--- cost one test of a column in memory. The delivery itself requests no notification.
+-- The trigger runs in the transaction that ends the run, so the notification exists if and only if the end does. It
+-- must never fail, or no run could end: a malformed notification makes its own delivery fail instead. Runs without
+-- `notify` cost one test of a column in memory. The delivery itself requests no notification.
 create or replace function foliot.notify_endings() returns trigger language plpgsql as $$
 declare
     number bigint;
 begin
     insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, name, payload, options)
     select foliot.notification_id(g.id, n.place, g.finished_at), g.finished_at, g.finished_at,
-        (extract(epoch from g.finished_at) * 1000000)::bigint, 'ready', coalesce(foliot.qualified(foliot.namespace_of(g.queue), n.notice ->> 'queue'), g.queue),
-        foliot.qualified(foliot.namespace_of(g.queue), 'http'), left('notify: ' || coalesce(g.shown_name, g.step, foliot.bare(g.task)), 200),
+        (extract(epoch from g.finished_at) * 1000000)::bigint, 'ready',
+        coalesce(foliot.qualified(foliot.namespace_of(g.queue), n.notice ->> 'queue'), g.queue),
+        foliot.qualified(foliot.namespace_of(g.queue), 'http'),
+        left('notify: ' || coalesce(g.shown_name, g.step, foliot.bare(g.task)), 200),
         jsonb_build_object(
             'url', n.notice -> 'url', 'method', 'POST', 'headers', coalesce(n.notice -> 'headers', '{}'),
             'body', jsonb_build_object(
-                'id', g.id, 'name', g.shown_name, 'task', foliot.bare(g.task), 'queue', foliot.bare(g.queue), 'status', g.status, 'state', g.state, 'reason', g.reason,
+                'id', g.id, 'name', g.shown_name, 'task', foliot.bare(g.task), 'queue', foliot.bare(g.queue), 'status',
+                g.status, 'state', g.state, 'reason', g.reason,
                 'error', case when g.error is not null then
                     jsonb_build_object('kind', g.error ->> 'kind', 'message', left(g.error ->> 'message', 2000))
                 end,
-                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at', foliot.utc_text(g.due_at),
+                'attempt', g.attempt, 'created_at', foliot.utc_text(g.created_at), 'scheduled_at',
+                foliot.utc_text(g.due_at),
                 'started_at', foliot.utc_text(g.started_at), 'finished_at', foliot.utc_text(g.finished_at),
                 'job_id', g.job_id, 'tick_at', foliot.utc_text(g.tick_at), 'parent_id', g.parent_id, 'step', g.step,
                 'rerun_of', g.rerun_of, 'tags', coalesce(g.options -> 'tags', '[]'),
@@ -27,7 +31,8 @@ begin
         ),
         jsonb_build_object('retries', 10, 'notifies', g.id)
     from (
-        select *, case when job_id is null then name else foliot.bare(name) end as shown_name, case state when 'succeeded' then 'completed' else state end as status,
+        select *, case when job_id is null then name else foliot.bare(name) end as shown_name,
+            case state when 'succeeded' then 'completed' else state end as status,
             case jsonb_typeof(options -> 'notify') when 'array' then options -> 'notify' else '[]' end as notices
         from gone where options ? 'notify'
     ) as g

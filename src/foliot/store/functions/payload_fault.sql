@@ -1,9 +1,11 @@
 -- Says what is wrong with the payload of a built-in task, or null. The worker checks the rest.
-create or replace function foliot.payload_fault(task text, payload jsonb) returns text language plpgsql immutable parallel safe as $$
+create or replace function foliot.payload_fault(task text, payload jsonb) returns text
+language plpgsql immutable parallel safe as $$
 declare
     fields text[] := case task
         when 'shell' then array[
-            'command', 'argv', 'cwd', 'environment', 'stdin', 'sandbox', 'memory_mb', 'cpu_seconds', 'file_size_mb', 'processes', 'network'
+            'command', 'argv', 'cwd', 'environment', 'stdin', 'sandbox', 'memory_mb', 'cpu_seconds', 'file_size_mb',
+            'processes', 'network'
         ]
         when 'http' then array['url', 'method', 'headers', 'body', 'expected_status', 'timeout_seconds', 'redirects']
         when 'wait' then array[]::text[]
@@ -19,11 +21,15 @@ begin
         when strange is not null then 'payload.' || strange || ': there is no such field'
         when task = 'shell' and (payload ->> 'command' is null) = (payload ->> 'argv' is null)
             then 'payload: either `command` or `argv` is needed, and not both'
-        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'command'), 'null') not in ('string', 'null') then 'payload.command: must be text'
-        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'argv'), 'null') not in ('array', 'null') then 'payload.argv: must be a list'
-        when task = 'shell' and coalesce(payload -> 'sandbox', 'null') not in ('"none"', '"process"', '"bubblewrap"', 'null')
+        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'command'), 'null') not in ('string', 'null')
+            then 'payload.command: must be text'
+        when task = 'shell' and coalesce(jsonb_typeof(payload -> 'argv'), 'null') not in ('array', 'null')
+            then 'payload.argv: must be a list'
+        when task = 'shell'
+                and coalesce(payload -> 'sandbox', 'null') not in ('"none"', '"process"', '"bubblewrap"', 'null')
             then 'payload.sandbox: must be none, process or bubblewrap'
-        when task = 'http' and payload ->> 'url' !~* '^https?://[^\s/]' is not false then 'payload.url: must begin with http:// or https://'
+        when task = 'http' and payload ->> 'url' !~* '^https?://[^\s/]' is not false
+            then 'payload.url: must begin with http:// or https://'
     end;
 end
 $$;

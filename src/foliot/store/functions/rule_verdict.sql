@@ -1,7 +1,9 @@
 -- Says what a rule decides at these counts of upstreams: 'run', 'skip', or null while it is open.
 --
 -- A cancelled upstream counts as failed.
-create or replace function foliot.rule_verdict(rule text, unmet bigint, succeeded bigint, failed bigint, skipped bigint) returns text
+create or replace function foliot.rule_verdict(
+    rule text, unmet bigint, succeeded bigint, failed bigint, skipped bigint
+) returns text
 language sql immutable parallel safe
 return case rule
     when 'all_success' then case when failed + skipped > 0 then 'skip' when unmet = 0 then 'run' end

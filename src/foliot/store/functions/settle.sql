@@ -13,28 +13,33 @@ begin
     select max(finished_at),
         array_agg(row(
             id, state, parent_id,
-            case when state = 'skipped' then error ->> 'upstream' when state <> 'succeeded' then coalesce(step, name, id::text) end,
+            case
+                when state = 'skipped' then error ->> 'upstream'
+                when state <> 'succeeded' then coalesce(step, name, id::text)
+            end,
             has_dependents
         )::foliot.ending) filter (where parent_id is not null or has_dependents),
         array_agg(job_id) filter (where job_id is not null and state = 'succeeded'),
         array_agg(id) filter (where job_id is not null and state = 'succeeded'),
-        bool_or(options ?| '{concurrency,rate}')
+        bool_or(foliot.has_limits(options))
     into at, ended, upstreams, run_ids, has_limits
-    from gone where parent_id is not null or has_dependents or job_id is not null or options ?| '{concurrency,rate}';
+    from gone where parent_id is not null or has_dependents or job_id is not null or foliot.has_limits(options);
     if has_limits then
-        -- Whether or not anybody waits for the key: somebody who begins to wait at this very moment can't be seen from here.
+        -- Without a look for runs that wait for the key: one that begins to wait just now cannot be seen from here.
         insert into foliot.turns (kind, key, look_at)
         select distinct 'concurrency', options #>> '{concurrency,key}', '-infinity'::timestamptz
         from gone where options #>> '{concurrency,key}' is not null
         union all
-        -- A run that started has used its place in the rate. One that did not start may have stood in front of others.
+        -- A run that started has used its place in the rate. A run that did not start may have been ahead of others.
         select distinct 'rate', options #>> '{rate,key}', '-infinity'::timestamptz
         from gone where options #>> '{rate,key}' is not null and started_at is null;
     end if;
     if ended is not null and current_setting('foliot.is_settling', true) is distinct from 'yes' then
         perform foliot.settle_endings(ended, at);
     end if;
-    if upstreams is not null and exists (select from foliot.job_dependencies where upstream_id = any (upstreams) and fires) then
+    if upstreams is not null and exists (
+        select from foliot.job_dependencies where upstream_id = any (upstreams) and fires
+    ) then
         perform foliot.fire_dependents(upstreams, run_ids, at);
     end if;
     return null;

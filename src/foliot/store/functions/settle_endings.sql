@@ -1,8 +1,8 @@
 -- Settles the end of these runs in rounds, until nothing more follows.
 --
 -- The outermost parents are locked first, in order of id: one transaction at a time settles a workflow with everything
--- nested in it. The two settings are needed because the planner cannot know how few rows are meant: it may plan while the
--- tables are small, and later read them whole. Planning each time would take longer than the work.
+-- nested in it. The two settings are needed because the planner cannot know how few rows are meant: it may plan while
+-- the tables are small, and later read them whole. Planning each time would take longer than the work.
 create or replace function foliot.settle_endings(ended foliot.ending[], at timestamptz) returns void language plpgsql
 set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare

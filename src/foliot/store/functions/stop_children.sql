@@ -1,8 +1,9 @@
 -- Ends the children of a parent that stops, and returns them.
 --
--- Running children are only marked as cancelled. Children with the rule `always` still run. Rows that another transaction
--- has locked are skipped here and left to the query spread_cancels.
-create or replace function foliot.stop_children(stopped_id uuid, why jsonb, at timestamptz) returns foliot.ending[] language plpgsql as $$
+-- Running children are only marked as cancelled. Children with the rule `always` still run. Rows that another
+-- transaction has locked are skipped here and left to the query spread_cancels.
+create or replace function foliot.stop_children(stopped_id uuid, why jsonb, at timestamptz) returns foliot.ending[]
+language plpgsql as $$
 declare
     ended foliot.ending[];
 begin
@@ -25,11 +26,14 @@ begin
         returning *
     ), kept as (
         insert into foliot.history (
-            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload,
+            id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name,
+            reason, payload,
             options, error, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
         )
-        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'cancelled', queue, task, name, why ->> 'reason',
-            payload, options, jsonb_build_object('kind', 'Cancelled', 'message', why ->> 'message'), job_id, tick_at, rerun_of, parent_id,
+        select id, created_at, due_at, started_at, at, token, attempt, lost, priority, 'cancelled', queue, task, name,
+            why ->> 'reason',
+            payload, options, jsonb_build_object('kind', 'Cancelled', 'message', why ->> 'message'), job_id, tick_at,
+            rerun_of, parent_id,
             step, upstream, has_dependents
         from closed
     )

@@ -52,7 +52,8 @@ create table foliot.runs (
     -- The runs that it waits for or waited for. `has_dependents`: other runs wait for this one.
     upstream uuid[],
     has_dependents boolean,
-    -- Counts of its upstreams, with the rule that decides on them. `unmet` is null for a run that waits for its children.
+    -- Counts of its upstreams, with the rule that decides on them. `unmet` is null for a run that waits for its
+    -- children.
     rule text,
     unmet bigint,
     met_succeeded bigint,

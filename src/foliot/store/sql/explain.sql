@@ -1,90 +1,108 @@
 -- Why something does not run: what the statements that move runs look at, looked at for one of them. Bounded, however
 -- much there is.
 
--- name: explain_run
+-- name: explain_run(run_id, now)
 -- The run itself, as the engine sees it.
-select r.id, r.name, r.task, r.queue, r.state, r.held_by, r.priority, r.rank, r.attempt, r.created_at, r.due_at, r.started_at, r.expires_at,
-    r.options, r.cancel, r.unmet, r.rule, r.options #>> '{concurrency,key}' as concurrency_key, r.options #>> '{rate,key}' as rate_key, r.job_id, r.parent_id, r.step, r.worker_id, r.is_probe,
+select r.id, r.name, r.task, r.queue, r.state, r.held_by, r.priority, r.rank, r.attempt, r.created_at, r.due_at,
+    r.started_at, r.expires_at,
+    r.options, r.cancel, r.unmet, r.rule, r.options #>> '{concurrency,key}' as concurrency_key,
+    r.options #>> '{rate,key}' as rate_key, r.job_id, r.parent_id, r.step, r.worker_id, r.is_probe,
     exists (select from foliot.parents p where p.run_id = r.id) as is_parent, clock.at
-from foliot.runs r, (select coalesce($2::timestamptz, clock_timestamp()) as at) as clock
-where r.id = $1::uuid
+from foliot.runs r, (select coalesce(:now::timestamptz, clock_timestamp()) as at) as clock
+where r.id = :run_id::uuid
 
--- name: explain_upstream
+-- name: explain_upstream(run_id, limit)
 -- What it still waits for: live runs, and jobs of which it is not known yet which run it will be.
 (
     select u.id, coalesce(u.step, u.name, u.id::text), u.state, u.created_at
-    from foliot.runs r join foliot.runs u on u.id = any (r.upstream) where r.id = $1::uuid order by u.id limit $2::bigint
+    from foliot.runs r join foliot.runs u on u.id = any (r.upstream) where r.id = :run_id::uuid order by u.id
+    limit :limit::bigint
 )
 union all
 (
     select j.id, j.name, 'not fired', l.tick_at
-    from foliot.links l join foliot.jobs j on j.id = l.upstream_id where l.run_id = $1::uuid order by j.name limit $2::bigint
+    from foliot.links l join foliot.jobs j on j.id = l.upstream_id where l.run_id = :run_id::uuid order by j.name
+    limit :limit::bigint
 )
 
--- name: explain_children
+-- name: explain_children(run_id, limit)
 -- Of a run that is made of others: those that have not ended.
 select c.id, coalesce(c.step, c.name, c.id::text), c.state, c.created_at
-from foliot.runs c where c.parent_id = $1::uuid order by c.state = 'waiting', c.id limit $2::bigint
+from foliot.runs c where c.parent_id = :run_id::uuid order by c.state = 'waiting', c.id limit :limit::bigint
 
--- name: explain_concurrency
+-- name: explain_concurrency(key, rank, most)
 -- Who has the places of its key, and how many stand before it.
-select (select count(*) from foliot.runs r where r.options #>> '{concurrency,key}' = $1::text and r.state in ('ready', 'running')),
-    array(select r.id from foliot.runs r where r.options #>> '{concurrency,key}' = $1::text and r.state in ('ready', 'running') order by r.id limit 10),
+select (select count(*) from foliot.runs r
+    where r.options #>> '{concurrency,key}' = :key::text and r.state in ('ready', 'running')),
+    array(select r.id from foliot.runs r
+        where r.options #>> '{concurrency,key}' = :key::text and r.state in ('ready', 'running') order by r.id
+        limit 10),
     (
         select count(*) from (
-            select from foliot.runs r where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = $1::text and r.rank < $2::bigint limit $3::bigint
+            select from foliot.runs r
+            where r.held_by = 'limit' and r.options #>> '{concurrency,key}' = :key::text and r.rank < :rank::bigint
+            limit :most::bigint
         ) as before
     )
 
--- name: explain_rate
+-- name: explain_rate(key, period_seconds, rank, most, now)
 -- How many of its key have started in the period, when the first of them falls out of it, and how many stand before it.
-select count(*), min(s.started_at) + $2::float8 * interval '1 second', (
+select count(*), min(s.started_at) + :period_seconds::float8 * interval '1 second', (
         select count(*) from (
-            select from foliot.runs r where r.held_by = 'limit' and r.options #>> '{rate,key}' = $1::text and r.rank < $3::bigint limit $4::bigint
+            select from foliot.runs r
+            where r.held_by = 'limit' and r.options #>> '{rate,key}' = :key::text and r.rank < :rank::bigint
+            limit :most::bigint
         ) as before
     )
 from foliot.rate_starts s
-where s.rate_key = $1::text and s.started_at > (select coalesce($5::timestamptz, clock_timestamp()) - $2::float8 * interval '1 second')
+where s.rate_key = :key::text and s.started_at > (select coalesce(:now::timestamptz, clock_timestamp())
+    - :period_seconds::float8 * interval '1 second')
 
--- name: explain_overlap
+-- name: explain_overlap(job_id, run_id)
 -- The run of the same job that is in its way.
 select r.id, r.state, r.tick_at from foliot.runs r
-where r.job_id = $1::uuid and r.id <> $2::uuid order by r.held_by is not null, r.tick_at limit 1
+where r.job_id = :job_id::uuid and r.id <> :run_id::uuid order by r.held_by is not null, r.tick_at limit 1
 
--- name: explain_pauses
+-- name: explain_pauses(queue, task, now)
 -- What of it is paused.
 select p.kind, p.name, p.reason, p.actor, p.paused_at, p.until_at from foliot.pauses p
-where (p.until_at is null or p.until_at > coalesce($3::timestamptz, clock_timestamp()))
-    and (p.kind = 'everything' or (p.kind = 'queue' and p.name = $1::text) or (p.kind = 'task' and p.name = $2::text))
+where (p.until_at is null or p.until_at > coalesce(:now::timestamptz, clock_timestamp()))
+    and (p.kind = 'everything' or (p.kind = 'queue' and p.name = :queue::text)
+        or (p.kind = 'task' and p.name = :task::text))
 order by p.kind
 
--- name: explain_circuit
+-- name: explain_circuit(task)
 -- Whether its task rests after failures.
-select failures, open_until, probe_id from foliot.circuits where task = $1::text and open_until is not null
+select failures, open_until, probe_id from foliot.circuits where task = :task::text and open_until is not null
 
--- name: explain_queue
+-- name: explain_queue(queue, task, rank, most, now)
 -- Its line: limits, what runs, how many stand before it, and who serves it.
 select q.max_running, q.max_depth, (
-        select count(*) from (select from foliot.runs r where r.state = 'running' and r.queue = $1::text limit $4::bigint) as running
+        select count(*) from (select from foliot.runs r where r.state = 'running' and r.queue = :queue::text
+            limit :most::bigint) as running
     ), (
         select count(*) from (
-            select from foliot.runs r where r.state = 'ready' and r.queue = $1::text and r.rank < $3::bigint limit $4::bigint
+            select from foliot.runs r where r.state = 'ready' and r.queue = :queue::text and r.rank < :rank::bigint
+            limit :most::bigint
         ) as before
     ),
-    coalesce(w.serving, 0), coalesce(w.knowing, 0), coalesce(w.draining, 0), coalesce(w.slots, 0), coalesce(w.running, 0), w.workers
-from (select $1::text as name) as asked left join foliot.queues q on q.name = asked.name
+    coalesce(w.serving, 0), coalesce(w.knowing, 0), coalesce(w.draining, 0), coalesce(w.slots, 0),
+    coalesce(w.running, 0), w.workers
+from (select :queue::text as name) as asked left join foliot.queues q on q.name = asked.name
 left join lateral (
-    select count(*) as serving, count(*) filter (where $2::text = any (tasks)) as knowing,
+    select count(*) as serving, count(*) filter (where :task::text = any (tasks)) as knowing,
         count(*) filter (where draining_at is not null) as draining,
-        sum((queues ->> $1::text)::bigint) filter (where $2::text = any (tasks) and draining_at is null) as slots,
+        sum((queues ->> :queue::text)::bigint) filter (where :task::text = any (tasks)
+            and draining_at is null) as slots,
         sum((
-            select count(*) from foliot.runs r where r.state = 'running' and r.worker_id = v.id and r.queue = $1::text
-        )) filter (where $2::text = any (tasks) and draining_at is null) as running,
+            select count(*) from foliot.runs r
+            where r.state = 'running' and r.worker_id = v.id and r.queue = :queue::text
+        )) filter (where :task::text = any (tasks) and draining_at is null) as running,
         array_agg(v.name order by v.name) as workers
     from foliot.workers v
-    where v.queues ? $1::text and v.expires_at > coalesce($5::timestamptz, clock_timestamp())
+    where v.queues ? :queue::text and v.expires_at > coalesce(:now::timestamptz, clock_timestamp())
 ) as w on true
 
--- name: explain_worker
+-- name: explain_worker(worker_id, now)
 -- Who holds it.
-select name, expires_at > coalesce($2::timestamptz, clock_timestamp()) from foliot.workers where id = $1::uuid
+select name, expires_at > coalesce(:now::timestamptz, clock_timestamp()) from foliot.workers where id = :worker_id::uuid

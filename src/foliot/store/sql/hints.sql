@@ -1,5 +1,5 @@
 -- Hints to whoever listens.
 
--- name: notify
+-- name: notify(channel, topics)
 -- One notice a topic.
-select pg_notify($1::text, topic) from unnest($2::text[]) as t (topic)
+select pg_notify(:channel::text, topic) from unnest(:topics::text[]) as t (topic)

@@ -1,6 +1,6 @@
 -- What /metrics shows. Each statement looks at a bounded number of rows, however much has run.
 
--- name: add_tallies
+-- name: add_tallies(slot, names, values)
 -- Takes along what was counted inside transactions of others. Ordered, so that processes that share a slot can't
 -- deadlock.
 with noted as (
@@ -9,8 +9,8 @@ with noted as (
     returning name, value
 )
 insert into foliot.tallies as t (slot, name, value)
-select $1::bigint, name, sum(value) from (
-    select name, value from unnest($2::text[], $3::float8[]) as d (name, value)
+select :slot::bigint, name, sum(value) from (
+    select name, value from unnest(:names::text[], :values::float8[]) as d (name, value)
     union all
     select name, value from noted
 ) as added
@@ -26,41 +26,46 @@ select name, sum(value)::float8 from (
 ) as all_of_them
 group by name
 
--- name: count_pending
+-- name: count_pending(most)
 -- What waits, by what it waits for: a worker, or its time; and by whether a recurring job made it. Each state is
 -- counted along its own index.
 select kind, count(*) from (
-    (select case when job_id is null then 'now' else 'recurring' end as kind from foliot.runs where state = 'ready' limit $1::bigint)
+    (select case when job_id is null then 'now' else 'recurring' end as kind from foliot.runs where state = 'ready'
+        limit :most::bigint)
     union all
-    (select case when job_id is null then 'now' else 'recurring' end from foliot.runs where state = 'held' limit $1::bigint)
+    (select case when job_id is null then 'now' else 'recurring' end from foliot.runs where state = 'held'
+        limit :most::bigint)
     union all
     (
         select case when job_id is null then 'now' else 'recurring' end from foliot.runs
-        where state = 'waiting' and parent_id is null limit $1::bigint
+        where state = 'waiting' and parent_id is null limit :most::bigint
     )
     union all
     (
         select case when job_id is null then 'now' else 'recurring' end from foliot.runs
-        where state = 'waiting' and parent_id is not null limit $1::bigint
+        where state = 'waiting' and parent_id is not null limit :most::bigint
     )
     union all
-    (select case when job_id is null then 'later' else 'recurring' end from foliot.runs where state = 'scheduled' limit $1::bigint)
+    (select case when job_id is null then 'later' else 'recurring' end from foliot.runs where state = 'scheduled'
+        limit :most::bigint)
 ) as found
 group by kind
 
--- name: measure_recent
--- How the latest runs went, from an id on ($1, $2), of which $3 are looked at.
+-- name: measure_recent(first_id, finished_from, limit, quantiles)
+-- How the latest runs went, from an id on (:first_id, :finished_from), of which :limit are looked at.
 with recent as materialized (
     select state, attempt - lost as tries, extract(epoch from started_at - due_at)::float8 as waited
-    from foliot.history where id >= $1::uuid and finished_at >= $2::timestamptz order by id desc limit $3::bigint
+    from foliot.history where id >= :first_id::uuid and finished_at >= :finished_from::timestamptz order by id desc
+    limit :limit::bigint
 )
 select count(*) filter (where state = 'succeeded') as succeeded, count(*) filter (where state = 'failed') as failed,
     count(*) filter (where tries > 1) as retried, count(*) filter (where tries > 0) as tried,
-    percentile_cont($4::float8[]) within group (order by greatest(waited, 0)) filter (where waited is not null) as latencies
+    percentile_cont(:quantiles::float8[]) within group (order by greatest(waited,
+        0)) filter (where waited is not null) as latencies
 from recent
 
--- name: count_dead_letters
--- Of the latest $1 failed runs, those that nobody has replayed.
+-- name: count_dead_letters(limit)
+-- Of the latest :limit failed runs, those that nobody has replayed.
 select count(*) filter (where rerun_as is null) from (
-    select rerun_as from foliot.history where state = 'failed' order by finished_at desc, id desc limit $1::bigint
+    select rerun_as from foliot.history where state = 'failed' order by finished_at desc, id desc limit :limit::bigint
 ) as latest

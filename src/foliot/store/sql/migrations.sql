@@ -27,7 +27,7 @@ select to_regclass('foliot.migrations') is not null
 -- Lists the applied migrations in order.
 select version, checksum, coalesce(works_beside, version) as works_beside from foliot.migrations order by version
 
--- name: record_migration
+-- name: record_migration(version, name, checksum, works_beside)
 -- Records a migration, in the transaction that applies it.
 insert into foliot.migrations (version, name, checksum, works_beside)
-values ($1::bigint, $2::text, $3::text, $4::bigint)
+values (:version::bigint, :name::text, :checksum::text, :works_beside::bigint)

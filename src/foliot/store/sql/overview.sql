@@ -1,11 +1,11 @@
 -- What there is to do and who does it. Nothing is counted further than to $1.
 
--- name: list_queues
+-- name: list_queues(most, now)
 -- Every queue that somebody works on, that a task declares, that is limited or paused, or that holds something. What
 -- waits is counted along its index; of what is scheduled, the first to be due. The oldest is the oldest of those
 -- counted.
 with recursive clock as (
-    select coalesce($2::timestamptz, clock_timestamp()) as at
+    select coalesce(:now::timestamptz, clock_timestamp()) as at
 ), with_ready as (
     (select queue from foliot.runs where state = 'ready' order by queue limit 1)
     union all
@@ -13,18 +13,20 @@ with recursive clock as (
     from with_ready w where w.queue is not null
 ), others as (
     select state, queue from (
-        (select state, queue from foliot.runs where state = 'running' limit $1::bigint)
+        (select state, queue from foliot.runs where state = 'running' limit :most::bigint)
         union all
-        (select state, queue from foliot.runs where state = 'scheduled' order by due_at limit $1::bigint)
+        (select state, queue from foliot.runs where state = 'scheduled' order by due_at limit :most::bigint)
         union all
-        (select state, queue from foliot.runs where state = 'held' limit $1::bigint)
+        (select state, queue from foliot.runs where state = 'held' limit :most::bigint)
     ) as found
 ), counted as (
-    select queue, count(*) filter (where state = 'running') as running, count(*) filter (where state = 'scheduled') as scheduled,
+    select queue, count(*) filter (where state = 'running') as running,
+        count(*) filter (where state = 'scheduled') as scheduled,
         count(*) filter (where state = 'held') as held
     from others group by queue
 ), full_counts as (
-    select coalesce(array_agg(state), '{}') as states from (select state from others group by state having count(*) >= $1::bigint) as f
+    select coalesce(array_agg(state), '{}') as states
+    from (select state from others group by state having count(*) >= :most::bigint) as f
 ), working as (
     select q.key as queue, sum(q.value::bigint) as slots, count(*) as workers
     from foliot.workers w cross join jsonb_each_text(w.queues) as q, clock
@@ -37,13 +39,15 @@ with recursive clock as (
     union select name from foliot.queues
     union select name from foliot.pauses where kind = 'queue'
 )
-select n.queue, r.ready, extract(epoch from clock.at - r.oldest_at)::float8 as oldest_seconds, coalesce(c.running, 0) as running,
+select n.queue, r.ready, extract(epoch from clock.at - r.oldest_at)::float8 as oldest_seconds,
+    coalesce(c.running, 0) as running,
     coalesce(c.scheduled, 0) as scheduled, coalesce(c.held, 0) as held, coalesce(w.slots, 0)::bigint as slots,
     coalesce(w.workers, 0) as workers, p.paused_at, p.until_at, p.reason, l.max_running, l.max_depth, f.states
 from names n cross join clock cross join full_counts f
 cross join lateral (
     select count(*) as ready, min(due_at) as oldest_at
-    from (select due_at from foliot.runs where state = 'ready' and queue = n.queue order by rank limit $1::bigint) as first
+    from (select due_at from foliot.runs where state = 'ready' and queue = n.queue order by rank
+        limit :most::bigint) as first
 ) as r
 left join counted c on c.queue = n.queue
 left join working w on w.queue = n.queue
@@ -55,34 +59,45 @@ left join lateral (
 ) as p on true
 order by n.queue
 
--- name: count_runs
--- Live runs by state, each along its own index; finished ones of late, from an id on ($2, $3), of which the latest are
--- counted.
+-- name: count_runs(most, first_id, finished_from, namespace)
+-- Live runs by state, each along its own index; finished ones of late, from an id on (:first_id, :finished_from), of
+-- which the latest are counted.
 select state, count(*) from (
-    (select 'waiting' as state from foliot.runs where state = 'waiting' and parent_id is null and foliot.namespace_of(queue) = $4::text limit $1::bigint)
+    (select 'waiting' as state from foliot.runs
+        where state = 'waiting' and parent_id is null and foliot.namespace_of(queue) = :namespace::text
+        limit :most::bigint)
     union all
-    (select 'waiting' from foliot.runs where state = 'waiting' and parent_id is not null and foliot.namespace_of(queue) = $4::text limit $1::bigint)
+    (select 'waiting' from foliot.runs
+        where state = 'waiting' and parent_id is not null and foliot.namespace_of(queue) = :namespace::text
+        limit :most::bigint)
     union all
-    (select 'scheduled' from foliot.runs where state = 'scheduled' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
+    (select 'scheduled' from foliot.runs where state = 'scheduled' and foliot.namespace_of(queue) = :namespace::text
+        limit :most::bigint)
     union all
-    (select 'held' from foliot.runs where state = 'held' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
+    (select 'held' from foliot.runs where state = 'held' and foliot.namespace_of(queue) = :namespace::text
+        limit :most::bigint)
     union all
-    (select 'ready' from foliot.runs where state = 'ready' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
+    (select 'ready' from foliot.runs where state = 'ready' and foliot.namespace_of(queue) = :namespace::text
+        limit :most::bigint)
     union all
-    (select 'running' from foliot.runs where state = 'running' and foliot.namespace_of(queue) = $4::text limit $1::bigint)
+    (select 'running' from foliot.runs where state = 'running' and foliot.namespace_of(queue) = :namespace::text
+        limit :most::bigint)
     union all
-    (select state from foliot.history where id >= $2::uuid and finished_at >= $3::timestamptz and foliot.namespace_of(queue) = $4::text order by id desc limit $1::bigint)
+    (select state from foliot.history
+        where id >= :first_id::uuid and finished_at >= :finished_from::timestamptz
+            and foliot.namespace_of(queue) = :namespace::text order by id desc limit :most::bigint)
 ) as found
 group by state
 
--- name: count_nodes
+-- name: count_nodes(now, namespace)
 -- Workers, scheduler nodes and shards that are alive or in living hands.
 with clock as (
-    select coalesce($1::timestamptz, clock_timestamp()) as at
+    select coalesce(:now::timestamptz, clock_timestamp()) as at
 ), living as (
     select w.draining_at, q.slots
     from clock cross join foliot.workers w cross join lateral (
-        select sum(value::bigint) as slots from jsonb_each_text(w.queues) where $2::text is null or foliot.namespace_of(key) = $2::text
+        select sum(value::bigint) as slots from jsonb_each_text(w.queues)
+        where :namespace::text is null or foliot.namespace_of(key) = :namespace::text
     ) as q
     where w.expires_at > clock.at and q.slots is not null
 )

@@ -1,24 +1,24 @@
 -- The days of history and attempts.
 
--- name: today
+-- name: today(now)
 -- Days are UTC days.
-select (coalesce($1::timestamptz, clock_timestamp()) at time zone 'utc')::date
+select (coalesce(:now::timestamptz, clock_timestamp()) at time zone 'utc')::date
 
--- name: list_partitions
+-- name: list_partitions(parents)
 -- A detach that was interrupted half-way is pending and must be finished first.
 select c.relname, i.inhdetachpending
 from pg_inherits i
 join pg_class c on c.oid = i.inhrelid
 join pg_class p on p.oid = i.inhparent
 join pg_namespace n on n.oid = p.relnamespace
-where n.nspname = 'foliot' and p.relname = any ($1::text[]) and p.relkind = 'p' and c.relkind = 'r'
+where n.nspname = 'foliot' and p.relname = any (:parents::text[]) and p.relkind = 'p' and c.relkind = 'r'
 order by c.relname
 
--- name: list_detached
+-- name: list_detached(patterns)
 -- Tables of the partitions' names that belong to no parent any more.
 select c.relname
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
-where n.nspname = 'foliot' and c.relkind = 'r' and c.relname like any ($1::text[]) and c.relname ~ '_[0-9]{8}$'
+where n.nspname = 'foliot' and c.relkind = 'r' and c.relname like any (:patterns::text[]) and c.relname ~ '_[0-9]{8}$'
     and not exists (select from pg_inherits i where i.inhrelid = c.oid)
 order by c.relname
 
@@ -26,9 +26,9 @@ order by c.relname
 -- For the transaction that makes a day.
 select pg_advisory_xact_lock(hashtextextended('foliot.partitions', 0))
 
--- name: is_attached
+-- name: is_attached(name)
 -- Asked again under the lock.
 select exists (
     select from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname = 'foliot' and c.relname = $1::text
+    where n.nspname = 'foliot' and c.relname = :name::text
 )

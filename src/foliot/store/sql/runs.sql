@@ -4,175 +4,234 @@
 -- a select of its own: compared with clock_timestamp() itself, every future run would be read to find that it is not
 -- due.
 
--- name: insert_runs
--- The database's clock decides what is due. The ordinal keeps the order inside one batch. Sent again after a lost
--- answer, it must not store what has meanwhile finished: history has no key that would stop it, so $12 (null the first
--- time) says from when on to look there. The arrays of what few runs have are empty where none has it. A run whose
--- unique key is taken is not stored. Most are ready at once, and nothing need be said of them but how many were stored,
--- and when: a row for each of the others, and one row where there are none.
-with clock as materialized (
-    select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($10::timestamptz, clock_timestamp()) as at) as now
+-- fragment: run_columns
+-- The columns that a run takes with it into history.
+id, created_at, due_at, started_at, token, attempt, lost, priority, queue, task, name, payload, options, job_id,
+    tick_at, rerun_of, parent_id, step, upstream, has_dependents
+
+-- fragment: given_runs
+-- The database's clock decides what is due. The ordinal keeps the order inside one batch. An array is empty if no run
+-- of the batch has a value for it.
+clock as materialized (
+    select at, (extract(epoch from at) * 1000000)::bigint as rank
+    from (select coalesce(:now::timestamptz, clock_timestamp()) as at) as now
 ), given as (
     -- A due instant in the past counts as now, or old instants would jump the queue.
-    select g.*, clock.at, clock.rank, greatest(clock.at, g.due_at, clock.at + g.delay_seconds * interval '1 second') as due
+    select g.*, clock.at, clock.rank,
+        greatest(clock.at, g.due_at, clock.at + g.delay_seconds * interval '1 second') as due
     from clock cross join unnest(
-        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[],
-        $13::text[], $14::timestamptz[]
+        :ids::uuid[], :tasks::text[], :queues::text[], :names::text[], :priorities::bigint[], :due_ats::timestamptz[],
+        :delays::float8[], :payloads::jsonb[], :options::jsonb[], :unique_keys::text[], :expires_ats::timestamptz[]
     ) with ordinality as g (
         id, task, queue, name, priority, due_at, delay_seconds, payload, options, unique_key, expires_at, ordinal
     )
-), stored as (
-    insert into foliot.runs (
-        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
-    )
-    select
-        id, at, case when options ? 'signal' then at + foliot.signal_wait(options) else due end,
-        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end - priority * $11::bigint + ordinal, priority,
-        case when due > at then 'scheduled' when options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
-        case when due > at then null when options ? 'signal' then 'signal' when options ?| '{concurrency,rate}' then 'limit' end,
-        queue, task, name, payload, options, unique_key, expires_at
-    from given
-    where $12::timestamptz is null
-        or not exists (select from foliot.history h where h.id = given.id and h.finished_at >= $12::timestamptz)
+)
+
+-- fragment: insert_given_runs
+-- History has no key that would keep out a run that has finished, so a repeated insert looks there, from :finished_from
+-- on. It is null the first time.
+insert into foliot.runs (
+    id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+)
+select
+    id, at, case when options ? 'signal' then at + foliot.signal_wait(options) else due end,
+    case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end
+        - priority * :aging::bigint + ordinal,
+    priority,
+    case when due > at then 'scheduled' when options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
+    case
+        when due > at then null when options ? 'signal' then 'signal' when foliot.has_limits(options) then 'limit'
+    end,
+    queue, task, name, payload, options, unique_key, expires_at
+from given
+where :finished_from::timestamptz is null or not exists (
+    select from foliot.history h where h.id = given.id and h.finished_at >= :finished_from::timestamptz
+)
+
+-- fragment: stored_runs
+-- Most runs are ready at once, and the answer does not name them: one row for each of the others, or a single row.
+select clock.at, number, other.id, other.state, other.due_at
+from clock cross join (select count(*) as number from stored) as counted
+left join stored as other on other.state <> 'ready'
+
+-- name: insert_runs(
+--     ids, tasks, queues, names, priorities, due_ats, delays, payloads, options, now, aging, finished_from,
+--     unique_keys, expires_ats
+-- )
+-- Stores runs of which some may be there already, because the answer to their insert got lost. A run whose unique key
+-- is taken is not stored.
+with {{given_runs}}, stored as (
+    {{insert_given_runs}}
     on conflict do nothing
     returning id, state, due_at
 )
-select clock.at, number, other.id, other.state, other.due_at
-from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
+{{stored_runs}}
 
--- name: insert_fair_runs
--- insert_runs where some of the runs have a fairness key. Those stand a step ($15) apart behind the last of their own
--- key that waits, but not behind what others have in excess: a key that comes new stands next in line. The place in
--- line is part of the insert: a second statement could fail after the runs are stored.
-with clock as materialized (
-    select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($10::timestamptz, clock_timestamp()) as at) as now
-), given as (
-    select g.*, clock.at, clock.rank, greatest(clock.at, g.due_at, clock.at + g.delay_seconds * interval '1 second') as due
-    from clock cross join unnest(
-        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::float8[], $8::jsonb[], $9::jsonb[],
-        $13::text[], $14::timestamptz[]
-    ) with ordinality as g (
-        id, task, queue, name, priority, due_at, delay_seconds, payload, options, unique_key, expires_at, ordinal
-    )
-), alone as (
+-- name: insert_new_runs(
+--     ids, tasks, queues, names, priorities, due_ats, delays, payloads, options, now, aging, finished_from,
+--     unique_keys, expires_ats
+-- )
+-- Stores runs with new ids and without unique keys. To expect a conflict, as insert_runs does, costs a lookup and a WAL
+-- record for each run.
+with {{given_runs}}, stored as (
+    {{insert_given_runs}}
+    returning id, state, due_at
+)
+{{stored_runs}}
+
+-- name: insert_fair_runs(
+--     ids, tasks, queues, names, priorities, due_ats, delays, payloads, options, now, aging, finished_from,
+--     unique_keys, expires_ats, fair_step
+-- )
+-- Stores runs of which some have a fairness key. These are ranked a step apart behind the last waiting run of their own
+-- key, but not behind the excess of other keys: a new key is next in line. The rank is part of the insert, because a
+-- second statement could fail after the runs are stored.
+with {{given_runs}}, alone as (
     select given.*, options ->> 'fairness_key' as key,
-        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end - priority * $11::bigint + ordinal as own_rank
+        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end
+            - priority * :aging::bigint + ordinal as own_rank
     from given
-    where $12::timestamptz is null
-        or not exists (select from foliot.history h where h.id = given.id and h.finished_at >= $12::timestamptz)
+    where :finished_from::timestamptz is null or not exists (
+        select from foliot.history h where h.id = given.id and h.finished_at >= :finished_from::timestamptz
+    )
 ), starts as materialized (
     select g.queue, g.key, greatest((
         select r.rank from foliot.runs r
-        where r.state = 'ready' and r.queue = g.queue and r.options ->> 'fairness_key' = g.key and r.id <> all ($1::uuid[])
+        where r.state = 'ready' and r.queue = g.queue and r.options ->> 'fairness_key' = g.key
+            and r.id <> all (:ids::uuid[])
         order by r.rank desc limit 1
-    ) + $15::bigint, coalesce((
-        select r.rank from foliot.runs r where r.state = 'ready' and r.queue = g.queue and r.id <> all ($1::uuid[]) order by r.rank limit 1
+    ) + :fair_step::bigint, coalesce((
+        select r.rank from foliot.runs r where r.state = 'ready' and r.queue = g.queue and r.id <> all (:ids::uuid[])
+        order by r.rank limit 1
     ), g.own_rank)) as rank
     from (select queue, key, min(own_rank) as own_rank from alone where key is not null group by queue, key) as g
 ), stored as (
     insert into foliot.runs (
-        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key, expires_at
+        id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, unique_key,
+        expires_at
     )
     select
         a.id, a.at, case when a.options ? 'signal' then a.at + foliot.signal_wait(a.options) else a.due end,
-        coalesce(s.rank + (row_number() over (partition by a.queue, a.key order by a.own_rank) - 1) * $15::bigint, a.own_rank), a.priority,
-        case when a.due > a.at then 'scheduled' when a.options ?| '{concurrency,rate,signal}' then 'held' else 'ready' end,
-        case when a.due > a.at then null when a.options ? 'signal' then 'signal' when a.options ?| '{concurrency,rate}' then 'limit' end,
+        coalesce(
+            s.rank + (row_number() over (partition by a.queue, a.key order by a.own_rank) - 1) * :fair_step::bigint,
+            a.own_rank
+        ),
+        a.priority,
+        case
+            when a.due > a.at then 'scheduled' when a.options ?| '{concurrency,rate,signal}' then 'held' else 'ready'
+        end,
+        case
+            when a.due > a.at then null when a.options ? 'signal' then 'signal'
+            when foliot.has_limits(a.options) then 'limit'
+        end,
         a.queue, a.task, a.name, a.payload, a.options, a.unique_key, a.expires_at
     from alone a left join starts s on s.queue = a.queue and s.key = a.key
     on conflict do nothing
     returning id, state, due_at
 )
-select clock.at, number, other.id, other.state, other.due_at
-from clock cross join (select count(*) as number from stored) as counted left join stored as other on other.state <> 'ready'
+{{stored_runs}}
 
--- name: remove_finished
+-- name: remove_finished(ids, finished_from)
 -- Of what was inserted again in this transaction, that which had ended between the look into history and the insert,
 -- which can't have met it there any more. How many those are.
 with removed as (
     delete from foliot.runs r
-    where r.id = any ($1::uuid[]) and exists (select from foliot.history h where h.id = r.id and h.finished_at >= $2::timestamptz)
+    where r.id = any (:ids::uuid[])
+        and exists (select from foliot.history h where h.id = r.id and h.finished_at >= :finished_from::timestamptz)
     returning r.id
 )
 select count(*) from removed
 
--- name: insert_alike
+-- name: insert_alike(
+--     ids, payloads, task, queue, name, priority, due_at, delay_seconds, options, expires_at, now, aging
+-- )
 -- insert_runs for new runs without a unique key that differ in nothing but their ids and payloads, as those that come
 -- together mostly do: what they have in common is sent once and decided once. It answers with that, and either stores
 -- all of them or fails.
 with clock as materialized (
-    select at, (extract(epoch from at) * 1000000)::bigint as rank from (select coalesce($11::timestamptz, clock_timestamp()) as at) as now
+    select at, (extract(epoch from at) * 1000000)::bigint as rank
+    from (select coalesce(:now::timestamptz, clock_timestamp()) as at) as now
 ), due as materialized (
-    select clock.*, greatest(at, $7::timestamptz, at + $8::float8 * interval '1 second') as due from clock
+    select clock.*, greatest(at, :due_at::timestamptz, at + :delay_seconds::float8 * interval '1 second') as due
+    from clock
 ), common as materialized (
     select
-        at, case when $9::jsonb ? 'signal' then at + foliot.signal_wait($9::jsonb) else due end as due_at,
-        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank end - $6::bigint * $12::bigint as rank,
-        case when due > at then 'scheduled' when $9::jsonb ?| '{concurrency,rate,signal}' then 'held' else 'ready' end as state,
+        at, case when :options::jsonb ? 'signal' then at + foliot.signal_wait(:options::jsonb) else due end as due_at,
+        case when due > at then (extract(epoch from due) * 1000000)::bigint else rank
+            end - :priority::bigint * :aging::bigint as rank,
+        case when due > at then 'scheduled' when :options::jsonb ?| '{concurrency,rate,signal}' then 'held' else 'ready'
+            end as state,
         case
-            when due > at then null when $9::jsonb ? 'signal' then 'signal' when $9::jsonb ?| '{concurrency,rate}' then 'limit'
+            when due > at then null when :options::jsonb ? 'signal' then 'signal'
+            when foliot.has_limits(:options::jsonb) then 'limit'
         end as held_by
     from due
 ), stored as (
-    insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, expires_at)
+    insert into foliot.runs (id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload,
+        options, expires_at)
     select
-        given.id, at, due_at, rank + ordinal, $6::bigint, state, held_by, $4::text, $3::text, $5::text, nullif(given.payload, 'null'),
-        $9::jsonb, $10::timestamptz
-    from common cross join rows from (unnest($1::text::uuid[]), jsonb_array_elements($2::jsonb))
+        given.id, at, due_at, rank + ordinal, :priority::bigint, state, held_by, :queue::text, :task::text, :name::text,
+        nullif(given.payload, 'null'),
+        :options::jsonb, :expires_at::timestamptz
+    from common cross join rows from (unnest(:ids::text::uuid[]), jsonb_array_elements(:payloads::jsonb))
         with ordinality as given (id, payload, ordinal)
 )
 select at, state, due_at from common
 
--- name: find_runs
+-- name: find_runs(ids, finished_from)
 -- Which of these ids exist, live or finished: read after an insert whose answer got lost.
-select id, state, due_at, created_at from foliot.runs where id = any($1::uuid[])
+select id, state, due_at, created_at from foliot.runs where id = any(:ids::uuid[])
 union all
-select id, state, due_at, created_at from foliot.history where id = any($1::uuid[]) and finished_at >= $2::timestamptz
+select id, state, due_at, created_at from foliot.history
+where id = any(:ids::uuid[]) and finished_at >= :finished_from::timestamptz
 
--- name: claim_runs
+-- name: claim_runs(queues, slots, tasks, worker_id, now, is_limited)
 -- ready -> running, at most the free slots of each queue, in rank order; rows that another worker is taking are stepped
 -- over, and so is what has expired, or came back from a worker after it was asked to end, and was not swept up yet. Not
 -- from what is paused, nor of a task whose circuit is open, but for its probe, unless the task is paused as well. A
 -- worker whose lease is over gets nothing, because its runs would be given back before they begin. Neither does a
--- worker that was asked to drain. A queue with a limit is claimed from by one worker at a time ($6): its runs are
--- counted here, and counting does not see what another is taking. A run whose task is turned off in its namespace is
--- claimed, too, and marked: its worker refuses it, so that it ends and says why. By ctid, which saves looking each of
--- them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
+-- worker that was asked to drain. A queue with a limit is claimed from by one worker at a time (:is_limited): its runs
+-- are counted here, and counting does not see what another is taking. A run whose task is turned off in its namespace
+-- is claimed, too, and marked: its worker refuses it, so that it ends and says why. By ctid, which saves looking each
+-- of them up again: they are locked, so none moves. One that was changed a moment ago is for the next turn.
 with clock as (
-    select coalesce($5::timestamptz, clock_timestamp()) as at
+    select coalesce(:now::timestamptz, clock_timestamp()) as at
 ), paused as materialized (
     select p.kind, p.name from foliot.pauses p, clock where p.until_at is null or p.until_at > clock.at
 ), wanted as materialized (
     select w.queue, least(w.slots, q.max_running - (
         select count(*) from foliot.runs r where r.state = 'running' and r.queue = w.queue and q.max_running is not null
     )) as slots
-    from unnest($1::text[], $2::bigint[]) as w (queue, slots) left join foliot.queues q on q.name = w.queue
-    where (q.max_running is null or $6::boolean)
-        and exists (select from foliot.workers, clock where id = $4::uuid and expires_at > clock.at and draining_at is null)
+    from unnest(:queues::text[], :slots::bigint[]) as w (queue, slots) left join foliot.queues q on q.name = w.queue
+    where (q.max_running is null or :is_limited::boolean)
+        and exists (select from foliot.workers, clock
+            where id = :worker_id::uuid and expires_at > clock.at and draining_at is null)
         and not exists (select from paused p where p.kind = 'everything' or (p.kind = 'queue' and p.name = w.queue))
 ), closed as materialized (
     select task, false as is_paused from foliot.circuits where open_until is not null
     union all
     select name, true from paused where kind = 'task'
 ), disabled as materialized (
-    select task from unnest($3::text[]) as t (task) where exists (select from foliot.disabled_tasks) and foliot.is_disabled(task)
+    select task from unnest(:tasks::text[]) as t (task)
+    where exists (select from foliot.disabled_tasks) and foliot.is_disabled(task)
 )
 update foliot.runs
-set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = $4::uuid,
-    started_at = coalesce($5::timestamptz, clock_timestamp())
+set state = 'running', token = token + 1, attempt = attempt + 1, worker_id = :worker_id::uuid,
+    started_at = coalesce(:now::timestamptz, clock_timestamp())
 where ctid = any (array(
     select picked.ctid
     from wanted
     cross join lateral (
         select ctid from foliot.runs
-        where state = 'ready' and cancel is null and queue = wanted.queue and task = any ($3::text[])
+        where state = 'ready' and cancel is null and queue = wanted.queue and task = any (:tasks::text[])
             and case
-                when task = any (array(select task from closed)) then is_probe and task <> all (array(select task from closed where is_paused))
+                when task = any (array(select task from closed)) then is_probe
+                and task <> all (array(select task from closed where is_paused))
                 else true
             end
             and case
                 when expires_at is null or started_at is not null then true
-                else expires_at > coalesce($5::timestamptz, clock_timestamp())
+                else expires_at > coalesce(:now::timestamptz, clock_timestamp())
             end
         order by rank
         limit greatest(0, wanted.slots)
@@ -180,79 +239,74 @@ where ctid = any (array(
     ) as picked
 ))
 returning id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
-    upstream is not null or signal is not null, parent_id is not null or has_dependents, task = any (array(select task from disabled))
+    upstream is not null or signal is not null, parent_id is not null or has_dependents,
+    task = any (array(select task from disabled))
 
--- name: take_queue
+-- name: take_queue(queue)
 -- One claim at a time from a queue that has a limit; let go of with the transaction.
-select pg_advisory_xact_lock(hashtextextended($1::text, 0))
+select pg_advisory_xact_lock(hashtextextended(:queue::text, 0))
 
--- name: recover_claims
+-- name: recover_claims(worker_id, ids, tokens)
 -- The runs that this worker owns but does not hold: those of claims whose answer got lost. NOT IN, because PostgreSQL
 -- hashes its list however long that is.
 select id, token, attempt, lost, queue, task, payload, options, date_part('epoch', started_at - due_at),
     upstream is not null or signal is not null, parent_id is not null or has_dependents, foliot.is_disabled(task)
 from foliot.runs r
-where state = 'running' and worker_id = $1::uuid
-    and (r.id, r.token) not in (select * from unnest($2::uuid[], $3::bigint[]))
+where state = 'running' and worker_id = :worker_id::uuid
+    and (r.id, r.token) not in (select * from unnest(:ids::uuid[], :tokens::bigint[]))
 
--- name: finish_runs
--- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement. Of a failure, $10 is
--- what its message has in common with others of its kind. Only what runs has a worker, as the table's constraint says;
--- to name the state as well would lead the planner to read all that the worker runs.
+-- name: finish_runs(worker_id, ids, tokens, states, reasons, results, errors, outputs, now, patterns)
+-- running -> succeeded | failed | cancelled: out of the live runs, into history, in one statement. Of a failure,
+-- :patterns is what its message has in common with others of its kind. Only what runs has a worker, as the table's
+-- constraint says; to name the state as well would lead the planner to read all that the worker runs.
 with outcome as (
-    select * from unnest($2::uuid[], $3::text::bigint[], $4::text[], $5::text[], $6::json[], $7::jsonb[], $8::bytea[], $10::text[])
+    select * from unnest(:ids::uuid[], :tokens::text::bigint[], :states::text[], :reasons::text[], :results::json[],
+        :errors::jsonb[], :outputs::bytea[], :patterns::text[])
     as o (id, token, state, reason, result, error, output, pattern)
 ), finished as (
     delete from foliot.runs r using outcome o
-    where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid
-    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state, r.queue,
+    where r.id = o.id and r.token = o.token and r.worker_id = :worker_id::uuid
+    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, o.state,
+        r.queue,
         r.task, r.name, o.reason, r.payload, r.options, o.result, o.error, o.output, r.job_id, r.tick_at,
         r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents, md5(r.task || ': ' || o.pattern) as fingerprint
 )
-insert into foliot.history (
-    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-    task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
-    fingerprint
-)
-select
-    id, created_at, due_at, started_at, coalesce($9::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, state,
-    queue, task, name, reason, payload, options, result, error, output, job_id, tick_at, rerun_of, parent_id, step, upstream,
-    has_dependents, fingerprint
+insert into foliot.history ({{run_columns}}, finished_at, worker_id, state, reason, result, error, output, fingerprint)
+select {{run_columns}},
+    coalesce(:now::timestamptz, clock_timestamp()), worker_id, state, reason, result, error, output, fingerprint
 from finished
 
--- name: succeed_runs
+-- name: succeed_runs(worker_id, ids, tokens, results, now)
 -- finish_runs for what most batches are: runs that succeeded, and of which nothing is to be kept but what they
 -- returned.
 with outcome as (
-    select * from unnest($2::uuid[], $3::text::bigint[], $4::json[]) as o (id, token, result)
+    select * from unnest(:ids::uuid[], :tokens::text::bigint[], :results::json[]) as o (id, token, result)
 ), finished as (
     delete from foliot.runs r using outcome o
-    where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid
-    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, r.queue, r.task, r.name,
-        r.payload, r.options, o.result, r.job_id, r.tick_at, r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents
+    where r.id = o.id and r.token = o.token and r.worker_id = :worker_id::uuid
+    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost, r.priority, r.worker_id, r.queue,
+        r.task, r.name,
+        r.payload, r.options, o.result, r.job_id, r.tick_at, r.rerun_of, r.parent_id, r.step, r.upstream,
+        r.has_dependents
 )
-insert into foliot.history (
-    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-    task, name, payload, options, result, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
-)
-select
-    id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id, 'succeeded',
-    queue, task, name, payload, options, result, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+insert into foliot.history ({{run_columns}}, finished_at, worker_id, state, result)
+select {{run_columns}}, coalesce(:now::timestamptz, clock_timestamp()), worker_id, 'succeeded', result
 from finished
 
--- name: retry_runs
+-- name: retry_runs(worker_id, ids, tokens, outcomes, delays, errors, outputs, now, aging)
 -- running -> scheduled: the attempt gets a row of its own, the run waits for its next one. One that was snoozed is not
 -- consumed, but counted. A probe has had its say: it waits for the circuit like the others. A run with a concurrency
 -- key has made room, as foliot.turns says.
 with outcome as (
-    select o.*, coalesce($8::timestamptz, clock_timestamp()) as at
-    from unnest($2::uuid[], $3::bigint[], $4::text[], $5::float8[], $6::jsonb[], $7::bytea[])
+    select o.*, coalesce(:now::timestamptz, clock_timestamp()) as at
+    from unnest(:ids::uuid[], :tokens::bigint[], :outcomes::text[], :delays::float8[], :errors::jsonb[],
+        :outputs::bytea[])
     as o (id, token, outcome, delay_seconds, error, output)
 ), held as (
     select r.id, r.token, r.attempt, r.worker_id, r.started_at, r.priority, o.outcome, o.error, o.output, o.at,
         o.at + o.delay_seconds * interval '1 second' as due, r.options #>> '{concurrency,key}' as concurrency_key
     from foliot.runs r join outcome o on r.id = o.id
-    where r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
+    where r.token = o.token and r.worker_id = :worker_id::uuid and r.state = 'running'
     for update of r
 ), kept as (
     insert into foliot.attempts (run_id, token, attempt, worker_id, started_at, finished_at, outcome, error, output)
@@ -262,101 +316,104 @@ with outcome as (
     select distinct 'concurrency', concurrency_key, '-infinity'::timestamptz from held where concurrency_key is not null
 )
 update foliot.runs r
-set state = 'scheduled', worker_id = null, is_probe = null, due_at = held.due, attempt = r.attempt - (held.outcome = 'snoozed')::int,
+set state = 'scheduled', worker_id = null, is_probe = null, due_at = held.due,
+    attempt = r.attempt - (held.outcome = 'snoozed')::int,
     options = case
         when held.outcome <> 'snoozed' then r.options
-        else jsonb_set(coalesce(r.options, '{}'), '{snoozes}', to_jsonb(coalesce((r.options ->> 'snoozes')::bigint, 0) + 1))
+        else jsonb_set(coalesce(r.options, '{}'), '{snoozes}',
+            to_jsonb(coalesce((r.options ->> 'snoozes')::bigint, 0) + 1))
     end,
-    rank = (extract(epoch from held.due) * 1000000)::bigint - held.priority * $9::bigint
+    rank = (extract(epoch from held.due) * 1000000)::bigint - held.priority * :aging::bigint
 from held where r.id = held.id
 
--- name: release_runs
+-- name: release_runs(worker_id, ids, tokens)
 -- running -> ready: given back by a worker that stops. The attempt is not consumed; the token is, for good. What had an
 -- attempt before has started, and can't expire any more.
 update foliot.runs r
 set state = 'ready', worker_id = null, attempt = r.attempt - 1,
     started_at = case when r.attempt > 1 or r.options ? 'snoozes' then r.started_at end
-from unnest($2::uuid[], $3::bigint[]) as o (id, token)
-where r.id = o.id and r.token = o.token and r.worker_id = $1::uuid and r.state = 'running'
+from unnest(:ids::uuid[], :tokens::bigint[]) as o (id, token)
+where r.id = o.id and r.token = o.token and r.worker_id = :worker_id::uuid and r.state = 'running'
 
--- name: count_written
+-- name: count_written(ids, tokens, worker_id, finished_from)
 -- Of outcomes that matched no live attempt: how many had been written before, by a statement whose answer got lost.
-select count(*) from unnest($1::uuid[], $2::bigint[]) as o (id, token)
+select count(*) from unnest(:ids::uuid[], :tokens::bigint[]) as o (id, token)
 where exists (
     select from foliot.history h
-    where h.id = o.id and h.token = o.token and h.worker_id = $3::uuid and h.finished_at >= $4::timestamptz
+    where h.id = o.id and h.token = o.token and h.worker_id = :worker_id::uuid
+        and h.finished_at >= :finished_from::timestamptz
 )
 or exists (select from foliot.runs r where r.id = o.id and r.token = o.token and r.state in ('scheduled', 'ready'))
 
--- name: promote_due_runs
+-- name: promote_due_runs(limit, now)
 -- scheduled -> ready for what is due, oldest first; -> held for what has a limit to pass. By ctid, as claims do.
 update foliot.runs
-set state = case when options ?| '{concurrency,rate}' then 'held' else 'ready' end,
-    held_by = case when options ?| '{concurrency,rate}' then 'limit' end
+set state = case when foliot.has_limits(options) then 'held' else 'ready' end,
+    held_by = case when foliot.has_limits(options) then 'limit' end
 where ctid = any (array(
     select ctid from foliot.runs
-    where state = 'scheduled' and due_at <= (select coalesce($2::timestamptz, clock_timestamp()))
+    where state = 'scheduled' and due_at <= (select coalesce(:now::timestamptz, clock_timestamp()))
     order by due_at
-    limit $1::bigint
+    limit :limit::bigint
     for update skip locked
 ))
 returning queue
 
--- name: seconds_until_due
+-- name: seconds_until_due(now)
 -- How long until the next scheduled run is due; null when there is none.
-select extract(epoch from min(due_at) - coalesce($1::timestamptz, clock_timestamp()))::float8 from foliot.runs where state = 'scheduled'
+select extract(epoch from min(due_at) - coalesce(:now::timestamptz, clock_timestamp()))::float8 from foliot.runs
+where state = 'scheduled'
 
--- name: ready_queues
+-- name: ready_queues(limit)
 -- Those in which something is ready, one look at the index each however long their lines are.
 with recursive lines as (
     (select queue from foliot.runs where state = 'ready' order by queue, rank limit 1)
     union all
-    select (select r.queue from foliot.runs r where r.state = 'ready' and r.queue > lines.queue order by r.queue, r.rank limit 1)
+    select (select r.queue from foliot.runs r where r.state = 'ready' and r.queue > lines.queue order by r.queue, r.rank
+        limit 1)
     from lines where lines.queue is not null
 )
-select queue from lines where queue is not null limit $1::bigint
+select queue from lines where queue is not null limit :limit::bigint
 
--- name: move_runs
+-- name: move_runs(ids, target, sources)
 -- Between waiting, scheduled, held and ready: no attempt begins or ends. The from-states are those of the table in
 -- model/states.py.
 update foliot.runs
-set state = $2::text, held_by = case when $2::text = 'held' then 'limit' end
-where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) and state = any ($3::text[]) order by id for update))
+set state = :target::text, held_by = case when :target::text = 'held' then 'limit' end
+where id = any (array(select id from foliot.runs where id = any (:ids::uuid[]) and state = any (:sources::text[])
+    order by id for update))
 returning id
 
--- name: close_runs
+-- name: close_runs(ids, target, reason, sources, now)
 -- A run that no worker holds ends unrun: cancelled or skipped. Roots first, as whoever settles what follows from it
 -- wants them.
 with roots as materialized (
     select id from foliot.parents
-    where id = any (array(select p.root_id from foliot.runs r join foliot.parents p on p.id = r.parent_id where r.id = any ($1::uuid[])))
+    where id = any (array(select p.root_id from foliot.runs r join foliot.parents p on p.id = r.parent_id
+        where r.id = any (:ids::uuid[])))
     order by id for update
 ), closed as (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
-        where id = any ($1::uuid[]) and state = any ($4::text[]) and (select count(*) from roots) >= 0
+        where id = any (:ids::uuid[]) and state = any (:sources::text[]) and (select count(*) from roots) >= 0
         order by id for update
     ))
     returning *
 )
-insert into foliot.history (
-    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
-    job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
-)
-select
-    id, created_at, due_at, started_at, coalesce($5::timestamptz, clock_timestamp()), token, attempt, lost, priority, $2::text,
-    queue, task, name, $3::text, payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
+insert into foliot.history ({{run_columns}}, finished_at, state, reason)
+select {{run_columns}}, coalesce(:now::timestamptz, clock_timestamp()), :target::text, :reason::text
 from closed
 returning id
 
--- name: expire_runs
+-- name: expire_runs(limit, now)
 -- ready | waiting -> skipped, scheduled | held -> cancelled: runs that have not been started by the instant after which
 -- they must not be. Roots first, as whoever settles what follows from it wants them.
 with expired as materialized (
     select id, parent_id from foliot.runs
-    where expires_at <= (select coalesce($2::timestamptz, clock_timestamp())) and state <> 'running' and started_at is null
-    order by expires_at limit $1::bigint
+    where expires_at <= (select coalesce(:now::timestamptz, clock_timestamp())) and state <> 'running'
+        and started_at is null
+    order by expires_at limit :limit::bigint
 ), roots as materialized (
     select id from foliot.parents
     where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from expired)))
@@ -366,30 +423,26 @@ with expired as materialized (
     where id = any (array(
         select id from foliot.runs
         where id = any (array(select id from expired)) and state <> 'running' and started_at is null
-            and expires_at <= coalesce($2::timestamptz, clock_timestamp()) and (select count(*) from roots) >= 0
+            and expires_at <= coalesce(:now::timestamptz, clock_timestamp()) and (select count(*) from roots) >= 0
         for update skip locked
     ))
     returning *
 )
-insert into foliot.history (
-    id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, name, reason, payload, options,
-    job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents
-)
-select
-    id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority,
-    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, queue, task, name, 'expired', payload, options, job_id,
-    tick_at, rerun_of, parent_id, step, upstream, has_dependents
+insert into foliot.history ({{run_columns}}, finished_at, state, reason)
+select {{run_columns}},
+    coalesce(:now::timestamptz, clock_timestamp()),
+    case when state in ('ready', 'waiting') then 'skipped' else 'cancelled' end, 'expired'
 from closed
 
--- name: mark_cancelled
+-- name: mark_cancelled(ids, message, is_forced)
 -- Asks for the end of runs: those nobody holds are closed by close_cancelled, the others by whoever holds them, unless
 -- they are forced.
 update foliot.runs
-set cancel = jsonb_build_object('reason', 'cancelled', 'message', $2::text, 'is_forced', $3::boolean)
-where id = any (array(select id from foliot.runs where id = any ($1::uuid[]) order by id for update))
+set cancel = jsonb_build_object('reason', 'cancelled', 'message', :message::text, 'is_forced', :is_forced::boolean)
+where id = any (array(select id from foliot.runs where id = any (:ids::uuid[]) order by id for update))
 returning id, worker_id
 
--- name: close_cancelled
+-- name: close_cancelled(limit, now)
 -- Runs that are marked and held by nobody, or are to be ended by force, end. Whoever holds one all the same finds it
 -- gone. One that is made of others ends with the last of them. Roots first, as whoever settles what follows from it
 -- wants them.
@@ -397,7 +450,7 @@ with asked as materialized (
     select id, parent_id from foliot.runs
     where cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
         and not exists (select from foliot.parents p where p.run_id = runs.id and p.finished_at is null)
-    order by id limit $1::bigint
+    order by id limit :limit::bigint
 ), roots as materialized (
     select id from foliot.parents
     where id = any (array(select p.root_id from foliot.parents p where p.id in (select parent_id from asked)))
@@ -406,26 +459,22 @@ with asked as materialized (
     delete from foliot.runs
     where id = any (array(
         select id from foliot.runs
-        where id = any (array(select id from asked)) and cancel is not null and (state <> 'running' or cancel ->> 'is_forced' = 'true')
+        where id = any (array(select id from asked)) and cancel is not null
+            and (state <> 'running' or cancel ->> 'is_forced' = 'true')
             and (select count(*) from roots) >= 0
         for update skip locked
     ))
     returning *
 ), kept as (
-    insert into foliot.history (
-        id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task, name, reason,
-        payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, error
-    )
-    select
-        id, created_at, due_at, started_at, coalesce($2::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'cancelled', queue, task, name, cancel ->> 'reason', payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream,
-        has_dependents,
+    insert into foliot.history ({{run_columns}}, finished_at, worker_id, state, reason, error)
+    select {{run_columns}},
+        coalesce(:now::timestamptz, clock_timestamp()), worker_id, 'cancelled', cancel ->> 'reason',
         jsonb_build_object('kind', 'Cancelled', 'message', coalesce(cancel ->> 'message', ''))
     from closed
 )
 select id, worker_id from closed
 
--- name: lose_runs
+-- name: lose_runs(limit, lost_max, now, pattern)
 -- running -> ready | failed for runs whose worker's lease is over or gone. Works from the claims, not from the list of
 -- workers, so a claim that slipped in after its worker was struck off is found too. The distinct workers come from a
 -- walk along the index. The row of a worker whose lease is over is locked, which checks the lease again: one that is
@@ -434,12 +483,14 @@ with recursive claiming as (
     (select worker_id from foliot.runs where state = 'running' order by worker_id limit 1)
     union all
     select (
-        select worker_id from foliot.runs where state = 'running' and worker_id > claiming.worker_id order by worker_id limit 1
+        select worker_id from foliot.runs where state = 'running' and worker_id > claiming.worker_id order by worker_id
+        limit 1
     )
     from claiming where claiming.worker_id is not null
 ), expired as materialized (
     select w.id as worker_id from foliot.workers w
-    where w.id = any (array(select worker_id from claiming)) and w.expires_at <= coalesce($3::timestamptz, clock_timestamp())
+    where w.id = any (array(select worker_id from claiming))
+        and w.expires_at <= coalesce(:now::timestamptz, clock_timestamp())
     for update skip locked
 ), dead as (
     select worker_id from expired
@@ -448,14 +499,16 @@ with recursive claiming as (
     where c.worker_id is not null and not exists (select from foliot.workers w where w.id = c.worker_id)
 ), taken as (
     select r.id, r.token, r.attempt, r.worker_id, r.started_at,
-        r.lost + 1 >= $2::bigint or coalesce(r.options ->> 'guarantee', t.guarantee, '') = 'at_most_once' as is_spent
+        r.lost + 1 >= :lost_max::bigint
+        or coalesce(r.options ->> 'guarantee', t.guarantee, '') = 'at_most_once' as is_spent
     from foliot.runs r join dead on r.worker_id = dead.worker_id left join foliot.tasks t on t.name = r.task
     where r.state = 'running'
-    limit $1::bigint
+    limit :limit::bigint
     for update of r skip locked
 ), kept as (
     insert into foliot.attempts (run_id, token, attempt, worker_id, started_at, finished_at, outcome)
-    select id, token, attempt, worker_id, started_at, coalesce($3::timestamptz, clock_timestamp()), 'lost' from taken where not is_spent
+    select id, token, attempt, worker_id, started_at, coalesce(:now::timestamptz, clock_timestamp()), 'lost' from taken
+    where not is_spent
 ), requeued as (
     update foliot.runs r
     set state = 'ready', worker_id = null, lost = r.lost + 1
@@ -463,41 +516,42 @@ with recursive claiming as (
     returning r.queue
 ), spent as (
     delete from foliot.runs r using taken where r.id = taken.id and taken.is_spent
-    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost + 1 as lost, r.priority, r.worker_id, r.queue,
-        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at, r.rerun_of, r.parent_id, r.step, r.upstream, r.has_dependents
+    returning r.id, r.created_at, r.due_at, r.started_at, r.token, r.attempt, r.lost + 1 as lost, r.priority,
+        r.worker_id, r.queue,
+        r.task, r.name, r.payload, r.options, r.job_id, r.tick_at, r.rerun_of, r.parent_id, r.step, r.upstream,
+        r.has_dependents
 ), buried as (
-    insert into foliot.history (
-        id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue,
-        task, name, reason, payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents, error, fingerprint
-    )
-    select
-        id, created_at, due_at, started_at, coalesce($3::timestamptz, clock_timestamp()), token, attempt, lost, priority, worker_id,
-        'failed', queue, task, name, 'lost', payload, options, job_id, tick_at, rerun_of, parent_id, step, upstream, has_dependents,
+    insert into foliot.history ({{run_columns}}, finished_at, worker_id, state, reason, error, fingerprint)
+    select {{run_columns}},
+        coalesce(:now::timestamptz, clock_timestamp()), worker_id, 'failed', 'lost',
         jsonb_build_object('kind', 'WorkerLost', 'message', 'the worker died while it ran this, ' || lost || ' in all'),
-        md5(task || ': ' || $4::text)
+        md5(task || ': ' || :pattern::text)
     from spent
     returning id
 )
 select (select count(*) from requeued), (select count(*) from buried), array(select distinct queue from requeued),
     array(select id from taken order by id), array(select token from taken order by id)
 
--- name: get_run
+-- name: get_run(run_id, finished_from)
 -- One run, wherever it is. A single statement sees it in exactly one of the two places. One that is made of others says
 -- how far they are.
 select
-    r.id, r.name, r.task, r.queue, r.state, null as reason, r.priority, r.attempt, r.lost, r.worker_id, r.payload, r.options,
+    r.id, r.name, r.task, r.queue, r.state, null as reason, r.priority, r.attempt, r.lost, r.worker_id, r.payload,
+    r.options,
     null::json as result, a.error, a.output, r.due_at, r.created_at, r.started_at, null::timestamptz as finished_at,
-    r.job_id, r.tick_at, r.rerun_of, null::uuid as rerun_as, r.progress, r.cancel, r.unique_key, r.expires_at, r.held_by, r.parent_id, r.step,
+    r.job_id, r.tick_at, r.rerun_of, null::uuid as rerun_as, r.progress, r.cancel, r.unique_key, r.expires_at,
+    r.held_by, r.parent_id, r.step,
     r.upstream, p.total, p.total - p.next_index + p.unfinished as unfinished
 from foliot.runs r
 left join foliot.parents p on p.run_id = r.id
 left join lateral (
-    select error, output from foliot.attempts where run_id = r.id and finished_at >= $2::timestamptz order by token desc limit 1
+    select error, output from foliot.attempts where run_id = r.id and finished_at >= :finished_from::timestamptz
+    order by token desc limit 1
 ) a on true
-where r.id = $1::uuid
+where r.id = :run_id::uuid
 union all
 select
     id, name, task, queue, state, reason, priority, attempt, lost, worker_id, payload, options,
     result, error, output, due_at, created_at, started_at, finished_at,
     job_id, tick_at, rerun_of, rerun_as, null, null, null, null, null, parent_id, step, upstream, null, null
-from foliot.history where id = $1::uuid and finished_at >= $2::timestamptz
+from foliot.history where id = :run_id::uuid and finished_at >= :finished_from::timestamptz
