@@ -12,7 +12,7 @@ from foliot.model.ids import new_id, new_id_texts
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
-from foliot.store.postgres import json_array
+from foliot.store.arrays import json_array
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.plans import rows_read

@@ -22,7 +22,8 @@ from foliot.model.priority import aging_microseconds
 from foliot.model.schedule import Note, Schedule
 from foliot.model.states import RunState
 from foliot.store import queries
-from foliot.store.postgres import Database, Record, Transaction, array_text
+from foliot.store.arrays import array_text
+from foliot.store.postgres import Database, Record, Transaction
 from foliot.store.run_lists import Page, page_of
 from foliot.store.shards import Epochs
 from foliot.triggers.base import to_datetime

@@ -13,7 +13,8 @@ import msgspec
 from foliot.model.ids import made_at, not_finished_before
 from foliot.model.states import RunState
 from foliot.store import queries
-from foliot.store.postgres import Database, columns
+from foliot.store.arrays import columns
+from foliot.store.postgres import Database
 
 decode_json = msgspec.json.Decoder().decode
 PART_MAX_BYTES = 65_536

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
-from uuid import UUID
 
 import asyncpg
-import msgspec
 
 from foliot.clock import Clock
 from foliot.config import Config
@@ -37,7 +35,6 @@ Statement = Callable[[Any], Awaitable[T]]
 PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 Record = Any  # asyncpg ships no types; its records are read by position in one typed method each
 
-encode_json = msgspec.json.Encoder().encode
 
 FIRST_PAUSE_SECONDS = 0.02
 LAST_PAUSE_SECONDS = 1.0
@@ -387,25 +384,3 @@ def end(session: Any) -> None:
     """At once, and the pool has room for another, unless it had noticed an end before."""
     with suppress(asyncpg.InterfaceError):
         session.terminate()
-
-
-def array_text(values: Iterable[object]) -> str:
-    """An array of numbers, ids or plain words as text. The driver looks at each element of an array; at a text it does
-    not."""
-    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
-
-
-def ids_text(ids: Sequence[UUID]) -> str:
-    """The same for ids, by way of JSON, which is ten times as fast as asking each of them for its text."""
-    return "{" + encode_json(ids).decode()[1:-1] + "}"
-
-
-def json_array(texts: Iterable[str | None]) -> str:
-    """JSON texts as one, for PostgreSQL to take apart: a third of the time that it takes to read each as one of its
-    own."""
-    return "[" + ",".join([text or "null" for text in texts]) + "]"
-
-
-def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[Any]]:
-    """Rows turned into one list a column: the arrays that a batch statement takes."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]

@@ -20,7 +20,8 @@ from foliot.model.priority import aging_microseconds
 from foliot.model.run import Claim, NewRun, RunView, StoredRun
 from foliot.model.states import LIVE, RunState, sources_of
 from foliot.store import queries
-from foliot.store.postgres import Beside, Database, Record, Transaction, array_text, columns, ids_text, json_array
+from foliot.store.arrays import array_text, columns, ids_text, json_array
+from foliot.store.postgres import Beside, Database, Record, Transaction
 
 decode_json = msgspec.json.Decoder().decode
 decode_texts = msgspec.json.Decoder(list[msgspec.Raw]).decode

@@ -12,7 +12,8 @@ import msgspec
 from foliot.model.namespace import Namespace, bare
 from foliot.model.run import Cancel
 from foliot.store import queries
-from foliot.store.postgres import Database, columns
+from foliot.store.arrays import columns
+from foliot.store.postgres import Database
 
 decode_json = msgspec.json.Decoder().decode
 decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode

@@ -20,7 +20,8 @@ from foliot.model.run import NO_OPTIONS, NewRun, RunOptions
 from foliot.model.states import RunState
 from foliot.model.workflow import PlannedStep, Step
 from foliot.store import queries
-from foliot.store.postgres import Database, Record, Transaction, array_text, columns
+from foliot.store.arrays import array_text, columns
+from foliot.store.postgres import Database, Record, Transaction
 from foliot.store.run_lists import Page, page_of
 
 ParentKind = Literal["workflow", "map"]
@@ -141,7 +142,7 @@ class Workflows:
     def __init__(self, database: Database, *, aging_seconds: float) -> None:
         self._database = database
         self._aging = aging_microseconds(aging_seconds)
-        self._queries = queries.load("workflows")
+        self._queries = {**queries.load("workflows"), **queries.load("stuck_runs")}
 
     # --- made
 
