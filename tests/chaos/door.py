@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from foliot.store.queries import load
 from tests.support.proxy import ClientMessages
 
-FAMILIES = ("runs", "jobs", "shards", "workers", "submissions", "gates", "workflows", "logs")
+FAMILIES = ("runs", "jobs", "shards", "workers", "submissions", "gates", "workflows", "stuck_runs", "logs")
 NAMES = {query.sql.encode(): query.name for family in FAMILIES for query in load(family).values()} | {
     b"commit\0": "commit"
 }

@@ -1,4 +1,4 @@
-"""Tokens, and the record of who did what. One typed method a query, same name, no decisions."""
+"""Stores tokens and the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exclusion calendars. One typed method a query, same name, no decisions."""
+"""Stores exclusion calendars."""
 
 from __future__ import annotations
 

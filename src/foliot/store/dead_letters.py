@@ -1,4 +1,4 @@
-"""Failed runs, and reruns of finished ones. One typed method a query, same name, no decisions."""
+"""Lists failed runs, and reruns finished ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that are turned off. One typed method a query, same name, no decisions."""
+"""Stores which built-in tasks are disabled, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits, pauses and circuits. One typed method a query, same name, no decisions."""
+"""Limits, pauses and circuits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurring jobs. One typed method a query, same name, no decisions."""
+"""Recurring jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output and progress of attempts while they run. One typed method a query, same name, no decisions."""
+"""Stores output and progress of attempts while they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tallies and measures for `/metrics`. One typed method a query, same name, no decisions."""
+"""Adds up the counts for `/metrics`, and measures recent runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues and counts. One typed method a query, same name, no decisions."""
+"""Counts runs, workers and nodes, and lists queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to runs. One typed method a query, same name, no decisions."""
+"""Reads the changes of runs for the event feed."""
 
 from __future__ import annotations
 

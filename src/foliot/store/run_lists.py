@@ -1,4 +1,4 @@
-"""Lists of runs, live and finished, page by page. One typed method a query, same name, no decisions.
+"""Lists of runs, live and finished, page by page.
 
 A page looks at a bounded number of rows. It may therefore hold fewer than were asked for, or none, and still have a
 `following` cursor.

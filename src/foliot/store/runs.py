@@ -1,4 +1,4 @@
-"""Runs: stored, claimed, finished, retried, given back, shown. One typed method a query, same name, no decisions."""
+"""Stores, claims, finishes, retries, releases and reads runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards and the scheduler nodes that own them. One typed method a query, same name, no decisions."""
+"""Shards and the scheduler nodes that own them."""
 
 from __future__ import annotations
 

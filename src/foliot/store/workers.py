@@ -1,4 +1,4 @@
-"""Workers and the tasks they announce. One typed method a query, same name, no decisions."""
+"""Workers and the tasks they announce."""
 
 from __future__ import annotations
 
