@@ -1,5 +1,4 @@
-"""Writes the reference pages that are made from code: docs/configuration.md, metrics.md, http-api.md and
-command-line.md."""
+"""Writes the generated reference pages: configuration.md, metrics.md, http-api.md and command-line.md."""
 
 from __future__ import annotations
 
@@ -21,14 +20,21 @@ API_TARGET = DOCS / "http-api.md"
 HEADER = """\
 # Configuration
 
-Made by `make docs` from `src/foliot/config/settings.py`. Do not edit.
+Made by `make docs` from `src/foliot/config/`. Do not edit.
 
-Nothing has to be configured. A setting comes from, in rising order: its default, a TOML file (`foliot.toml` in the working directory,
-or the one that `FOLIOT_CONFIG` names), the environment (`FOLIOT_` and its name in capitals), the command line. An unknown name is
-refused, with the nearest known one. `foliot check` shows what is in force and warns of what is probably not meant.
+Foliot runs without any configuration. A setting comes from these sources; later ones override earlier ones:
 
-The clients read `FOLIOT_URL`, `FOLIOT_TOKEN` and `FOLIOT_NAMESPACE`. `FOLIOT_URL_FILE` and `FOLIOT_TOKEN_FILE` name files that hold the
-first two. Settings that hold several words take a text with commas, and in the TOML file a list as well.
+1. its default;
+2. a TOML file: `foliot.toml` in the working directory, or the file that `FOLIOT_CONFIG` names;
+3. the environment: `FOLIOT_` and the setting's name in capitals;
+4. the command line.
+
+Foliot rejects an unknown name and suggests the nearest known one. `foliot check` shows the settings in force and
+warns of likely mistakes. A setting that holds several words takes a comma-separated text; in the TOML file, a list
+works too.
+
+Clients read `FOLIOT_URL`, `FOLIOT_TOKEN` and `FOLIOT_NAMESPACE`. `FOLIOT_URL_FILE` and `FOLIOT_TOKEN_FILE` name
+files that hold the first two.
 
 | setting | default | meaning |
 |---|---|---|
@@ -38,22 +44,22 @@ METRICS_HEADER = """\
 
 Made by `make docs` from `src/foliot/observability/metrics.py`. Do not edit.
 
-`GET /metrics` of any server shows them all, in the text format of Prometheus, or as OpenMetrics where that is asked for.
+`GET /metrics` on any server returns all metrics in the Prometheus text format, or as OpenMetrics on request. Useful
+queries: `rate(jobs_failed_total[5m])` and `histogram_quantile(0.95, rate(job_queue_wait_seconds_bucket[5m]))`.
 
-**Counters and histograms** are sums over all processes, kept in the database: every server, scheduler and worker adds what it has counted
-about once a second and when it stops. They outlive restarts of everything. A process that is killed takes the counts of its last second
-with it.
+**Counters and histograms** are sums over all processes, stored in the database. Every process adds its counts about
+once a second and when it stops, so they survive restarts. A killed process loses the counts of its last second.
 
-`jobs_scheduled_total` counts every run that is stored, once, whoever asked for it: jobs over HTTP, from the command line, from Python and
-from SQL (`submit_in`, `foliot.submit`: with the commit); ticks of recurring jobs, and runs that other jobs, a trigger, a backfill, a rerun,
-a replay or a redrive make; workflows and maps themselves, each of their steps and each of their items; and notices. A repeated request and
-a recurring job itself count nothing. `jobs_completed_total` counts the ends of the same runs.
+**Gauges** are read from the database at most once a second, by statements that read a bounded number of rows. A
+ratio without data is left out. Only the `process_...` metrics describe the server process that answers.
 
-**Gauges** are read from the database, at most once a second, by statements that look at a bounded number of rows; a ratio of nothing is
-left out. Only the `process_...` metrics are about the one server process that answers.
+**Labels** never hold text from callers, except `queue`. The hundred deepest queues have their own series; the
+others share `(other)`.
 
-No label holds anything that a caller can make up but `queue`, and of queues only the deepest hundred have a series of their own; the others
-share `(other)`. Useful sums: `rate(jobs_failed_total[5m])`, `histogram_quantile(0.95, rate(job_queue_wait_seconds_bucket[5m]))`.
+`jobs_scheduled_total` counts every stored run once: jobs from HTTP, the command line, Python and SQL (`submit_in`
+and `foliot.submit`, at the commit); ticks; runs from dependencies, triggers, backfills, reruns, replays and
+redrives; workflows, maps, their steps and items; and notifications. Repeated requests and recurring jobs themselves
+do not count. `jobs_completed_total` counts the ends of the same runs.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

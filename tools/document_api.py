@@ -1,4 +1,4 @@
-"""The page docs/http-api.md: every route and every code of an error, from the OpenAPI document and `foliot.errors`."""
+"""Writes docs/http-api.md: every route and error code, from the OpenAPI document and `foliot.errors`."""
 
 from __future__ import annotations
 
@@ -26,34 +26,38 @@ HEADER = """\
 
 Made by `make docs` from the routes and `src/foliot/errors.py`. Do not edit.
 
-Every server shows the same as OpenAPI: as a page at `/docs`, and for generators of clients at `/openapi.json`.
-
-- Bodies are JSON (`Content-Type: application/json`), at most as large as `body_max_bytes` and `batch_max_bytes` say
-  ([configuration](configuration.md)). They are at most 100 levels deep, hold at most 1,000,000 values, and no number in them has more than
-  500 digits. Compressed bodies (`Content-Encoding`) are refused. A field that does not exist is refused, so a typing error is not
-  overlooked; of one that is given twice, the last counts.
-- A request has to arrive in time (else 408), its first line and headers have to be small (else 414 or 431), and there has to be room for
-  one more connection (else 503). [The limits](security.md#request-limits) are settings. These answers come before a route is looked for.
-- The OpenAPI document describes what is taken, down to the patterns of texts and the fields that exclude each other. Some rules are beyond
-  a schema: a task, a job or a calendar that is named must exist, a cron expression must be one, a time zone must be known, some instants
-  must lie in the future and before 2200, `until` comes after `since`, and steps of a workflow name each other. A request that breaks one of
-  these is refused with 422, and the answer says which. An integer may be written as `5` or `5.0`. No text holds the character NUL.
-- Times are ISO 8601 with an offset. Lists have a `limit` of up to 200 and a `next` to give as `after`.
-- Errors are problem documents (RFC 9457) with a stable [`code`](#errors) and, where there is one, the `field` at fault.
-- `Authorization: Bearer ...` says who you are. On a local `foliot up`, nobody has to.
-- `Idempotency-Key`: a request that is sent again gets the answer that it got before, with `"created": false`.
-- `ETag` and `If-Match`: a recurring job, a calendar and the limits of a queue come with an ETag. Sent back as If-Match with a change, it is
-  made only if nobody has changed them since, else 412. What counts is the `version`: that a job fires, or is paused, makes no new one. As
-  If-None-Match with a GET it saves the answer (304); `If-None-Match: *` with the PUT of a calendar makes one and changes none.
-
-Any route may also answer with {everywhere}.
-These are left out below.
+Submit a job:
 
 ```sh
 curl localhost:8000/v1/jobs -H 'Content-Type: application/json' -d '{{"command": "echo hello", "delay_seconds": 5}}'
 ```
+
+Every server also shows this reference as a page at `/docs`, and as OpenAPI at `/openapi.json`.
+
+- **Authentication.** Send `Authorization: Bearer TOKEN`. A local `foliot up` needs no token.
+- **Bodies** are JSON (`Content-Type: application/json`), up to `body_max_bytes` or `batch_max_bytes`
+  ([configuration](configuration.md)), 100 levels, 1,000,000 values, and 500 digits in a number. The server rejects
+  unknown fields and compressed bodies. If a field appears twice, the last one counts.
+- **Values.** Times are ISO 8601 with an offset. An integer may be `5` or `5.0`. Text must not contain NUL.
+- **Lists** take a `limit` of up to 200, and return a `next` to send as `after`.
+- **Errors** are problem documents (RFC 9457) with a stable [`code`](#errors) and, where possible, the wrong
+  `field`.
+- **Idempotency.** A repeated request with the same `Idempotency-Key` gets the first response, with
+  `"created": false`.
+- **Validation.** The OpenAPI document describes types, patterns and fields that exclude each other. The server
+  checks further rules and answers 422: a named task, job or calendar must exist, cron expressions and time zones
+  must be valid, some instants must be in the future and before 2200, `until` must be after `since`, and workflow
+  steps must name each other.
+- **ETags.** Recurring jobs, calendars and queue limits have an ETag. Send it as `If-Match` with a change to get 412
+  if the object has changed since, or as `If-None-Match` with a GET to get 304 if it has not. The ETag follows the
+  `version`, which does not change when a job fires or is paused. `If-None-Match: *` with the PUT of a calendar
+  creates it but never changes it.
+- **Limits.** A request that is too slow gets 408, one with a head that is too large 414 or 431, and one too many
+  503. [The limits](security.md#request-limits) are settings, and are checked before routing.
+
+Any route may also answer with {everywhere}. The routes below do not repeat these.
 """
-# Whose first example is shown.
+# Operations whose first example is shown.
 SHOWN = ("create_job", "create_workflow", "change_job", "replay_dead_letters", "pause_queue", "put_calendar")
 ERRORS_HEADER = """
 ## Errors
@@ -61,15 +65,15 @@ ERRORS_HEADER = """
 | code | status | meaning |
 |---|---|---|
 """
-# Codes that no exception stands for: the guard at the door, the framework, and faults of ours.
+# Codes without an exception class.
 OTHERS = {
-    "method_not_allowed": (405, "The path has no such method; `Allow` names those that it has."),
-    "internal": (500, "A fault of ours; the log says what."),
+    "method_not_allowed": (405, "The path does not support this method; `Allow` lists the methods it supports."),
+    "internal": (500, "A bug in Foliot; the server's log has the details."),
 }
 
 
 def document() -> dict[str, Any]:
-    """Of the real application. Its routes hold a store and a submitter; nobody calls them."""
+    """Returns the OpenAPI document of the real application. No route is called, so its store can be a mock."""
     return build_app(
         store=Mock(), submitter=Mock(), audit=None, config=Config(), clock=SystemClock(), is_open=True
     ).openapi()
@@ -91,7 +95,7 @@ def api_page() -> str:
 
 
 def route(shown: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
-    """A few lines: what it does, what it takes, how it answers."""
+    """Describes a route in a few lines: purpose, parameters, body and responses."""
     lines = [f"### `{method.upper()} {path}`", "", " ".join(operation["description"].split()), ""]
     named = shown["components"]["parameters"]
     given = [named[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in operation["parameters"]]
@@ -115,8 +119,7 @@ def of(answer: dict[str, Any]) -> str:
 
 
 def names(told: dict[str, Any]) -> str:
-    """The components that a body is one of; or its media type, with the components that are in the events of a
-    stream."""
+    """Names the components of a body, or its media type; for a stream also the components of its events."""
     found: dict[str, None] = {}
     for kind, content in told["content"].items():
         named = [
