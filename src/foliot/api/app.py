@@ -1,4 +1,4 @@
-"""The ASGI application: routes, problem documents, and the guard at the door."""
+"""Builds the ASGI application: authentication, routes and problem documents."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from foliot.submission.workflows import WorkflowSubmission
 
 DESCRIPTION = """Jobs that run when they should, and say why when they do not.
 
-Some rules are beyond a schema. A task, a job or a calendar that is named must exist, a cron expression must be one, a time zone must be
-known, some instants must lie in the future and before 2200, `until` comes after `since`, and steps of a workflow name each other. A request
-that breaks one of these is refused with 422, and the answer says which."""
+Some rules do not fit into a schema. Named tasks, jobs and calendars must exist. Cron expressions and time zones must be
+valid. Some times must lie in the future and before 2200. `until` must come after `since`. Steps of a workflow may only
+name steps of the same workflow. A request that breaks one of these rules gets 422, and `detail` names the rule."""
 
 
 class Application(FastAPI):
-    """The framework's application, with the door in front of all of it."""
+    """The FastAPI application, with authentication in front of every route."""
 
     authentication: ASGIApp
 
@@ -75,8 +75,7 @@ def build_app(
     is_open: bool,
     stopping: asyncio.Event | None = None,
 ) -> Application:
-    """`is_open`: local open mode, where no token is needed. `stopping` ends what would go on for as long as its client
-    likes."""
+    """`is_open`: local open mode, where no token is needed. `stopping`: ends open streams."""
     app = Application(
         title="Foliot",
         version=__version__,
@@ -124,7 +123,7 @@ def build_app(
         calendars_router(store=store, body_max_bytes=body_max_bytes),
     )
     for router in routers:
-        # Side by side, not one in the other: so a request is matched against one list.
+        # Without nesting, so that a request is matched against one flat list.
         app.router.routes.extend(router.routes)
     fast_path = FastPath(app.route_request, app.routes)
     app.authentication = Authentication(

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents, with a stable `code` and, where there is one, the `field` at fault."""
+"""Turns errors into RFC 9457 problem documents with a stable `code` and, if known, the `field` that is wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STATUS: dict[type[FoliotError], int] = {
 REQUEST_ID = "foliot.request_id"
 RETRY_AFTER_SECONDS = "2"
 DETAIL_MAX, FIELD_MAX = 2_000, 500
-# The codes of errors that the web framework raises by itself.
+# Codes for errors that the web framework raises.
 FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -77,7 +77,7 @@ def problem(
 
 
 def _shortened(text: str, most: int) -> str:
-    """A request may hold a name of a megabyte, and it is quoted where it is wrong."""
+    """Cuts long texts: a detail quotes the request, which may hold a name of a megabyte."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
@@ -89,21 +89,20 @@ def problem_of(error: FoliotError, request: Request | None = None) -> Response:
         headers = {"Retry-After": str(error.retry_after)}
     if isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": 'Bearer realm="foliot"'}
-    # What PostgreSQL said is for the log, not for the caller.
-    detail = "the database does not answer; try again" if status == 503 else error.detail
+    # PostgreSQL's message goes to the log, not to the caller.
+    detail = "the database is not available; try again" if status == 503 else error.detail
     return problem(status, error.code, detail, field=field, headers=headers, request=request)
 
 
 def answer_to(error: Exception, request: Request) -> Response:
-    """Whatever it is."""
+    """The problem document for any error."""
     if isinstance(error, FoliotError):
         return problem_of(error, request)
-    return problem(500, "internal", "something went wrong here; the log says what", request=request)
+    return problem(500, "internal", "internal error; see the server's log", request=request)
 
 
 async def serve(answering: Awaitable[Response], request: Request, send: Send) -> None:
-    """Sends the answer, or what there is to say instead. What nobody expected is raised thereafter, for the log of the
-    server."""
+    """Sends the answer, or a problem document. Raises unexpected errors again, so that the server logs them."""
     try:
         answer = await answering
     except FoliotError as error:
@@ -123,9 +122,9 @@ def install(app: FastAPI) -> None:
         headers = {name.lower(): value for name, value in (getattr(error, "headers", None) or {}).items()}
         detail = HTTPStatus(status).phrase
         if status == 405 and (methods := methods_of(app.openapi(), request.url.path)):
-            # The framework names those of the first route that has the path, not of all.
+            # The framework lists the methods of the first matching route only.
             headers["allow"] = ", ".join(methods)
-            detail = f"{request.method} is not among what can be done here: {headers['allow']}"
+            detail = f"{request.method} is not allowed here; use {headers['allow']}"
         return problem(status, FRAMEWORK_CODES.get(status, "error"), detail, headers=headers, request=request)
 
     async def on_bad_parameter(request: Request, error: Exception) -> Response:

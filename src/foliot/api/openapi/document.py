@@ -1,4 +1,4 @@
-"""The OpenAPI document as a whole: what the routes say of themselves, and what is true of all of them."""
+"""Builds the OpenAPI document from the descriptions of the routes and the parts that all of them share."""
 
 from __future__ import annotations
 
@@ -20,105 +20,118 @@ from foliot.model.idempotency import IDEMPOTENCY_KEY
 
 LAB = "lab"
 ID = "0190a6f0-8d3a-7c4e-9b1f-2f6d5c3a1b00"
-SINCE_FORM = "An ISO 8601 time with an offset, or a duration: so long ago."
+SINCE_FORM = "An ISO 8601 time with an offset, or a duration such as 2h, counted back from now."
 
 TAGS = {
-    "jobs": "Jobs, one-off or recurring, one or many at once.",
-    "recurring jobs": "Jobs that run again and again: changed, paused, triggered, backfilled, and their ticks.",
-    "workflows": "Steps that wait for each other.",
-    "runs": "What has run, runs, and will run, with its attempts and its output.",
-    "dead letters": "Runs that failed for good.",
-    "limits and pauses": "Limits of queues; pauses of queues, tasks and everything; circuits of tasks.",
-    "calendars": "Named days on which the jobs that refer to them do not fire.",
-    "explain": "Why something does not run.",
-    "workers": "Who works, on what, and whether they are well.",
-    "overview": "How much there is to do.",
-    "access": "Who may use this Foliot, and who did what.",
-    "health": "For load balancers and supervisors.",
+    "jobs": "Create, show and cancel jobs, one at a time or in batches.",
+    "recurring jobs": "Change, pause, trigger and backfill jobs with a schedule, and list their ticks.",
+    "workflows": "Jobs made of steps that depend on each other.",
+    "runs": "Past, current and upcoming runs, with their attempts and output.",
+    "dead letters": "Runs that failed and have no retries left.",
+    "limits and pauses": "Limits of queues, pauses of queues, tasks or the whole installation, and circuit breakers of tasks.",
+    "calendars": "Named sets of dates on which the jobs that use them do not fire.",
+    "explain": "Why a run, job or queue is not making progress.",
+    "workers": "Workers, the runs they hold, and whether they are healthy.",
+    "overview": "Totals, queue depths and metrics.",
+    "access": "Tokens, disabled tasks and the audit record.",
+    "health": "Liveness and readiness, for load balancers and process supervisors.",
     LAB: "The API of the distributed-scheduler lab, on the same engine.",
 }
 
-# What a parameter of this name is, wherever it is taken; those that are something else in one place are below.
+# Parameters by name. PARAMETERS_OF holds the exceptions of single operations.
 PARAMETERS: dict[str, dict[str, Any]] = {
     "reference": {
-        "description": "An id; or, of a recurring job, its name.",
+        "description": "The id of a job, or the name of a recurring job.",
         "minLength": 1,
         "example": "nightly-report",
     },
     "name": {
-        "description": "Its name.",
+        "description": "The name.",
         "minLength": 1,
         "maxLength": 200,
         "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$",
         "example": "mail",
     },
-    "limit": {"description": "How many at most.", "minimum": 1, "maximum": 200},
-    "count": {"description": "How many.", "minimum": 1, "maximum": 1000},
-    "after": {"description": "The `next` of the page before.", **optional(PLACE_FORM)},
+    "limit": {"description": "The maximum number of items.", "minimum": 1, "maximum": 200},
+    "count": {"description": "The number of items.", "minimum": 1, "maximum": 1000},
+    "after": {"description": "The `next` of the previous page.", **optional(PLACE_FORM)},
     "state": {
-        "description": "States, inside words (ready, held, ...) or outside ones (pending, completed, ...), with commas between.",
+        "description": (
+            "Only these states, separated by commas: internal ones "
+            "(ready, held, ...) or public ones (pending, completed, ...)."
+        ),
         **STATES,
     },
     "status": {
-        "description": "Only jobs of this status.",
+        "description": "Only jobs with this status.",
         "enum": ["", "pending", "running", "completed", "failed", "cancelled"],
     },
-    "queue": {"description": "Only those of this queue.", **TEXT},
-    "task": {"description": "Only those of this task.", **TEXT},
-    "job": {"description": "Only those of this recurring job, by id or name.", **TEXT},
-    "group": {"description": "Only those of this group, as the groups are listed.", **TEXT},
-    "tag": {"description": "Only those with this tag.", **TEXT},
-    "since": {"description": f"Not before this. {SINCE_FORM}", **INSTANT},
-    "until": {"description": f"Not after this. {SINCE_FORM}", **INSTANT},
-    "text": {"description": "Only those that have this in their name, their task or their error.", **TEXT},
+    "queue": {"description": "Only runs in this queue.", **TEXT},
+    "task": {"description": "Only runs of this task.", **TEXT},
+    "job": {"description": "Only runs of this recurring job, by id or name.", **TEXT},
+    "group": {"description": "Only dead letters of this group, by the id shown in the list of groups.", **TEXT},
+    "tag": {"description": "Only items with this tag.", **TEXT},
+    "since": {"description": f"Only items at or after this time. {SINCE_FORM}", **INSTANT},
+    "until": {"description": f"Only items up to this time. {SINCE_FORM}", **INSTANT},
+    "text": {"description": "Only runs whose name, task or error contains this text.", **TEXT},
     "parent": {
-        "description": "Only the steps of this workflow, or the items of this map: an id.",
+        "description": "Only the steps of the workflow, or the items of the map, with this id.",
         **optional(UUID_FORM),
     },
-    "attempt": {"description": "The number of the attempt; else the last."},
-    "follow": {"description": "Server-sent events, until the run has ended."},
-    "flat": {"description": "One by one, not by groups."},
+    "attempt": {"description": "The number of the attempt. Defaults to the last one."},
+    "follow": {"description": "Stream server-sent events until the run ends."},
+    "flat": {"description": "List single dead letters instead of groups."},
     "actor": {
-        "description": "Only what tokens of this name did, in whichever namespace; or local, anonymous or database.",
+        "description": (
+            "Only actions of tokens with this name, in any namespace, or of `local`, `anonymous` or `database`."
+        ),
         **TEXT,
     },
-    "token": {"description": "Only what the token of this id did.", **TEXT},
-    "action": {"description": "Only this, such as cancel_run.", **TEXT},
-    "target": {"description": "Only what was done to this run, job, queue or token.", **TEXT},
-    "denied": {"description": "Refusals only."},
-    "replayed": {"description": "Also those that have been replayed."},
+    "token": {"description": "Only actions of the token with this id.", **TEXT},
+    "action": {"description": "Only this action, such as cancel_run.", **TEXT},
+    "target": {"description": "Only actions on this run, job, queue or token.", **TEXT},
+    "denied": {"description": "Only refused requests."},
+    "replayed": {"description": "Include dead letters that have been replayed."},
 }
 PARAMETERS_OF: dict[tuple[str, str], dict[str, Any]] = {
-    ("get_events", "follow"): {"description": "Go on with what happens; else it ends when what has happened was told."},
+    ("get_events", "follow"): {
+        "description": "Keep the stream open for new events. Without it, the stream ends after the past events."
+    },
     ("list_workflows", "state"): {
-        "description": "running, completed, failed or cancelled; several with commas.",
+        "description": "Only these states, separated by commas: running, completed, failed, cancelled.",
         **words(("running", "completed", "failed", "cancelled")),
     },
-    ("list_workflows", "name"): {"description": "Only those of this name.", **TEXT},
-    ("list_workflows", "after"): {"description": "The `next` of the page before.", **optional(UUID_FORM)},
-    ("list_jobs", "after"): {"description": "The `next` of the page before: a name.", **STORABLE},
-    ("list_runs", "after"): {"description": "The `next` of the page before.", **optional(f"{UUID_FORM}|{PLACE_FORM}")},
-    ("explain", "reference"): {
-        "description": "The id of a run, a workflow or a job; or the name of a recurring job or a queue."
+    ("list_workflows", "name"): {"description": "Only workflows with this name.", **TEXT},
+    ("list_workflows", "after"): {"description": "The `next` of the previous page.", **optional(UUID_FORM)},
+    ("list_jobs", "after"): {"description": "The `next` of the previous page, a name.", **STORABLE},
+    ("list_runs", "after"): {
+        "description": "The `next` of the previous page.",
+        **optional(f"{UUID_FORM}|{PLACE_FORM}"),
     },
-    ("revoke_token", "reference"): {"description": "The token's id, or its name.", "example": "ci"},
-    ("drain_worker", "reference"): {"description": "The worker's id.", "example": ID},
+    ("explain", "reference"): {
+        "description": "The id of a run, workflow or job, or the name of a recurring job or queue."
+    },
+    ("revoke_token", "reference"): {"description": "The id or the name of the token.", "example": "ci"},
+    ("drain_worker", "reference"): {"description": "The id of the worker.", "example": ID},
 }
-# Paths whose `reference` is an id and nothing else.
+# Paths whose `reference` must be an id.
 ID_ONLY = ("/v1/runs/", "/v1/workflows/", "/jobs/", "/v1/jobs/{reference}/cancel")
 
 HEADERS: dict[str, str] = {
-    "Idempotency-Key": "The same answer to a repeated request, instead of another job; 1 to 255 printable ASCII characters.",
-    "If-Match": "An ETag, several, or `*`: nothing is done and 412 is the answer when it is not, or no longer, that of what is there.",
-    "If-None-Match": "An ETag that is known: 304 without a body when it is still that of what is there.",
-    "Create-Only": "`*`: nothing is done and 412 is the answer when there is one already.",
-    "Last-Event-ID": "The id of the last event that was read: the stream goes on after it.",
-    "Event-Place": "The id of the last event that was read, no more than a day ago: the stream goes on after it.",
-    "Log-Place": "The id of the last event that was read: the stream goes on after it.",
-    "Foliot-Namespace": "The namespace to work in, for those who may use several.",
-    "X-Request-Id": "An id of your own for this request; it comes back in the answer and stands in the log.",
+    "Idempotency-Key": (
+        "A repeated request with the same key gets the first "
+        "answer and creates nothing. 1 to 255 printable ASCII characters."
+    ),
+    "If-Match": "One or more ETags, or `*`. The request is refused with 412 if none of them is the current ETag.",
+    "If-None-Match": "An ETag you already have. The answer is 304 without a body if it is still current.",
+    "Create-Only": "`*` only creates. The request is refused with 412 if the name exists.",
+    "Last-Event-ID": "The id of the last event you read. The stream continues after it.",
+    "Event-Place": "The id of the last event you read, at most a day old. The stream continues after it.",
+    "Log-Place": "The id of the last event you read. The stream continues after it.",
+    "Foliot-Namespace": "The namespace of the request, for tokens that are valid in several.",
+    "X-Request-Id": "Your own id for this request. It is returned in the answer and recorded in the log.",
 }
-# Headers that mean something else in one place, and are described apart for it.
+# Headers with a second meaning, which have a description of their own.
 HEADER_NAMES = {"Create-Only": "If-None-Match", "Event-Place": "Last-Event-ID", "Log-Place": "Last-Event-ID"}
 HEADER_FORMS: dict[str, dict[str, Any]] = {
     "Idempotency-Key": {"minLength": 1, "maxLength": 255, "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
@@ -128,11 +141,11 @@ HEADER_FORMS: dict[str, dict[str, Any]] = {
     "If-Match": {"pattern": TAGS_FORM},
     "Foliot-Namespace": {"pattern": r"^[a-z0-9][a-z0-9_-]{0,62}$"},
 }
-# Where what an operation makes is to be found, by its id.
+# Operations that accept the id of a new resource, by the operation that creates it.
 LINKS: dict[str, tuple[str, ...]] = {
     "create_job": (
-        "get_job", "cancel_job", "change_job", "pause_job", "resume_job", "trigger_job", "backfill_job", "delete_job", "list_ticks",
-        "next_ticks", "list_job_runs", "get_run", "cancel_run", "signal_run", "rerun_run", "list_attempts", "explain",
+        "get_job", "cancel_job", "change_job", "pause_job", "resume_job", "trigger_job", "backfill_job", "delete_job",
+        "list_ticks", "next_ticks", "list_job_runs", "get_run", "cancel_run", "signal_run", "rerun_run", "list_attempts", "explain",
     ),
     "create_workflow": ("get_workflow", "cancel_workflow", "redrive_workflow", "explain"),
     "trigger_job": ("get_run", "cancel_run", "rerun_run", "list_attempts"),
@@ -140,30 +153,34 @@ LINKS: dict[str, tuple[str, ...]] = {
     "lab_create_job": ("lab_get_job", "lab_cancel_job"),
 }  # fmt: skip
 EVERYWHERE_HEADERS = ("Foliot-Namespace", "X-Request-Id")
-ETAG = "Of what is shown. Send it as If-Match with a change, or as If-None-Match to ask whether there is anything new."
+ETAG = (
+    "The version of the answer. Send it as If-Match with a change, "
+    "or as If-None-Match to get 304 if nothing has changed."
+)
 PROBLEM: dict[str, Any] = {
     "title": "Problem",
-    "description": "An error as RFC 9457 has it. `detail` says what was wrong, where, and what to do about it.",
+    "description": "An error in the format of RFC 9457.",
     "type": "object",
     "required": ["type", "title", "status", "detail", "code"],
     "properties": {
-        "type": {"type": "string", "description": "`urn:foliot:problem:` and the code."},
-        "title": {"type": "string", "description": "The status in words."},
-        "status": {"type": "integer", "description": "The status of the answer."},
-        "detail": {"type": "string", "description": "For people."},
-        "code": {"type": "string", "description": "Stable: for programs."},
-        "field": {"type": "string", "description": "The part of the request that is at fault."},
-        "request_id": {"type": "string", "description": "That of the request, as in the header X-Request-Id."},
+        "type": {"type": "string", "description": "`urn:foliot:problem:` followed by the code."},
+        "title": {"type": "string", "description": "The HTTP status in words."},
+        "status": {"type": "integer", "description": "The HTTP status."},
+        "detail": {"type": "string", "description": "A message for people: what is wrong with which field, and what to do."},
+        "code": {"type": "string", "description": "A stable code for programs."},
+        "field": {"type": "string", "description": "The field, parameter or header that is wrong."},
+        "request_id": {"type": "string", "description": "The id of the request, as in the header X-Request-Id."},
     },
     "example": {
-        "type": "urn:foliot:problem:unknown_task", "title": "Unprocessable Entity", "status": 422, "code": "unknown_task", "field": "task",
+        "type": "urn:foliot:problem:unknown_task", "title": "Unprocessable Entity", "status": 422,
+        "code": "unknown_task", "field": "task",
         "detail": "task: no worker knows a task named 'shel'; did you mean 'shell'?",
     },
 }  # fmt: skip
 
 
 def install(app: FastAPI) -> None:
-    """The application shows this document instead of the framework's own."""
+    """Serves this document at /openapi.json instead of the framework's own."""
 
     def openapi() -> dict[str, Any]:
         if not app.openapi_schema:
@@ -172,19 +189,19 @@ def install(app: FastAPI) -> None:
 
     @cache
     def text() -> bytes:
-        """Made once: anybody may ask for it, again and again."""
+        """Encodes the document once for all requests."""
         return msgspec.json.encode(openapi())
 
     async def show(_: Request) -> Response:
         return Response(text(), media_type="application/json")
 
-    # What the framework documents as the way to do it.
+    # FastAPI documents this way to replace the document.
     setattr(app, "openapi", openapi)  # noqa: B010
     app.add_route("/openapi.json", show, include_in_schema=False)
 
 
 def operation_id(route: APIRoute) -> str:
-    """The handler's name. The lab's have names that ours have too."""
+    """The handler's name, with a prefix for the lab, whose handlers share names with ours."""
     return f"lab_{route.name}" if LAB in route.tags else route.name
 
 
@@ -197,8 +214,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         for operation in operations.values():
             if DESCRIBED in operation:
                 described = msgspec.json.decode(operation.pop(DESCRIBED), type=Described)
-                # The framework knows of one status, and of 422 in a form of its own, which never leaves this server:
-                # see `problems`.
+                # The framework describes one status, and 422 in its own format, which `problems` replaces.
                 operation["parameters"] = [*operation.get("parameters", []), *described.operation.pop("parameters")]
                 operation |= described.operation
                 schemas |= {name: schema for name, schema in described.components.items() if name not in taken}
@@ -208,21 +224,25 @@ def document_of(app: FastAPI) -> dict[str, Any]:
             used |= set(operation["tags"])
     document["servers"] = [{"url": "/", "description": "This server"}]
     document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items() if name in used]
-    # None at all is one of the choices: on a local `foliot up` nobody has to say who they are.
+    # The empty choice is for local open mode, which needs no token.
     document["security"] = [{"bearerAuth": []}, {}]
     document["components"] = {
         "schemas": dict(sorted(schemas.items())),
         "parameters": {name: _header(name, text) for name, text in HEADERS.items()},
         "headers": {"ETag": {"description": ETAG, "schema": {"type": "string"}, "example": '"3.6290a1f2c4.5d41402a"'}},
         "securitySchemes": {
-            "bearerAuth": {"type": "http", "scheme": "bearer", "description": "A token, as `foliot token` makes it."}
+            "bearerAuth": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token created by `foliot token create` or `POST /v1/tokens`.",
+            }
         },
     }
     return document
 
 
 def methods_of(document: dict[str, Any], path: str) -> list[str]:
-    """What can be done with a path. One that is written out comes before one with a parameter."""
+    """The methods of a path. A literal path takes precedence over one with a parameter."""
     if path not in document["paths"]:
         path = next(
             (
@@ -252,7 +272,7 @@ def _parameter(path: str, operation: str, given: dict[str, Any]) -> dict[str, An
     name = given["name"]
     told = dict(PARAMETERS_OF.get((operation, name)) or PARAMETERS.get(name, {}))
     if name == "reference" and path.startswith(ID_ONLY):
-        told = {"description": "Its id.", "minLength": 1, "example": ID}
+        told = {"description": "The id.", "minLength": 1, "example": ID}
     schema = {key: value for key, value in given["schema"].items() if key != "title"}
     shown = {key: told.pop(key) for key in ("description", "example") if key in told}
     return {key: value for key, value in given.items() if key != "schema"} | shown | {"schema": schema | told}

@@ -1,6 +1,6 @@
-"""The OpenAPI parts of routes whose bodies the framework does not parse: made from the same types that decode them.
+"""OpenAPI descriptions of single operations, made from the types that decode and encode their bodies.
 
-Every route says by `described` what it gives and takes; `document` puts the parts together.
+Every route calls `described`; `document` combines the results.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-# Under this name, and as text, it passes through the framework as it is: nulls and all.
+# The description passes through the framework as text, which keeps nulls.
 DESCRIBED = "x-described"
 JSON, PROBLEM_JSON = "application/json", "application/problem+json"
-# What any request may meet: a header that is there twice, a caller who is not known, not allowed or too fast, a
-# namespace that is none, a fault of ours, and a database that does not answer.
+# Any request can fail with these: a repeated header, no or a wrong token, a missing permission, a bad namespace, a rate
+# limit, an internal error, and an unavailable database.
 EVERYWHERE = (400, 401, 403, 422, 429, 500, 503)
 OF_BODIES = (413, 415, 422)
 IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH = "Idempotency-Key", "If-Match", "If-None-Match"
-# Headers that are described apart: see `HEADER_NAMES` in `document`.
+# Headers with a description of their own: see `HEADER_NAMES` in `document`.
 CREATE_ONLY, EVENT_PLACE, LOG_PLACE = "Create-Only", "Event-Place", "Log-Place"
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
 EVENT_STREAM = "text/event-stream"
 RULES = "RULES"
 NO_NUL = r"^[^\u0000]*$"
-# Of a text: what says enough of it. Of a schema: what holds values, and not schemas.
+# Keywords that already rule out NUL in a text, and keywords that hold values instead of schemas.
 TELLING = {"pattern", "enum", "const", "format"}
 LITERAL = {"const", "enum", "default", "example", "examples", "required"}
 ANY_VALUE = {"$ref": "#/components/schemas/JsonValue"}
 ANY_OBJECT = {"propertyNames": {"pattern": NO_NUL}, "additionalProperties": ANY_VALUE}
 JSON_VALUE = {
     "title": "JsonValue",
-    "description": "Any JSON, but without the character NUL, which can't be stored.",
+    "description": "Any JSON value. The NUL character is not allowed, because it can't be stored.",
     "anyOf": [
         {"type": ["null", "boolean", "number"]},
         {"type": "string", "pattern": NO_NUL},
@@ -57,11 +57,11 @@ def described(
     media: tuple[str, ...] = (JSON,),
     events: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The `openapi_extra` of a route that gives one of these answers.
+    """The `openapi_extra` of a route with these answers.
 
-    `repeated`: it takes an idempotency key, and answers with 200 to a repeated request. `examples`: bodies, by what
-    they show; the tests send them. `tagged`: it gives an ETag, and 304 to whoever has it. `matched`: it takes If-Match.
-    `headers`: others that it takes. `events`: the types of the events that it streams, by name.
+    `repeated`: accepts an idempotency key and answers a repeated request with 200. `examples`: bodies by title; the
+    tests send them. `tagged`: returns an ETag, and 304 for If-None-Match. `matched`: accepts If-Match. `headers`:
+    other headers it accepts. `events`: the types of its server-sent events, by name.
     """
     components: dict[str, Any] = {}
     body_components: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def described(
         if tagged or (matched and content):
             responses[str(code)]["headers"] = {"ETag": {"$ref": "#/components/headers/ETag"}}
     if tagged:
-        responses["304"] = {"description": "Not Modified: it is what If-None-Match names."}
+        responses["304"] = {"description": "Not Modified: the ETag in If-None-Match is still current."}
     taken = [
         *headers,
         *([IDEMPOTENCY_KEY] if repeated else []),
@@ -99,7 +99,7 @@ class Described(msgspec.Struct, frozen=True):
     operation: dict[str, Any]
     components: dict[str, Any]
     body_components: dict[str, Any]
-    """Those of what it takes, which say more than those of what it gives where the two share one."""
+    """Schemas of the body. They replace those of the answer with the same name, which are less strict."""
 
 
 def _problem(status: int) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _schema(kinds: tuple[Any, ...], components: dict[str, Any]) -> dict[str, Any
 
 
 def _event_schema(events: Mapping[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """Of one event of a stream: its fields, and what is in its data, which is JSON in a text."""
+    """The schema of one server-sent event, whose data is JSON in a text."""
     kinds = [
         {
             "type": "object",
@@ -128,7 +128,7 @@ def _event_schema(events: Mapping[str, Any], components: dict[str, Any]) -> dict
             "required": ["event", "data"],
             "properties": {
                 "event": {"const": name},
-                "id": {"type": "string", "description": "Where the stream goes on after it: send it as Last-Event-ID."},
+                "id": {"type": "string", "description": "Send it as Last-Event-ID to continue after this event."},
                 "data": {"type": "string", "contentMediaType": JSON, "contentSchema": _schema((kind,), components)},
             },
         }
@@ -138,8 +138,7 @@ def _event_schema(events: Mapping[str, Any], components: dict[str, Any]) -> dict
 
 
 def storable(node: Any) -> Any:
-    """A schema of a body, in which no text holds the character NUL: what can't be stored is refused, wherever it
-    stands."""
+    """The schema of a body, with NUL ruled out in every text, because it can't be stored."""
     if isinstance(node, list):
         return [storable(value) for value in node]
     if not isinstance(node, dict):
@@ -163,7 +162,7 @@ def _is_anything(schema: Any) -> bool:
 
 
 def _structs(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[type]:
-    """Every type with fields that there is in these."""
+    """All struct types within these types."""
     for kind in kinds:
         for part in _parts(kind):
             if isinstance(part, inspect.StructType) and part.cls not in seen:
@@ -173,8 +172,7 @@ def _structs(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[type]
 
 
 def _instants(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[tuple[str, str]]:
-    """The fields that hold instants, by the type that has them: their schemas alone do not tell them from other
-    text."""
+    """The component and name of every datetime field, which its schema alone does not tell from other text."""
     for kind in kinds:
         if isinstance(kind, inspect.StructType | inspect.DataclassType) and kind.cls not in seen:
             seen.add(kind.cls)
@@ -187,7 +185,7 @@ def _instants(kinds: tuple[inspect.Type, ...], seen: set[type]) -> Iterator[tupl
 
 
 def _parts(kind: inspect.Type) -> Iterator[inspect.Type]:
-    """Itself, and what it is made of."""
+    """The type itself and the types it contains."""
     yield kind
     if isinstance(kind, inspect.UnionType):
         inner: tuple[inspect.Type, ...] = kind.types
@@ -212,8 +210,7 @@ def _as_instant(node: Any) -> Any:
 
 
 def _readable(node: Any) -> Any:
-    """As generators of clients like it: enumerations say their type, lists what is in them, and patterns use what every
-    engine knows."""
+    """The schema as client generators expect it: enums and arrays are typed, and patterns are portable."""
     if isinstance(node, list | tuple):
         return [_readable(value) for value in node]
     if not isinstance(node, dict):

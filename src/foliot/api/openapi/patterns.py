@@ -1,4 +1,4 @@
-"""How the texts in parameters and headers look, as patterns for the API's document: made from what reads them."""
+"""Patterns of parameters and headers for the OpenAPI document, derived from their parsers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from foliot.api.requests.parameters import TEXT_MAX, WORDS
 from foliot.model.text_patterns import TIME_FORM
 
 UUID_FORM = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-# The place of a run in an order: microseconds since 1970, and its id.
+# A position in a list of runs: microseconds since 1970, and the id of a run.
 PLACE_FORM = rf"[0-9]{{1,16}}\.{UUID_FORM}"
-# How long ago: no longer than there has been time in this sense.
+# A duration before now, short enough to end after 1970.
 AGO_FORM = r"(?:[1-9][0-9]?w|[1-9][0-9]{0,3}d|[1-9][0-9]{0,4}h|[1-9][0-9]{0,5}m|[1-9][0-9]{0,7}s?)"
-# Nothing that is stored holds the character NUL.
+# PostgreSQL can't store NUL.
 STORABLE = {"pattern": r"^[^\u0000]*$"}
 TEXT = STORABLE | {"maxLength": TEXT_MAX}
 INSTANT = {"pattern": f"^(?:{TIME_FORM}|{AGO_FORM})?$"}
 
 
 def words(known: Iterable[str]) -> dict[str, Any]:
-    """Some of them, with commas between."""
+    """A list of these words, separated by commas."""
     one = "|".join(sorted(known))
     return {"pattern": f"^(?:(?:{one})(?:,(?:{one}))*)?$"}
 
@@ -29,5 +29,5 @@ STATES = words(WORDS)
 
 
 def optional(form: str) -> dict[str, Any]:
-    """Of this form, or empty, which is the same as not given."""
+    """A text of this form, or an empty one, which counts as not given."""
     return {"pattern": f"^(?:{form})?$"}

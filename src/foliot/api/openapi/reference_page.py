@@ -1,5 +1,4 @@
-"""`/docs`: the OpenAPI document as a page for people, made here: no script, nothing from elsewhere, no network
-needed."""
+"""Serves `/docs`: the OpenAPI document as one HTML page, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ HEADERS = {
 def install(app: FastAPI) -> None:
     @cache
     def page() -> bytes:
-        """Made once: anybody may ask for it, again and again."""
+        """Renders the page once for all requests."""
         return page_of(app.openapi()).encode()
 
     async def docs(_: Request) -> Response:
@@ -59,7 +58,7 @@ def page_of(document: dict[str, Any]) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])} API</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
         f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1><p>{escape(info['description'])} "
-        f'For generators of clients: <a href="/openapi.json">openapi.json</a>.</p><nav>{links}<a href="#schemas">schemas</a></nav>'
+        f'Client generators can use <a href="/openapi.json">openapi.json</a>.</p><nav>{links}<a href="#schemas">schemas</a></nav>'
         f'{sections}<h2 id="schemas">Schemas</h2>{schemas}</body></html>'
     )
 
@@ -107,7 +106,7 @@ def _body(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
     if "requestBody" not in operation:
         return
     body = operation["requestBody"]
-    yield f"<h4>Body</h4><p>{_kinds(body)}{'' if body['required'] else ' <small>may be left out</small>'}</p>"
+    yield f"<h4>Body</h4><p>{_kinds(body)}{'' if body['required'] else ' <small>optional</small>'}</p>"
     for content in body["content"].values():
         for name, example in content.get("examples", {}).items():
             text = json.dumps(example["value"], ensure_ascii=False)
@@ -116,7 +115,7 @@ def _body(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
 
 
 def _kinds(told: dict[str, Any]) -> str:
-    """What a body may be, with links to the schemas."""
+    """The types of a body, with links to their schemas."""
     return "; ".join(
         f"{_linked(content['schema'])} <small>{escape(kind)}</small>"
         for kind, content in told.get("content", {}).items()
@@ -148,7 +147,7 @@ def _linked(schema: dict[str, Any]) -> str:
 
 
 def _form(schema: dict[str, Any]) -> str:
-    """A type with its limits, in few words."""
+    """A type with its limits."""
     if "enum" in schema:
         return " | ".join(json.dumps(value) for value in schema["enum"])
     if "anyOf" in schema:
@@ -159,7 +158,8 @@ def _form(schema: dict[str, Any]) -> str:
 
 
 LIMITS = {
-    "minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "minLength": "min. length", "maxLength": "max. length",
+    "minimum": "from", "exclusiveMinimum": "above", "maximum": "to",
+    "minLength": "min. length", "maxLength": "max. length",
     "minItems": "at least", "maxItems": "at most", "default": "by default",
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What the API takes and gives, as types. The OpenAPI document is made from them."""
+"""Request and response types that several routes share. The OpenAPI document is made from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foliot.model.schedule import Schedule
 from foliot.model.states import RunState, status_of
 from foliot.model.text_patterns import TIME
 
-# Stored among the options, which go along with a run; shown beside them.
+# Stored among the options of a run, but shown as fields of their own.
 SHOWN_APART = frozenset({"metadata", "tags", "notifies"})
 
 
@@ -38,7 +38,7 @@ class JobCreated(msgspec.Struct, frozen=True):
 
 
 class JobChecked(msgspec.Struct, frozen=True):
-    """What a job would become, without what it has only once it is stored."""
+    """A job that has been checked but not stored."""
 
     name: str | None
     task: str
@@ -50,7 +50,7 @@ class JobChecked(msgspec.Struct, frozen=True):
 
 
 BATCH_MAX = 10_000
-# Jobs in a batch are one-off ones, and the key is the batch's.
+# A batch holds one-off jobs, and shares one idempotency key.
 BatchJob = Annotated[
     JobRequest,
     Meta(
@@ -68,7 +68,7 @@ BatchJobs = Annotated[list[BatchJob], Meta(extra_json_schema={"minItems": 1, "ma
 
 
 class BatchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One-off jobs, all of which are stored, or none."""
+    """One-off jobs. Either all of them are stored, or none."""
 
     jobs: BatchJobs
     idempotency_key: IdempotencyKey | None = None
@@ -112,16 +112,15 @@ class JobShown(msgspec.Struct, frozen=True):
     progress: Any
     cancel_requested: Any
     unique_key: str | None
-    """The key that no other run can have while this one is live; null once it has ended."""
+    """The key that no other live run can have. Null once the run has ended."""
     expires_at: datetime | None
-    """Of a live run: the instant from which on it will not be started."""
+    """A live run is not started after this time."""
     notifications: list[UUID]
-    """The runs that tell of its end to those who asked for it by `notify`."""
+    """The runs that deliver the notifications requested by `notify`."""
     notifies: UUID | None
-    """The run of whose end this one tells."""
+    """The run whose end this run notifies about."""
     held_by: HeldBy | None
-    """Of a held run, what it waits for: a limit of its keys, the run before it, the end of its task's pause, its
-    circuit, a worker."""
+    """The reason why a run is held: a limit, the previous run of its job, a pause, an open circuit, or no worker."""
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -176,11 +175,11 @@ def _awaits_others(job: RecurringJob) -> bool:
 
 class PauseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=1000)] | None = None
-    until: Annotated[datetime, Meta(tz=True, description="In the future.")] | None = None
+    until: Annotated[datetime, Meta(tz=True, description="Must lie in the future.")] | None = None
 
 
 class BackfillRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"start": "from", "end": "to"}):
-    """Runs the ticks from one instant to another, both included. `dry_run` only says which."""
+    """Runs the ticks between two times, both included. `dry_run` only lists them."""
 
     start: Annotated[datetime, Meta(tz=True)]
     end: Annotated[datetime, Meta(tz=True)]
@@ -259,7 +258,7 @@ def shown(run: RunView) -> JobShown:
 
 
 def metadata_of(options: Any) -> Any:
-    """Stored among the options, which go from a job to its runs and into history; shown beside them."""
+    """The metadata, which is stored among the options."""
     return options.get("metadata", {}) if isinstance(options, dict) else {}
 
 
@@ -268,7 +267,7 @@ def tags_of(options: Any) -> list[str]:
 
 
 def options_shown(options: Any) -> Any:
-    """Without what is shown beside them, and with keys as their users know them."""
+    """The options without the fields shown elsewhere, and with keys without their namespace."""
     if not isinstance(options, dict):
         return options
     shown = {name: value for name, value in options.items() if name not in SHOWN_APART}
@@ -291,12 +290,12 @@ def schedule_shown(schedule: Schedule) -> Any:
 
 
 def run_name(name: str | None, job_id: UUID | None) -> str | None:
-    """A run of a recurring job has the job's name, as that is stored; any other has the name that it was given."""
+    """The name of a run, without the namespace that the name of a recurring job carries."""
     return name if name is None or job_id is None else bare(name)
 
 
 def progress_of(run: RunView) -> Any:
-    """What its attempt said last; or, of one that is made of others, how many of them have ended."""
+    """The last progress report of the attempt; for a workflow or map, the share of finished children."""
     if run.total is not None and run.unfinished is not None:
         done = run.total - run.unfinished
         return {

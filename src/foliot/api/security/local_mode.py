@@ -23,7 +23,8 @@ OUR_SITES = frozenset({"same-origin", "none"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Headers on which it depends who is let in. Two values of one would leave it open which of them counts.
 ONCE = frozenset({
-    b"authorization", b"content-type", b"foliot-namespace", b"host", b"origin", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
+    b"authorization", b"content-type", b"foliot-namespace", b"host", b"origin", b"sec-fetch-dest",
+    b"sec-fetch-mode", b"sec-fetch-site",
 })  # fmt: skip
 SHOWN_MAX = 100
 
