@@ -1,4 +1,4 @@
-"""What every scenario is given: a PostgreSQL with fixed settings, a session to it, and how large to be.
+"""The environment of every scenario: a PostgreSQL with fixed settings, a session to it, and the scale.
 
 The server is an embedded one with a gigabyte of shared buffers, and every commit is on disk before it is answered.
 `--url` names another.
@@ -58,7 +58,7 @@ class Bench:
         return tiny if self.is_tiny else full if self.is_full else usual
 
     async def empty(self) -> None:
-        """What one scenario left is no concern of the next."""
+        """Removes the data of the previous scenario."""
         await self.session.execute(EMPTY)
 
     async def settle(self) -> None:
@@ -102,8 +102,8 @@ async def twin(bench: Bench) -> AsyncIterator[Bench]:
 
 
 def in_turns(one: Bench, other: Bench, times: int) -> list[Bench]:
-    """Each of them so often, and neither always after the other: minutes apart, the same measurement of the same thing
-    differs by a quarter on a machine that others use too."""
+    """Alternates between the two, because the same measurement a few minutes apart differs by a quarter on a shared
+    machine."""
     return [bench for turn in range(times) for bench in ((other, one) if turn % 2 == 0 else (one, other))]
 
 

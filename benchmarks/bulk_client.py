@@ -32,7 +32,7 @@ def submit(url: str, seconds: float, batch: int) -> dict[str, float]:
 
 
 async def side_by_side(programs: int, url: str, seconds: float, batch: int) -> list[dict[str, float]]:
-    """What each of so many found, all at the same time."""
+    """Runs several of these processes at once, and returns their results."""
     command = [sys.executable, "-m", "benchmarks.bulk_client", url, str(seconds), str(batch)]
     started = [await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE) for _ in range(programs)]
     for one in started:

@@ -74,7 +74,7 @@ def _row(found: Found, scenario: str, words: str) -> Mapping[str, Any]:
 
 
 def plan(cost: Costs) -> list[tuple[str, str, str]]:
-    """What, how it is computed, and how much of it."""
+    """A quantity, how it is computed, and its value."""
     running, over_http, in_bulk = (
         PEAK * us / 1e6 for us in (cost.run_postgres, cost.submit_postgres, cost.bulk_postgres)
     )

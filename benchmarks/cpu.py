@@ -11,8 +11,8 @@ import psutil
 
 
 def tree_seconds(pid: int) -> float:
-    """What this process and all below it have used, living and ended. Of the ended, the parent knows when it has waited
-    for them."""
+    """CPU time of this process and all its descendants, living and ended. A parent knows it for ended children after it
+    has waited for them."""
     while True:
         try:
             process = psutil.Process(pid)
@@ -26,7 +26,7 @@ def tree_seconds(pid: int) -> float:
 
 
 def machine_seconds() -> float:
-    """What all cores together were busy for, or were taken from this machine by others on its host."""
+    """The time that all cores together were busy, or were taken from this machine by others on its host."""
     used = psutil.cpu_times()
     return float(
         used.user + used.system + used.nice + sum(getattr(used, name, 0.0) for name in ("irq", "softirq", "steal"))
@@ -34,12 +34,12 @@ def machine_seconds() -> float:
 
 
 def stolen_seconds() -> float:
-    """What the host has taken away from the cores of this machine, where it is one of several on a host."""
+    """The time that the host has taken from the cores of this machine, if it is one of several on a host."""
     return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
 class Meter:
-    """What named trees of processes use between `start` and `stop`."""
+    """The CPU time that named process trees use between `start` and `stop`."""
 
     def __init__(self, trees: Mapping[str, Iterable[int | None]]) -> None:
         self._trees = {name: [pid for pid in pids if pid is not None] for name, pids in trees.items()}

@@ -110,12 +110,11 @@ async def drain_in_turns(
     """The same jobs beside something else and beside nothing, right after each other, in two databases of one server,
     by `warm_workers`."""
     found: dict[str, list[Drained]] = {full.url: [], empty.url: []}
-    # One more than is asked for: the first of each finds pages that nobody has touched since the last checkpoint, and
-    # is left out.
+    # One more than requested: the first of each touches cold pages after a checkpoint, and is left out.
     for bench in in_turns(full, empty, times + 1):
         queued = await _queued(bench, jobs, task, payload)
         found[bench.url].append(await _worked_off(bench, queued, pids[bench.url]))
-        # What it has left to be cleaned up is not cleaned up while the other one is looked at.
+        # Cleans up now, so that the cleanup does not disturb the next measurement.
         await bench.session.execute("vacuum foliot.runs")
     return list(zip(found[full.url], found[empty.url], strict=True))[1:]
 

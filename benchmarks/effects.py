@@ -1,5 +1,5 @@
-"""What jobs did, counted by the jobs themselves: a file in shared memory with a place for each, so that what is lost or
-done twice shows.
+"""Effects of jobs, counted by the jobs: a file in shared memory with a place for each, which shows lost and repeated
+work.
 
 Each worker process has a region of its own, so that no two write to the same place. A place holds when the job started,
 in nanoseconds of the clock that all processes of a machine share (CLOCK_MONOTONIC), and how often. Only the standard

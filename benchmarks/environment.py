@@ -1,4 +1,4 @@
-"""What the figures were measured on, as far as it shows from inside."""
+"""The machine on which the figures were measured, as far as it is visible from inside."""
 
 from __future__ import annotations
 

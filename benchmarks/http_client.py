@@ -30,7 +30,7 @@ CONNECTIONS_MAX = 4000
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time; the caller is told when its answer is complete."""
+    """Sends one request at a time, and calls back when its answer is complete."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
@@ -177,7 +177,7 @@ async def open_loop(address: str, rate: int, seconds: float) -> dict[str, float]
 
 
 async def closed_loop(address: str, connections: int, seconds: float) -> dict[str, float]:
-    """So many requests on their way at any time: as much as the server takes."""
+    """Keeps this number of requests in progress: as much as the server takes."""
     client = Client(address)
     await client.connect(connections)
     cpu, began = process_time(), perf_counter()
@@ -222,7 +222,7 @@ async def insert_loop(url: str, connections: int, seconds: float) -> dict[str, f
 
 
 def cpu_of(client: Client, *, since: float) -> float:
-    """What a request cost here: time that, on one machine, neither the server nor PostgreSQL had."""
+    """CPU time of the client for a request: on one machine, neither the server nor PostgreSQL had it."""
     return (process_time() - since) / len(client.latencies) * 1e6
 
 

@@ -29,8 +29,8 @@ CLOSED_SECONDS = 8.0
 
 
 async def measure(url: str, *, rate: int, seconds: float) -> dict[str, dict[str, float]]:
-    """What each kind of load found. The yardstick is measured before and after, since the machine may change its pace
-    between the two."""
+    """The result of each kind of load. The baseline is measured before and after, because the machine may change its
+    speed."""
     async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
         await store.workers.announce_tasks({"noop": "default"})
     session = await asyncpg.connect(url)
@@ -99,8 +99,7 @@ async def server(url: str) -> AsyncIterator[tuple[str, psutil.Process]]:
 async def weighed(
     server: psutil.Process, postgres: psutil.Process | None, kind: str, address: str, number: int, seconds: float
 ) -> dict[str, float]:
-    """What the load found, and the microseconds of CPU that a job cost the server and PostgreSQL; the client says its
-    own."""
+    """The result of the load, and the microseconds of CPU that a job cost the server and PostgreSQL."""
     server_cpu, postgres_cpu = _cpu(server), _cpu_of_all(postgres)
     found = await load(kind, address, number, seconds)
     found["server_cpu_us"] = (_cpu(server) - server_cpu) / found["answered"] * 1e6

@@ -92,7 +92,7 @@ async def limit(bench: Bench, jobs: int) -> Limit:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    # It stops before it drains, for PostgreSQL's time to be read, and goes on at our word.
+    # Stops before it drains, so that PostgreSQL's CPU time can be read, and continues on our signal.
     inserted = await process.stdout.readline()
     meter.start()
     process.stdin.write(b"drain\n")
@@ -177,6 +177,6 @@ async def _drain(claiming: Any, completing: Any) -> None:
 
 
 if __name__ == "__main__":
-    # What was imported to be able to measure is not to be looked through by every collection.
+    # Excludes imported objects from garbage collection.
     gc.freeze()
     uvloop.run(measure(sys.argv[1], int(sys.argv[2])))

@@ -1,4 +1,4 @@
-"""What a scenario found, as one JSON line for programs and as a table for people."""
+"""The result of a scenario, as one JSON line for programs and as a table for people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Goal:
 
     @property
     def is_met(self) -> bool | None:
-        """None: it could not be told."""
+        """None: unknown."""
         if self.value is None:
             return None
         return self.value >= self.bound if self.is_least else self.value <= self.bound
@@ -61,7 +61,7 @@ class Result:
 
 
 def document(name: str, title: str, result: Result, **more: object) -> dict[str, Any]:
-    """What the JSON line holds."""
+    """The JSON line."""
     return {
         "scenario": name,
         "title": title,
@@ -87,8 +87,7 @@ def best(tries: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Of several measurements of the same, the first of those that missed fewest goals. What the others found stays
     with each goal.
 
-    Whoever else uses the machine makes everything slower and nothing faster, so one good measurement says more than a
-    bad one does.
+    Other users of the machine only make a measurement slower, so the best one says most.
     """
     measured = [one for one in tries if "goals" in one]
     if not measured:
@@ -141,7 +140,7 @@ def shown(value: object) -> str:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of the values that so many of them do not exceed."""
+    """The smallest value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, min(len(ordered) - 1, -int(-share * len(ordered) // 1) - 1))]
 

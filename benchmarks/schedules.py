@@ -38,7 +38,7 @@ async def insert_delayed(bench: Bench, jobs: int, due_in_seconds: float) -> None
 
 
 async def last_ready(bench: Bench, due: int) -> float:
-    """Seconds from when so many were due to the last of them being ready."""
+    """Seconds from the due instant until the last run is ready."""
     while await bench.session.fetchval("select count(*) from foliot.runs where state = 'ready'") < due:  # noqa: ASYNC110
         await asyncio.sleep(0.2)
     took: float = await bench.session.fetchval(LAST_READY)

@@ -123,7 +123,7 @@ elif verb == "work":
 """
 FOLIOT_STATE = "select state from foliot.runs union all select state from foliot.history"
 PROCRASTINATE_STATE = "select status::text from procrastinate_jobs"
-# Who has ended is out of the table, and in the log.
+# An ended job leaves the table, and is in the log.
 PGQUEUER_STATE = """
 select status::text from pgqueuer
 union all
@@ -135,7 +135,7 @@ union all
 class System:
     name: str
     under_way: str
-    """What it calls a job that a worker is at."""
+    """Its name for the state of a job that a worker runs."""
     state: str | None
     """SQL; None: its program says it."""
     program: str = ""
@@ -224,7 +224,7 @@ class Trial:
         return process
 
     async def _do(self, verb: str) -> str:
-        """What it printed."""
+        """The output of the program."""
         if self._system is FOLIOT:
             return ""
         process = await asyncio.create_subprocess_exec(

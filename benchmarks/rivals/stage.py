@@ -67,7 +67,7 @@ class Stage:
 
     @asynccontextmanager
     async def working(self, effects: Effects, processes: int, *words: str) -> AsyncIterator[list[int]]:
-        """So many worker processes."""
+        """Starts worker processes."""
         started: list[asyncio.subprocess.Process] = []
         try:
             for region in range(processes):

@@ -1,4 +1,4 @@
-"""What idle workers cost: PostgreSQL's CPU time while nothing is to be done."""
+"""The cost of idle workers: PostgreSQL's CPU time while there is nothing to do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def measure(bench: Bench) -> Result:
         pids: list[int] = []
         for number in numbers:
             pids += await started.enter_async_context(workers(bench, number - len(pids)))
-            # What is done once, at the start, is no part of it.
+            # Leaves out the work at the start.
             await asyncio.sleep(4)
             long = seconds if number == numbers[-1] else briefly
             rows.append(Row(f"and {number} workers", await _spent(bench, long, {"scheduler": [node], "worker": pids})))

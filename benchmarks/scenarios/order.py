@@ -28,7 +28,7 @@ from benchmarks.scenarios import (
 
 
 class Scenario(Protocol):
-    """What each of these modules is."""
+    """The interface of a scenario module."""
 
     NAME: str
     TITLE: str

@@ -1,5 +1,4 @@
-"""What the system adds to jobs that do something for a known time: as CPU time, and as time in which a slot does
-nothing."""
+"""Overhead for jobs of a known duration: as CPU time, and as time in which a slot is idle."""
 
 from __future__ import annotations
 

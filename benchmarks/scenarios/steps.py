@@ -22,8 +22,7 @@ from foliot.model.workflow import Workflow, check, plan
 NAME = "steps"
 TITLE = "a workflow's steps, two arrows each, beside as many plain jobs"
 LAYER = 1000
-"""So many steps wait for two of as many before them: what is measured is what a step costs, not how long a chain
-takes."""
+"""Each step waits for two steps before it: this measures the cost of a step, not the length of a chain."""
 
 
 async def measure(bench: Bench) -> Result:

@@ -114,7 +114,7 @@ async def _in_turns(bench: Bench, bulk: Submit, rounds: int) -> tuple[dict[str, 
 
 
 class Turns:
-    """What one of several found, who take turns so that the machine is the same for all of them."""
+    """The result of one of several, which take turns so that the machine is the same for all."""
 
     def __init__(self, bench: Bench, submit: Submit) -> None:
         self.submit = submit

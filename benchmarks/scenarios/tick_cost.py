@@ -1,4 +1,4 @@
-"""What one tick costs, and whether it costs more when a hundred times as many jobs are stored."""
+"""The cost of one tick, and whether it grows when a hundred times as many jobs are stored."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def mean(found: Sequence[dict[str, float]]) -> dict[str, float]:
 
 async def _ticks(bench: Bench, seconds: int) -> dict[str, float]:
     async with scheduler(bench) as node:
-        # What was missed while no node was there is dealt with first.
+        # The node handles the missed ticks first.
         await bench.session.fetchval("select pg_sleep(3)")
         before = await _spent(bench, node)
         await bench.session.fetchval("select pg_sleep($1::float8)", float(seconds))
