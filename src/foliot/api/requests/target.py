@@ -1,7 +1,7 @@
 """Requests whose target is a whole URL, as in `GET http://example.com/v1/jobs HTTP/1.1`.
 
 Such a request names its host in the target, and its Host header has to be ignored (RFC 9112, 3.2.2). The HTTP server
-below the application drops the host of the target, so that the guard would look at a header that says something else.
+below the application drops the host of the target, so the host check of local mode would see a different header.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The door: gives each request an id, finds out who sends it, and turns away what is too much, before a route is looked
-for.
+"""Authenticates requests before routing: assigns an id, identifies the caller, and enforces request limits.
 
-In local open mode (`foliot up` on the loopback interface) whoever gets past the guard may do everything, with no token.
-Everywhere else a request needs a token: `Authorization: Bearer foliot_...`. What was found out about a token is
-remembered for two seconds, so that a revoked one is refused everywhere within that time, also by a stream that was open
-before.
+In local open mode (`foliot up` on the loopback interface) a request that passes `local_mode` needs no token. Otherwise
+it needs `Authorization: Bearer foliot_...`. Tokens are cached for two seconds, so a revoked token is refused within
+that time everywhere, and open streams that use it end.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            # There is nothing but HTTP here, and nothing gets past the door by another protocol.
+            # Only HTTP is served. Other protocols must not bypass authentication.
             return
         # Of a header that is there more than once, the first counts, where that is allowed at all.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}

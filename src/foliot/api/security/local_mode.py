@@ -1,4 +1,4 @@
-"""The guard of local open mode, where nobody has to say who they are.
+"""Refuses requests that local open mode, which needs no token, must not accept.
 
 A web page in the user's browser can reach the loopback interface too, so trusting that interface is not enough. A
 request must name this machine as its host, or a foreign name that was rebound to 127.0.0.1 would get in. It must not

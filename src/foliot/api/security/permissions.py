@@ -1,10 +1,10 @@
-"""What each route asks of its caller. A route that does not say can't be built: nothing is open by forgetting.
+"""Checks the permission that each route declares. A route without a declaration can't be built.
 
     @requires(Permission.OPERATE)
     async def pause_queue(self, name: str, caller: Calling) -> Response: ...
 
-The doorkeeper has found out who asks before a route is even looked for; here it is decided whether they may, before the
-body is read. Changes and refusals go into the audit record before the answer goes out.
+`authentication` has identified the caller before routing. The permission is checked before the body is read. Changes
+and refusals are recorded in the audit record before the answer is sent.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class PermissionRoute(APIRoute):
 
 
 def check(request: Request, requirement: Requirement) -> None:
-    """Raises `Unauthenticated` or `Forbidden`, or whatever the doorkeeper has against the request."""
+    """Raises `Unauthenticated`, `Forbidden`, or the error that authentication left in the scope."""
     if requirement.permission is Permission.NONE:
         return
     if (refusal := request.scope.get(REFUSAL)) is not None:
