@@ -74,7 +74,7 @@ def is_woken(claimer: Claimer) -> bool:
     return claimer._woken.is_set()
 
 
-async def test_it_asks_again_at_once_while_it_gets_all_that_it_asked_for(claimer: Claimer, store: Store) -> None:
+async def test_claimer_claims_again_at_once_after_a_full_claim(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS + 1)
     assert await claimer.run_once() == 0
     # Nothing is free now. There is one more, so the first slot that frees is a reason to ask.
@@ -83,14 +83,14 @@ async def test_it_asks_again_at_once_while_it_gets_all_that_it_asked_for(claimer
     assert is_woken(claimer)
 
 
-async def test_it_asks_again_when_others_left_it_a_little_short(claimer: Claimer, store: Store) -> None:
+async def test_claimer_claims_again_at_once_after_a_slightly_short_claim(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS - 1)
     assert await claimer.run_once() == 0
     # And then it has got next to nothing.
     assert await claimer.run_once() > 0
 
 
-async def test_it_waits_when_it_gets_much_less_than_it_asked_for(claimer: Claimer, store: Store) -> None:
+async def test_claimer_waits_after_a_much_shorter_claim(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS // 3)
     assert 0.75 * POLL_SECONDS <= (await claimer.run_once() or 0) <= POLL_SECONDS
     # The queue was empty then, and a slot that frees says nothing else.
@@ -100,12 +100,12 @@ async def test_it_waits_when_it_gets_much_less_than_it_asked_for(claimer: Claime
     assert is_woken(claimer)
 
 
-async def test_one_that_hears_hints_looks_seldom_by_itself(claimer: Claimer) -> None:
+async def test_claimer_that_receives_hints_polls_rarely(claimer: Claimer) -> None:
     claimer._is_listening = lambda: True
     assert 0.75 * HEARING_POLLS * POLL_SECONDS <= (await claimer.run_once() or 0) <= HEARING_POLLS * POLL_SECONDS
 
 
-async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: EventBus) -> None:
+async def test_hint_wakes_the_claimer(claimer: Claimer, store: Store, events: EventBus) -> None:
     await insert(store, 1)
     async with asyncio.timeout(PATIENCE_SECONDS):
         with events.expect(RunsClaimed) as claimed:
@@ -118,9 +118,7 @@ async def test_a_hint_ends_the_wait(claimer: Claimer, store: Store, events: Even
                 await claimed
 
 
-async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_oftener(
-    claimer: Claimer, store: Store
-) -> None:
+async def test_claimer_that_finds_nothing_after_a_hint_delays_longer_each_time(claimer: Claimer, store: Store) -> None:
     found = []
     for _ in range(8):
         claimer.on_hint()
@@ -137,16 +135,14 @@ async def test_who_comes_too_late_to_a_hint_lets_others_go_first_the_longer_the_
     assert claimer._hint_delay_seconds == 0
 
 
-async def test_a_poll_that_finds_nothing_is_no_reason_for_courtesy(claimer: Claimer) -> None:
+async def test_poll_that_finds_nothing_adds_no_hint_delay(claimer: Claimer) -> None:
     await claimer.run_once()
     assert claimer._hint_delay_seconds == 0
     claimer.on_hint()
     assert is_woken(claimer)
 
 
-async def test_courtesy_is_a_moment_s_wait_once_for_all_hints_that_come_meanwhile(
-    claimer: Claimer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hints_during_the_hint_delay_share_one_claim(claimer: Claimer, monkeypatch: pytest.MonkeyPatch) -> None:
     claimer.on_hint()
     await claimer.run_once()
     claimer._woken.clear()

@@ -101,7 +101,7 @@ async def test_calls_that_never_wait_share_a_task_and_keep_their_order() -> None
     assert len(tasks) == 1
 
 
-async def test_one_that_waits_holds_up_nobody() -> None:
+async def test_call_that_waits_does_not_block_other_calls() -> None:
     all_have_come, tasks = asyncio.Event(), set()
 
     async def task(place: int) -> None:
@@ -159,7 +159,7 @@ async def test_a_job_that_cancels_its_own_task_and_returns_harms_no_other_one() 
     ids=lambda e: type(e).__name__,
 )
 @pytest.mark.parametrize("waits", [False, True], ids=["at-once", "after-a-wait"])
-async def test_what_one_raises_is_its_own(error: BaseException, waits: bool) -> None:
+async def test_error_of_a_call_fails_only_that_call(error: BaseException, waits: bool) -> None:
     async def task(place: int) -> None:
         if waits:
             await asyncio.sleep(0)

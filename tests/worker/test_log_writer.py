@@ -79,7 +79,9 @@ async def test_a_plain_task_that_prints_is_shown_from_its_thread(store: Store, s
     assert view.output == b"".join(b"%d\n" % number for number in range(100))
 
 
-async def test_the_short_and_the_silent_write_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_log_writer_stores_nothing_for_short_or_silent_attempts(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = foliot.App()
     written: list[object] = []
     monkeypatch.setattr(Logs, "write_logs", lambda *arguments: written.append(arguments))
@@ -99,9 +101,7 @@ async def test_the_short_and_the_silent_write_nothing(store: Store, monkeypatch:
     assert written == []
 
 
-async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(
-    store: Store, sql: Any, events: EventBus
-) -> None:
+async def test_log_writer_stores_output_of_attempts_it_sees_twice(store: Store, sql: Any, events: EventBus) -> None:
     run_id = await insert(store)
     (claimed,) = await claim(store)
     running = RunningAttempt(claimed, RunOptions(), 100)
@@ -123,7 +123,7 @@ async def test_an_attempt_is_written_of_when_it_is_seen_for_the_second_time(
     assert (await parts(sql), await sql.fetchval("select progress from foliot.runs")) == ([(0, b"one")], None)
 
 
-async def test_what_can_not_be_written_is_written_later_and_once(
+async def test_log_writer_retries_a_failed_write_once(
     store: Store, sql: Any, events: EventBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = foliot.App()

@@ -176,7 +176,7 @@ async def test_stopping_lets_runs_end_and_gives_back_those_that_do_not(store: St
     assert (view.state, view.attempt, view.worker_id) == (RunState.READY, 0, None)
 
 
-async def test_a_worker_that_was_struck_off_stops_its_runs_and_begins_anew(
+async def test_worker_that_lost_its_lease_stops_its_runs_and_registers_again(
     store: Store, sql: Any, events: EventBus, seen: list[Event]
 ) -> None:
     app = foliot.App()

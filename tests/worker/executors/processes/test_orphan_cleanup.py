@@ -52,7 +52,7 @@ async def test_workers_killed_while_they_start_commands_leave_nothing(means: str
         assert gone(mark)
 
 
-async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() -> None:
+async def test_sweep_kills_marked_processes_and_no_others() -> None:
     mark, other = str(new_id()), str(new_id())
     orphan_cleanup = OrphanCleanup(mark)
     await orphan_cleanup.start()
@@ -68,7 +68,7 @@ async def test_what_bears_the_mark_dies_with_the_pipe_and_nothing_else_does() ->
     await orphan_cleanup.stop()
 
 
-async def test_a_guard_that_is_stopped_kills_nothing() -> None:
+async def test_orphan_cleanup_that_is_stopped_kills_nothing() -> None:
     mark = str(new_id())
     orphan_cleanup = OrphanCleanup(mark)
     await orphan_cleanup.start()
