@@ -71,7 +71,7 @@ ASKED = {
     ("gates", "settle_full_keys"): (["key 1"], 100),
     ("submissions", "forget_answers"): (1000, None),
     ("workflows", "forget_parents"): (1000, datetime(2020, 1, 1, tzinfo=UTC)),
-    ("workflows", "find_stuck"): (FIRST_ID, FIRST_ID, 100, 100),
+    ("stuck_runs", "find_stuck"): (FIRST_ID, FIRST_ID, 100, 100),
     ("jobs", "list_jobs"): ("team/", 50, "team"),
     ("jobs", "match_jobs"): ("%", None, None, None, 50, None, "team", None, "team/", 5000),
 }
