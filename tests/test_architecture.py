@@ -29,8 +29,6 @@ LONGER_FILES = {
     "src/foliot/store/sql/jobs.sql": "to be split",
     "src/foliot/store/sql/runs.sql": "to be split",
     "tests/cli/test_operations.py": "to be split",
-    "tests/embedded/test_server.py": "to be split",
-    "tests/triggers/test_cron.py": "to be split",
 }
 SERVER_LIBRARIES = {"fastapi", "starlette", "uvicorn", "asyncpg", "pydantic"}
 # Each runs alone, and also inside a longer transaction: a firing that waits for its instant, and a claim from a queue

@@ -5,16 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
-import platform
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import asyncpg
@@ -24,163 +19,21 @@ import uvloop
 
 from foliot.clock import SystemClock
 from foliot.embedded import EmbeddedPostgres, child, find_url
-from foliot.embedded.binaries import find_binaries
 from foliot.errors import EmbeddedPostgresError
+from tests.support.embedded import (
+    OWNER,
+    execute,
+    fetch,
+    handle,
+    owner_process,
+    processes_of,
+    refusal,
+    root_only,
+    running,
+    said,
+    until,
+)
 from tests.support.waiting import PATIENCE_SECONDS
-
-FAST = {"fsync": "off"}
-NOBODY = 65534
-NAMELESS = 54321
-SOURCES = Path(__file__).parents[2] / "src"
-root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-
-# An owner in a process of its own: says the URL, or why not; stops when its stdin ends.
-OWNER = """
-import asyncio, sys
-from pathlib import Path
-from foliot.clock import SystemClock
-from foliot.embedded import EmbeddedPostgres
-from foliot.errors import EmbeddedPostgresError
-
-async def main():
-    postgres = EmbeddedPostgres(Path(sys.argv[1]), clock=SystemClock(), binaries=sys.argv[2], settings={"fsync": "off"})
-    try:
-        print(await postgres.start(), flush=True)
-    except EmbeddedPostgresError as error:
-        sys.exit("refused: " + error.detail)
-    await asyncio.to_thread(sys.stdin.read)
-    await postgres.stop()
-
-asyncio.run(main())
-"""
-
-
-@pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which a server ran once, for tests that do not care for the first start. Each borrows it: a copy
-    of its 1300 files would cost more than all the rest of a test."""
-
-    async def make(directory: Path) -> None:
-        postgres = EmbeddedPostgres(directory, clock=SystemClock(), settings=FAST)
-        await postgres.start()
-        await postgres.stop()
-
-    directory = tmp_path_factory.mktemp("embedded") / "made"
-    asyncio.run(make(directory))
-    return directory
-
-
-@pytest.fixture
-def directory(made_once: Path, tmp_path: Path) -> Iterator[Path]:
-    with borrowed(made_once, tmp_path / "foliot") as directory:
-        yield directory
-
-
-@pytest.fixture
-def public_path() -> Iterator[Path]:
-    """Like tmp_path, but below directories that every user may pass."""
-    path = Path(tempfile.mkdtemp(prefix="foliot-test-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
-
-
-@contextlib.contextmanager
-def borrowed(made_once: Path, place: Path) -> Iterator[Path]:
-    shutil.move(made_once, place)
-    try:
-        yield place
-        assert processes_of(place) == []
-    finally:
-        shutil.move(place, made_once)
-
-
-def handle(directory: Path, **settings: str) -> EmbeddedPostgres:
-    return EmbeddedPostgres(directory, clock=SystemClock(), settings=FAST | settings)
-
-
-@contextlib.asynccontextmanager
-async def running(postgres: EmbeddedPostgres) -> AsyncIterator[str]:
-    try:
-        yield await postgres.start()
-    finally:
-        await postgres.stop()
-
-
-@contextlib.contextmanager
-def owner_process(
-    directory: Path, *, python: str = sys.executable, script: str = OWNER, user: int | None = None, binaries: str = ""
-) -> Iterator[subprocess.Popen[str]]:
-    binaries = binaries or str(find_binaries("", Path("/no/such/data")).directory)
-    paths = [str(SOURCES), *(path for path in sys.path if path.endswith("site-packages"))]
-    process = subprocess.Popen(
-        [python, "-c", script, str(directory), binaries],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1"},
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def said(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def refusal(process: subprocess.Popen[str]) -> str:
-    return process.communicate(timeout=PATIENCE_SECONDS)[1]
-
-
-def processes_of(directory: Path) -> list[int]:
-    """Every process that works in the data directory, or was started on it."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            at_work = process.cwd() == str(directory / "postgres") or str(directory / "postgres") in process.cmdline()
-            if at_work and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
-
-
-async def until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
-async def execute(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()
-
-
-async def fetch(url: str, query: str) -> object:
-    connection = await asyncpg.connect(url)
-    try:
-        return await connection.fetchval(query)
-    finally:
-        await connection.close()
-
-
-# --- a plain life
-
-
-@pytest.fixture
-def short_path() -> Iterator[Path]:
-    """A socket's path has 107 characters at most; those of pytest's own directories may be longer."""
-    with tempfile.TemporaryDirectory(prefix="foliot-") as directory:
-        yield Path(directory)
 
 
 async def test_first_start_makes_a_private_durable_utf8_database(short_path: Path) -> None:
@@ -249,9 +102,6 @@ async def test_large_log_is_put_aside(directory: Path, monkeypatch: pytest.Monke
     async with running(handle(directory)):
         assert "old" not in log.read_text(encoding="utf-8")
     assert log.with_suffix(".log.1").read_text(encoding="ascii").startswith("old")
-
-
-# --- deaths
 
 
 async def test_kill_of_the_whole_server_loses_no_committed_row(directory: Path) -> None:
@@ -370,9 +220,6 @@ async def test_cancelled_start_leaves_nothing_running(directory: Path, polls: in
         assert await fetch(url, "select 1") == 1
 
 
-# --- rivals and guests
-
-
 async def test_second_owner_is_refused_and_told_who_holds_the_directory(directory: Path) -> None:
     async with running(handle(directory)) as url:
         with pytest.raises(EmbeddedPostgresError, match=rf"in use by process {os.getpid()}: .*FOLIOT_DATA"):
@@ -394,75 +241,6 @@ async def test_guest_finds_the_server_of_another_process_while_it_runs(directory
         owner.stdin.close()
         assert await asyncio.to_thread(owner.wait, 20) == 0
     assert find_url(directory) is None
-
-
-async def test_removed_lock_is_taken_anew_by_the_next_start(directory: Path) -> None:
-    postgres = handle(directory)
-    async with running(postgres):
-        (directory / "owner.lock").unlink()
-        os.kill(processes_of(directory)[0], signal.SIGKILL)
-        await asyncio.wait_for(postgres.exited.wait(), PATIENCE_SECONDS)
-        assert await fetch(await postgres.start(), "select 1") == 1
-        with pytest.raises(EmbeddedPostgresError, match=f"in use by process {os.getpid()}"):
-            await handle(directory).start()
-
-
-# --- directories
-
-
-@pytest.mark.parametrize("name", ["x" * 120, "a,b", "sp ace", "ünïcode", "quo'te\"%"])
-async def test_any_path_will_do_for_a_directory(made_once: Path, tmp_path: Path, name: str) -> None:
-    with borrowed(made_once, tmp_path / name) as directory:
-        async with running(handle(directory)) as url:
-            assert await fetch(url, "select 1") == 1
-            assert find_url(directory) == url
-            sockets = (directory / "run").resolve()
-        if sockets.parent != directory:
-            assert not sockets.exists()
-            assert not (directory / "run").is_symlink()
-        assert (sockets.parent == directory) == (name == "ünïcode")
-
-
-async def test_short_socket_directory_of_a_killed_owner_is_removed_by_the_next(made_once: Path, tmp_path: Path) -> None:
-    with borrowed(made_once, tmp_path / ("x" * 120)) as directory:
-        with owner_process(directory) as owner:
-            said(owner)
-            left = (directory / "run").readlink()
-            owner.kill()
-        assert left.exists()
-        async with running(handle(directory)):
-            assert not left.exists()
-
-
-async def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "postgres").mkdir()
-    (tmp_path / "postgres" / "PG_VERSION").write_text("9\n", encoding="ascii")
-    for _ in range(2):  # the second time as well, and not «in use»: the lock was given back
-        with pytest.raises(EmbeddedPostgresError, match="was made by PostgreSQL 9, which is not here"):
-            await handle(tmp_path).start()
-
-
-async def test_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(EmbeddedPostgresError, match=r"file.* not a directory.*FOLIOT_DATA"):
-            await handle(path).start()
-
-
-async def test_strange_files_in_place_of_data_are_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "postgres").mkdir()
-    (tmp_path / "postgres" / "thesis.txt").touch()
-    with pytest.raises(EmbeddedPostgresError, match="holds files but no PostgreSQL data"):
-        await handle(tmp_path).start()
-    assert (tmp_path / "postgres" / "thesis.txt").exists()
-
-
-async def test_directory_with_other_things_in_it_keeps_its_mode(directory: Path) -> None:
-    directory.chmod(0o755)
-    async with running(handle(directory)):
-        assert stat.S_IMODE(directory.stat().st_mode) == 0o755
-        assert stat.S_IMODE((directory / "run").stat().st_mode) == 0o700
-    directory.chmod(0o700)
 
 
 async def test_server_that_does_not_start_says_why(directory: Path) -> None:
@@ -487,89 +265,3 @@ subprocess.run(["mount", "-t", "tmpfs", "-o", "size=9m", "none", {str(tmp_path)!
         message = await asyncio.to_thread(refusal, owner)
     assert "refused: " in message
     assert "the disk is full" in message
-
-
-# --- users
-
-
-def python_for(user: int) -> str:
-    """A Python that this user may run."""
-    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        check = [python, "-c", f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"]
-        with contextlib.suppress(OSError):
-            if subprocess.run(check, user=user, group=user, extra_groups=[], capture_output=True).returncode == 0:
-                return python
-    pytest.skip(f"user id {user} can run no Python {platform.python_version()} here")
-
-
-@root_only
-@pytest.mark.parametrize("user", [NOBODY, NAMELESS])
-async def test_runs_as_a_plain_user_with_or_without_a_name(public_path: Path, user: int) -> None:
-    python = python_for(user)
-    public_path.chmod(0o777)
-    directory = public_path / "foliot"
-    with owner_process(directory, python=python, user=user) as owner:
-        assert await fetch(said(owner), "select 1") == 1
-        assert {path.stat().st_uid for path in directory.rglob("*")} == {user}
-        owner.kill()
-        await until(lambda: not processes_of(directory))
-
-
-@root_only
-async def test_unwritable_directory_is_named(public_path: Path) -> None:
-    python = python_for(NOBODY)
-    (public_path / "empty").mkdir(mode=0o755)
-    for path, culprit in (
-        (public_path / "foliot", public_path / "foliot"),
-        (public_path / "empty", public_path / "empty"),
-    ):
-        with owner_process(path, python=python, user=NOBODY) as owner:
-            message = await asyncio.to_thread(refusal, owner)
-        assert f"refused: {culprit}" in message
-        assert f"can't be used by user id {NOBODY}" in message
-        assert "Traceback" not in message
-
-
-@root_only
-async def test_root_without_namespaces_runs_it_as_nobody(made_once: Path, public_path: Path) -> None:
-    with borrowed(made_once, public_path / "foliot") as directory:
-        with owner_process(directory, script=without_namespaces(OWNER)) as owner:
-            assert await fetch(said(owner), "select 1") == 1
-            assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes_of(directory)} == {NOBODY}
-            assert (directory / "postgres").stat().st_uid == NOBODY
-            owner.kill()
-            await until(lambda: not processes_of(directory))
-        # Back where namespaces work: root's again.
-        async with running(handle(directory)) as url:
-            assert await fetch(url, "select 1") == 1
-            assert {path.stat().st_uid for path in directory.rglob("*")} == {0}
-
-
-@root_only
-async def test_nobody_who_cannot_reach_the_directory_or_the_programs_is_told_so(
-    tmp_path: Path, public_path: Path
-) -> None:
-    binaries = tmp_path / "bin"
-    binaries.symlink_to(find_binaries("", Path("/no/such/data")).directory)
-    for directory, named, complaint in (
-        (tmp_path / "foliot", "", f"can't use {tmp_path}/foliot"),
-        (public_path / "foliot", str(binaries), f"can't run {binaries}/initdb"),
-    ):
-        with owner_process(directory, script=without_namespaces(OWNER), binaries=named) as owner:
-            message = await asyncio.to_thread(refusal, owner)
-        assert f"runs as user id {NOBODY} here and {complaint}" in message
-
-
-def without_namespaces(script: str) -> str:
-    """The script under a seccomp filter like Docker's: unshare answers «not permitted»."""
-    numbers = {"x86_64": 272, "aarch64": 97}
-    if platform.machine() not in numbers or ctypes.sizeof(ctypes.c_void_p) != 8:
-        pytest.skip(f"the number of unshare on {platform.machine()} is not known here")
-    return f"""
-import ctypes, struct
-instructions = [(0x20, 0, 0, 0), (0x15, 0, 1, {numbers[platform.machine()]}), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
-code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *instruction) for instruction in instructions))
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(instructions), ctypes.addressof(code)))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()
-{script}"""

@@ -1,32 +1,24 @@
-"""Cron: our stepping against a walk of every minute, against two other engines, and against examples worked out by
-hand."""
+"""Cron: our stepping against a walk of every minute, and against examples worked out by hand."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
-from itertools import islice, pairwise
+from datetime import date, datetime
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from croniter import croniter  # type: ignore[import-untyped]
-from cronsim import CronSim
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foliot.triggers.base import LATEST, fire_times, to_datetime
-from foliot.triggers.cron import CronTrigger, parse_cron
+from foliot.triggers.cron import parse_cron
 from foliot.triggers.cron_fields import CronError
 from foliot.triggers.dst import DstFold, DstGap
 from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
-
-UTC_ZONE = ZoneInfo("UTC")
-NEW_YORK = ZoneInfo("America/New_York")
-GAPS: tuple[DstGap, ...] = ("shift", "skip")
-FOLDS: tuple[DstFold, ...] = ("first", "last", "both")
-FIRST, LAST = instant_of(2024), instant_of(2032)
+from tests.triggers.walking import FIRST, FOLDS, GAPS, LAST, NEW_YORK, UTC_ZONE, walk
 
 randoms = st.integers(min_value=0, max_value=2**32).map(random.Random)
 zones = st.sampled_from(oracle.ZONES)
@@ -38,25 +30,6 @@ expressions = st.builds(oracle.random_expression, randoms)
 
 def examples(count: int) -> settings:
     return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def walk(trigger: CronTrigger, start: int, end: int) -> Iterator[int]:
-    """The instants of [start, end)."""
-    found = trigger.next_after(start - 1)
-    while found is not None and found < end:
-        yield found
-        found = trigger.next_after(found)
-
-
-def times_of(
-    expression: str, zone: str, day: date, *, days: int = 1, dst_gap: DstGap = "shift", dst_fold: DstFold = "first"
-) -> list[str]:
-    """The wall times, with their offsets, at which an expression fires on a day."""
-    local = ZoneInfo(zone)
-    start = oracle.instant_at(datetime.combine(day, time()), local)
-    end = oracle.instant_at(datetime.combine(day + timedelta(days=days), time()), local)
-    trigger = parse_cron(expression, local, dst_gap=dst_gap, dst_fold=dst_fold)
-    return [datetime.fromtimestamp(instant, local).strftime("%H:%M%z") for instant in walk(trigger, start, end)]
 
 
 def dates_of(expression: str, count: int, *, after: date = date(2023, 12, 31)) -> list[str]:
@@ -153,267 +126,6 @@ def test_over_eight_years_we_name_the_days_that_a_walk_of_every_day_names() -> N
         if judged:
             found = [to_datetime(instant).date() for instant in walk(parse_cron(f"0 0 {days}", UTC_ZONE), FIRST, LAST)]
             assert found == judged, days
-
-
-# Against other engines, where they are right
-
-
-def test_cronsim_agrees_in_utc_on_all_that_a_crontab_can_say() -> None:
-    chance = random.Random("cronsim")
-    for _ in range(400):
-        expression = oracle.random_crontab_expression(chance)
-        start = chance.randint(FIRST, LAST)
-        try:
-            trigger = parse_cron(expression, UTC_ZONE)
-        except CronError:
-            with pytest.raises(Exception, match="Bad day-of-month"):
-                CronSim(expression, to_datetime(start))
-            continue
-        judged = [int(moment.timestamp()) for moment in islice(CronSim(expression, to_datetime(start)), 60)]
-        assert fire_times(trigger, start, 60) == judged, f"{expression} after {start}"
-
-
-@pytest.mark.parametrize(
-    "days",
-    ["L * *", "LW * *", "L,15 2 *", "* * 5L", "* * 0L", "* * MON#2", "13 * 5#5", "* * 7#1,3L", "LW */3 1", "29 2 *"],
-)
-def test_cronsim_agrees_from_2024_to_2031_on_last_and_nth_days(days: str) -> None:
-    judged = []
-    for moment in CronSim(f"30 6 {days}", to_datetime(FIRST)):
-        if moment >= to_datetime(LAST):
-            break
-        judged.append(int(moment.timestamp()))
-    assert list(walk(parse_cron(f"30 6 {days}", UTC_ZONE), FIRST, LAST)) == judged
-
-
-@pytest.mark.parametrize("name", ["America/New_York", "Europe/Berlin", "Africa/Cairo", "America/Santiago"])
-def test_cronsim_agrees_on_fixed_times_in_zones_with_daylight_saving(name: str) -> None:
-    """Its rule is ours by default, `shift` and `first`, when neither minute nor hour begins with a star."""
-    chance = random.Random(f"cronsim {name}")
-    zone = ZoneInfo(name)
-    for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
-        for _ in range(2):
-            minutes = ",".join(str(chance.randrange(60)) for _ in range(chance.randint(1, 4)))
-            hours = chance.choice(["0", "1", "2", "3", "23", "0-3", "1,2", "0-23", "2-23/3", "23,0"])
-            start = instant - 2 * DAY
-            judged = [
-                int(moment.timestamp())
-                for moment in islice(CronSim(f"{minutes} {hours} * * *", datetime.fromtimestamp(start, zone)), 150)
-            ]
-            assert fire_times(parse_cron(f"{minutes} {hours} * * *", zone), start, 150) == judged, (
-                f"{minutes} {hours} after {start}"
-            )
-
-
-def test_croniter_agrees_in_utc_on_what_a_crontab_can_say() -> None:
-    chance = random.Random("croniter")
-    compared = 0
-    while compared < 200:
-        expression = oracle.random_crontab_expression(chance)
-        day, weekday = expression.split()[2::2]
-        start = to_datetime(chance.randint(FIRST, LAST))
-        # A known difference, see below: `*/2` in one day field does not make a day fit both.
-        if day != "*" and weekday != "*" and "*" in (day[0], weekday[0]):
-            continue
-        if not any(oracle.days_named(expression)):
-            continue
-        steps = croniter(expression, start)
-        judged = [int(steps.get_next(datetime).timestamp()) for _ in range(30)]
-        assert fire_times(parse_cron(expression, UTC_ZONE), int(start.timestamp()), 30) == judged, (
-            f"{expression} after {start}"
-        )
-        compared += 1
-
-
-def by_cronsim(expression: str, after: datetime, count: int) -> list[str]:
-    return [f"{moment:%m-%d %H:%M}" for moment in islice(CronSim(expression, after), count)]
-
-
-def by_croniter(expression: str, after: datetime, count: int) -> list[str]:
-    steps = croniter(expression, after)
-    return [f"{steps.get_next(datetime):%m-%d %H:%M}" for _ in range(count)]
-
-
-def by_us(expression: str, after: datetime, count: int) -> list[str]:
-    zone = after.tzinfo
-    trigger = parse_cron(expression, zone if isinstance(zone, ZoneInfo) else UTC_ZONE)
-    return [
-        f"{datetime.fromtimestamp(instant, zone):%m-%d %H:%M}"
-        for instant in fire_times(trigger, int(after.timestamp()), count)
-    ]
-
-
-def test_known_difference_croniter_reads_a_step_of_days_with_a_weekday_as_either() -> None:
-    """crontab(5) of Debian: a field that begins with a star makes a day fit both. 2024-01-01 was a Monday."""
-    after = datetime(2023, 12, 31, tzinfo=UTC)
-    assert (
-        by_us("0 0 */10 * MON", after, 3)
-        == by_cronsim("0 0 */10 * MON", after, 3)
-        == ["01-01 00:00", "03-11 00:00", "04-01 00:00"]
-    )
-    assert by_croniter("0 0 */10 * MON", after, 3) == ["01-01 00:00", "01-08 00:00", "01-11 00:00"]
-
-
-def test_known_difference_croniter_reads_a_range_of_one_number_as_all() -> None:
-    after = datetime(2024, 1, 1, tzinfo=UTC)
-    assert by_us("0 5-5 * * *", after, 2) == by_cronsim("0 5-5 * * *", after, 2) == ["01-01 05:00", "01-02 05:00"]
-    assert by_croniter("0 5-5 * * *", after, 2) == ["01-01 01:00", "01-01 02:00"]
-
-
-def test_known_difference_croniter_repeats_fixed_times_in_a_fold() -> None:
-    """In a crontab, a job at a fixed time runs once in the night with the repeated hour."""
-    after = datetime(2024, 11, 3, tzinfo=NEW_YORK)
-    assert by_us("30 1 * * *", after, 2) == by_cronsim("30 1 * * *", after, 2) == ["11-03 01:30", "11-04 01:30"]
-    assert by_croniter("30 1 * * *", after, 2) == ["11-03 01:30", "11-03 01:30"]
-
-
-def test_known_difference_cronsim_steps_through_the_week_up_to_a_second_sunday() -> None:
-    """7 is another name of the day with which the week begins, not an eighth day: `2/5` is Tuesday. crontab(5) knows no
-    such steps."""
-    after = datetime(2023, 12, 31, tzinfo=UTC)
-    assert by_us("0 0 * * 2/5", after, 2) == ["01-02 00:00", "01-09 00:00"]
-    assert by_cronsim("0 0 * * 2/5", after, 2) == ["01-02 00:00", "01-07 00:00"]
-
-
-@pytest.mark.parametrize("name", ["America/New_York", "Europe/Berlin", "Africa/Cairo", "America/Santiago"])
-def test_cronsim_agrees_on_stars_in_the_minute_or_the_hour_in_zones_with_daylight_saving(name: str) -> None:
-    """Both go by Debian's rule."""
-    chance = random.Random(f"stars {name}")
-    zone = ZoneInfo(name)
-    for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
-        for expression in (
-            "* 0-3 * * *",
-            "*/20 1,2 * * *",
-            "*/30 23,0 * * *",
-            "17 */2 * * *",
-            "40 * * * *",
-            f"*/10 {chance.randrange(24)} * * *",
-        ):
-            start = instant - 2 * DAY
-            judged = [
-                int(moment.timestamp())
-                for moment in islice(CronSim(expression, datetime.fromtimestamp(start, zone)), 150)
-            ]
-            assert fire_times(parse_cron(expression, zone), start, 150) == judged, f"{expression} after {start}"
-
-
-# The odd nights, by hand
-
-
-SPRING, AUTUMN = date(2024, 3, 10), date(2024, 11, 3)
-
-
-@pytest.mark.parametrize(
-    ("expression", "dst_gap", "times"),
-    [
-        ("30 2 * * *", "shift", ["03:00-0400"]),
-        ("30 2 * * *", "skip", []),
-        ("0,15,30 2 * * *", "shift", ["03:00-0400"]),
-        ("59 1,2 * * *", "shift", ["01:59-0500", "03:00-0400"]),
-        ("0 2,3 * * *", "shift", ["03:00-0400"]),
-        ("30 2,3 * * *", "shift", ["03:00-0400", "03:30-0400"]),
-        ("30 2,3 * * *", "skip", ["03:30-0400"]),
-        ("30 */2 * * *", "shift", [f"{hour:02}:30-0{5 if hour < 2 else 4}00" for hour in range(0, 24, 2) if hour != 2]),
-    ],
-)
-def test_new_york_in_the_night_that_has_no_two_o_clock(expression: str, dst_gap: DstGap, times: list[str]) -> None:
-    assert times_of(expression, "America/New_York", SPRING, dst_gap=dst_gap) == times
-
-
-@pytest.mark.parametrize(
-    ("expression", "dst_fold", "times"),
-    [
-        ("30 1 * * *", "first", ["01:30-0400"]),
-        ("30 1 * * *", "last", ["01:30-0500"]),
-        ("30 1 * * *", "both", ["01:30-0400", "01:30-0500"]),
-        ("0 1,2 * * *", "first", ["01:00-0400", "02:00-0500"]),
-        ("0 1,2 * * *", "last", ["01:00-0500", "02:00-0500"]),
-        (
-            "0,30 0,1 * * *",
-            "both",
-            ["00:00-0400", "00:30-0400", "01:00-0400", "01:30-0400", "01:00-0500", "01:30-0500"],
-        ),
-        ("59 0,1 * * *", "last", ["00:59-0400", "01:59-0500"]),
-        ("30 0-2 * * *", "first", ["00:30-0400", "01:30-0400", "02:30-0500"]),
-    ],
-)
-def test_new_york_in_the_night_that_has_one_o_clock_twice(expression: str, dst_fold: DstFold, times: list[str]) -> None:
-    assert times_of(expression, "America/New_York", AUTUMN, dst_fold=dst_fold) == times
-
-
-@pytest.mark.parametrize("hour", ["*", "?", "*/1"])
-@pytest.mark.parametrize("dst_fold", FOLDS)
-def test_every_hour_is_every_hour_whatever_the_clock_does(hour: str, dst_fold: DstFold) -> None:
-    for day, hours in ((SPRING, 23), (AUTUMN, 25)):
-        trigger = parse_cron(f"0 {hour} * * *", NEW_YORK, dst_fold=dst_fold)
-        start = instant_of(day.year, day.month, day.day, zone="America/New_York")
-        assert fire_times(trigger, start - 1, hours + 1) == [start + n * 3600 for n in range(hours + 1)]
-
-
-def test_a_list_that_begins_with_a_star_follows_real_time_and_one_that_ends_with_it_does_not() -> None:
-    once = [f"{h:02}:30-0{4 if h < 2 else 5}00" for h in range(24)]
-    assert times_of("30 2,* * * *", "America/New_York", AUTUMN) == once
-    assert times_of("30 *,2 * * *", "America/New_York", AUTUMN) == [*once[:2], "01:30-0500", *once[2:]]
-
-
-def test_lord_howe_moves_its_clock_by_half_an_hour() -> None:
-    spring, autumn = date(2024, 10, 6), date(2024, 4, 7)
-    assert times_of("0,15,30,45 2 * * *", "Australia/Lord_Howe", spring) == ["02:30+1100", "02:45+1100"]
-    assert times_of("15 2 * * *", "Australia/Lord_Howe", spring) == ["02:30+1100"]
-    assert times_of("15 2 * * *", "Australia/Lord_Howe", spring, dst_gap="skip") == []
-    assert times_of("15,45 1 * * *", "Australia/Lord_Howe", autumn) == ["01:15+1100", "01:45+1100"]
-    assert times_of("15,45 1 * * *", "Australia/Lord_Howe", autumn, dst_fold="last") == ["01:15+1100", "01:45+1030"]
-    assert times_of("*/30 * * * *", "Australia/Lord_Howe", autumn)[2:6] == [
-        "01:00+1100",
-        "01:30+1100",
-        "01:30+1030",
-        "02:00+1030",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "day", "offset"),
-    [("America/Santiago", date(2024, 9, 8), "-0300"), ("Africa/Cairo", date(2024, 4, 26), "+0300")],
-)
-def test_where_midnight_does_not_exist_a_midnight_job_fires_at_one_or_not_at_all(
-    name: str, day: date, offset: str
-) -> None:
-    assert times_of("0 0 * * *", name, day) == [f"01:00{offset}"]
-    assert times_of("0 0 * * *", name, day, dst_gap="skip") == []
-    assert times_of("30 0 * * *", name, day) == [f"01:00{offset}"]
-    assert times_of("0 0 * * *", name, day, days=2) == [f"01:00{offset}", f"00:00{offset}"]
-
-
-def test_where_the_last_hour_of_a_day_comes_twice_the_next_day_still_begins_once() -> None:
-    assert times_of("30 23 * * *", "America/Santiago", date(2024, 4, 6)) == ["23:30-0300"]
-    assert times_of("30 23 * * *", "America/Santiago", date(2024, 4, 6), dst_fold="last") == ["23:30-0400"]
-    assert times_of("30 23 * * *", "America/Santiago", date(2024, 4, 6), dst_fold="both") == [
-        "23:30-0300",
-        "23:30-0400",
-    ]
-    assert times_of("0 0 * * *", "America/Santiago", date(2024, 4, 7), dst_fold="both") == ["00:00-0400"]
-
-
-def test_the_day_that_apia_skipped_is_shifted_as_one_or_skipped() -> None:
-    thirtieth = instant_of(2011, 12, 29, zone="Pacific/Apia")
-    for dst_gap, days in (("shift", ["29", "31", "31", "01"]), ("skip", ["29", "31", "01", "02"])):
-        trigger = parse_cron("0 9 * * *", ZoneInfo("Pacific/Apia"), dst_gap="shift" if dst_gap == "shift" else "skip")
-        found = fire_times(trigger, thirtieth, 4)
-        assert [datetime.fromtimestamp(instant, ZoneInfo("Pacific/Apia")).strftime("%d") for instant in found] == days
-
-
-def test_casablanca_leaves_summer_time_for_ramadan() -> None:
-    assert times_of("30 2 * * *", "Africa/Casablanca", date(2025, 2, 23), dst_fold="both") == [
-        "02:30+0100",
-        "02:30+0000",
-    ]
-    assert times_of("30 2 * * *", "Africa/Casablanca", date(2025, 4, 6)) == ["03:00+0100"]
-
-
-def test_kathmandu_is_three_quarters_of_an_hour_off() -> None:
-    assert parse_cron("0 9 * * *", ZoneInfo("Asia/Kathmandu")).next_after(instant_of(2024)) == instant_of(
-        2024, 1, 1, 3, 15
-    )
 
 
 # What the grammar means

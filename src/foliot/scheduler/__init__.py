@@ -1,2 +1,1 @@
-"""The scheduler node: what is due becomes ready, what was lost comes back, history stays bounded. Any number may
-run."""
+"""The scheduler node: makes due runs ready, requeues lost runs and prunes history. Any number of nodes may run."""

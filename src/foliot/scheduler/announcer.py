@@ -1,9 +1,9 @@
-"""Tells workers of ready runs that nobody has told them of: stored by SQL in a transaction of somebody's own, or by a
-process that died before its hint.
+"""Sends hints for ready runs that were stored without one: by SQL in a user's own transaction, or by a process that
+died before it sent its hint.
 
-Workers that hear hints seldom look by themselves, or many idle ones would keep PostgreSQL busy with looking. Here is
-looked for all of them. What a worker was told of and has not taken yet is told again, which costs nothing where nobody
-has a free slot. Any number of announcers may run.
+Workers that receive hints rarely poll, so that many idle workers do not keep PostgreSQL busy. The announcer polls for
+all of them. It repeats the hint for runs that no worker has claimed yet, which costs nothing while no slot is free. Any
+number of announcers may run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foliot.service import Service
 from foliot.store.store import Store
 
 QUEUES_MAX = 1000
-"""In one look. More than that many with ready runs at a time are busy anyway."""
+"""The most queues in one poll. If more have ready runs, the workers are busy anyway."""
 
 
 class Announcer(Service):

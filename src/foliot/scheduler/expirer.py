@@ -1,7 +1,6 @@
-"""Ends waits whose time is over: of runs that were not started by the instant after which they must not be, and of
-those for a signal.
+"""Ends runs that were not started by their `expires_at`, and waits for a signal that have timed out.
 
-Workers step over expired runs by themselves; this only says so in history. Any number of expirers may run.
+Workers skip expired runs by themselves; the expirer moves them to history. Any number of expirers may run.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Turns due ticks into runs: each exactly once, or into a note that says why not.
+"""Turns each due tick into exactly one run, or into a note that says why not.
 
-What is due comes out of the timing wheel, planned beforehand, and is carried out by one fenced statement a batch: it
-moves the cursors, makes the runs, notes the rest. A cursor is moved only from where it was read, so two nodes that both
-believe they own a job can't fire a tick twice; a run's id is made of job and tick, so not even a repeated statement
-can.
+The timing wheel delivers planned firings. One fenced statement per batch carries them out: it moves the cursors,
+creates the runs and writes the notes. It moves a cursor only from the position that the node has read, so two nodes
+that both believe they own a job can't fire a tick twice. A run's id is derived from job and tick, so a repeated
+statement can't either.
 
-The work is done a moment ahead, in a transaction that is held open until the instant has come on the database's clock;
-then a commit is all that is left to do. Nobody sees a run before its instant. An edit that comes in between waits, and
-so comes after the tick. What has another run in its way, or is late, is fired when its instant is over.
+The firer prepares a firing shortly before its instant, in a transaction that it commits at the instant on the
+database's clock. Nobody sees a run before its instant. An edit in between waits, and so takes effect after the tick. A
+tick that is late, or whose job has an open run, is fired after its instant.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from foliot.store.hints import worker_topic
 from foliot.store.jobs import Fired, Firing
 from foliot.store.store import Store
 
-# Small enough for the first of a burst not to wait for the last.
+# Small enough that the first tick of a burst does not wait for the last.
 BATCH = 250
-# Statements under way at the same time: one commits while another computes.
+# Concurrent statements: one commits while another computes.
 AT_ONCE = 2
 LONGEST_WAIT_SECONDS = 0.2
-# How long before its instant a firing is prepared: a thousand take a tenth of it.
+# How long before its instant a firing is prepared. A thousand firings take a tenth of this.
 LEAD_SECONDS = 0.3
 
 
@@ -69,7 +69,7 @@ class Firer(Service):
                 soon = ahead.pop(0)
                 await self._fire_ahead(soon, by_instant(soon[0]))
         except BaseException:
-            # Out of the wheel, and not got to: read anew, or these jobs would never fire again.
+            # These have left the wheel but were not fired. The loader reads them again, or they would never fire.
             self._loader.follow([firing for group in ahead for firing in group], frozenset())
             raise
         if found:
@@ -81,8 +81,7 @@ class Firer(Service):
         return max(0.001, min(wait, LONGEST_WAIT_SECONDS))
 
     async def _fire_ahead(self, soon: list[Firing], fire: int) -> None:
-        """What is due in a moment is fired by transactions that commit at its instant. What they leave is fired after
-        it."""
+        """Fires ticks in transactions that commit at their instant, and the remaining ticks after it."""
         batches, moved, ended = in_batches(soon), set[UUID](), set[UUID]()
 
         async def fire_some() -> None:
@@ -97,7 +96,7 @@ class Firer(Service):
             for fired in done:
                 moved.update(fired.moved)
                 ended.update(fired.ended)
-                self._tell(fired)
+                self._report(fired)
 
         results = await asyncio.gather(
             *(fire_some() for _ in range(min(AT_ONCE, -(-len(soon) // BATCH)))), return_exceptions=True
@@ -117,30 +116,29 @@ class Firer(Service):
                 ended.update(fired.ended)
 
         results = await asyncio.gather(*(fire_some() for _ in range(AT_ONCE)), return_exceptions=True)
-        # Not before all have been sent: it is work, and they are in a hurry. What failed, or was not got to, is read
-        # anew.
+        # Only after all are sent, because planning takes time. The loader reads failed firings again.
         self._loader.follow(due, moved - ended)
         raise_first(results)
 
     async def _fire(self, firings: list[Firing]) -> Fired:
         now = self._loader.database_now() // MILLISECONDS
         planner = Planner(now)
-        # What was planned to be on time may have become late, as after a sleep: then it is planned again.
+        # A firing that has become late, for example after the machine slept, is planned again.
         current = [planner.firing_of(f.job) if now - f.job.fire >= f.job.schedule.grace_seconds else f for f in firings]
         fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
-        self._tell(fired)
+        self._report(fired)
         if fired.is_making_room:
             await self._store.end_cancelled()
-        # What was planned anew went elsewhere than its firing in `firings` says: it is read anew.
+        # Cursors of firings that were planned again are not where `firings` says: the loader reads them again.
         return fired if current == firings else replace(fired, moved=frozenset())
 
-    def _tell(self, fired: Fired) -> None:
+    def _report(self, fired: Fired) -> None:
         self._store.hints.send([*fired.queues, *map(worker_topic, fired.workers)])
         self.events.emit(TicksFired(fired.fired, len(fired.moved) - fired.fired))
 
 
 def in_batches(firings: list[Firing]) -> Iterator[list[Firing]]:
-    """In order of their instants; inside a batch by shard, whose jobs share pages."""
+    """Batches in order of instant, each sorted by shard, because jobs of a shard share pages."""
     return iter([sorted(firings[start : start + BATCH], key=by_shard) for start in range(0, len(firings), BATCH)])
 
 

@@ -1,12 +1,11 @@
-"""Lets held runs pass when the limits of their keys allow, ends pauses whose time has come, and sends a probe through
-an open circuit.
+"""Admits held runs within the limits of their keys, ends pauses on time, and sends a probe through an open circuit.
 
-Limits are kept outside of the claim, so that plain runs pay nothing for them: a run with a key is stored as held, and
-becomes ready here. One gatekeeper works at a time, under a lock of the transaction, because what it counts it then uses
-up; any number may run.
+Limits are not part of the claim, so that runs without limits pay nothing for them: a run with a limit is stored as held
+and becomes ready here. Any number of gatekeepers may run; a transaction lock lets one work at a time, because the
+places that one counts must not be given away by another.
 
-Claims step over runs of a paused task, of an open circuit and of a task that their worker does not know. Long lines of
-such runs are put aside here, and come back when they may be started.
+Claims skip runs of a paused task, of an open circuit and of a task that the worker does not know. The gatekeeper parks
+long lines of such runs, and brings them back when they may start.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from foliot.store.store import Store
 
 INTERVAL_SECONDS = 0.2
 PARK_SECONDS = 1.0
-"""Time between two looks for long lines that nobody may start."""
+"""Time between two checks for long lines of runs that may not start."""
 
 
 class Gatekeeper(Service):
@@ -47,7 +46,7 @@ class Gatekeeper(Service):
         return INTERVAL_SECONDS
 
     async def _order_lines(self) -> float:
-        """Puts long lines aside, and back when they may go on."""
+        """Parks long lines of runs that may not start, and brings them back when they may."""
         gates, moved = self._store.gates, 0
         if self._in_use.parked:
             back = await gates.unpark_runs()
@@ -69,6 +68,6 @@ class Gatekeeper(Service):
         return 0 if admission.is_more or admission.queues else INTERVAL_SECONDS
 
     def hinted(self, topic: str) -> None:
-        """Something waits for a limit, or made room."""
+        """Wakes when a run waits for a limit, or has left room under one."""
         if topic == GATES_TOPIC:
             self.wake()

@@ -1,11 +1,10 @@
-"""Keeps the timing wheel filled: reads the jobs of this node's shards that are due soon, and plans their firing before
-the instant comes.
+"""Fills the timing wheel: reads the jobs of this node's shards that are due soon, and plans their firing in advance.
 
-Only the near future is read, by an index; what is further away is not touched, however much of it there is. A plan that
-has become stale, because the job was edited, paused or fired by another, matches nothing when it is carried out, so the
-wheel need not be told.
+It reads only the near future, through an index, so its cost does not depend on the number of jobs. A plan becomes stale
+when its job is edited, paused or fired by another node; the statement that fires then matches nothing, so the wheel
+need not know.
 
-The wheel runs on the database's clock: `database_now` is that clock as last heard, moved on by the monotonic one.
+The wheel runs on the database's clock: `database_now` is the last known offset applied to the monotonic clock.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ class Loader(Service):
         self.wheel: TimingWheel[Firing] | None = None
 
     def database_now(self) -> int:
-        """In milliseconds; late by what an answer's way back takes, never early."""
+        """In milliseconds. Late by the time that the database's answer took to arrive, never early."""
         return int((self.clock.monotonic() + self._offset) * MILLISECONDS)
 
     async def run_once(self) -> float:
         epochs = self._shards.epochs
         if not epochs:
             return INTERVAL_SECONDS
-        # Asked for on its own: its answer is quick, and so the clock near.
-        self._listen_to((await self._store.jobs.database_now()).timestamp() - self.clock.monotonic())
+        # A separate query, because a quick answer gives a precise clock.
+        self._adopt_offset((await self._store.jobs.database_now()).timestamp() - self.clock.monotonic())
         if self.wheel is None:
             self.wheel = TimingWheel(self.database_now() - 1)
         self._moved.clear()
@@ -63,33 +62,32 @@ class Loader(Service):
         for job in unreadable:
             self._loaded[job.job_id] = (job.version, job.tick)
             self.events.emit(ScheduleUnreadable(job.job_id, job.why))
-        # Those that were fired meanwhile may have been read as they were before.
+        # Jobs that were fired in the meantime may have been read in their old state.
         self._plan([job for job in fresh if job.id not in self._moved])
         return 0 if len(fresh) + len(unreadable) >= BATCH_OF_A_SHARD else INTERVAL_SECONDS
 
     def hinted(self, topic: str) -> None:
-        """A job was made or changed: it may be due before our next look."""
+        """Wakes when a job was created or changed: it may be due before the next poll."""
         if topic == JOBS_TOPIC:
             self.wake()
 
-    def follow(self, firings: list[Firing], going_on: Set[UUID]) -> None:
-        """They have been carried out, or refused. A next tick that is near needs no reading; the rest is read when it
-        comes."""
+    def follow(self, firings: list[Firing], moved: Set[UUID]) -> None:
+        """Plans the next ticks of fired jobs (`moved`) that are near. All other jobs are read when they become due."""
         horizon = self.database_now() // MILLISECONDS + LOOK_AHEAD_SECONDS
         soon = []
         for firing in firings:
             job = firing.job
             self._moved.add(job.id)
             if self._loaded.get(job.id) != (job.version, job.tick):
-                # Read since it was carried out, and in the wheel again: twice, and two statements would wait for each
-                # other's jobs.
+                # It was read after it was fired, so it is in the wheel again. If it were there twice, two statements
+                # would wait for each other's jobs.
                 continue
             del self._loaded[job.id]
             tick, fire = firing.next_tick, firing.next_fire
-            if tick is not None and fire is not None and fire <= horizon and job.id in going_on:
+            if tick is not None and fire is not None and fire <= horizon and job.id in moved:
                 soon.append(replace(job, tick=tick, fire=fire, utc_offset=firing.utc_offset))
         self._plan(soon)
-        if len(going_on) < len(firings):
+        if len(moved) < len(firings):
             self.wake()
 
     def _plan(self, jobs: list[DueJob]) -> None:
@@ -101,13 +99,13 @@ class Loader(Service):
             try:
                 firing = planner.firing_of(job)
             except Invalid as error:
-                # It counts as loaded, so it is not read again until it is edited, and holds up no other.
+                # It counts as loaded: it is not read again until it is edited, and does not hold up other jobs.
                 self.events.emit(ScheduleUnreadable(job.id, error.detail))
                 continue
             self.wheel.add(job.fire * MILLISECONDS, firing)
 
-    def _listen_to(self, offset: float) -> None:
-        """Each answer was true when it was sent, so the largest offset heard is the nearest; clocks that drift or step
-        are followed."""
+    def _adopt_offset(self, offset: float) -> None:
+        """Adopts an offset. Each answer was exact when it was sent, so the largest offset is the most precise; drift and
+        steps of the clock are followed."""
         is_step = abs(offset - self._offset) > STEP_SECONDS
         self._offset = offset if is_step else max(offset, self._offset - DRIFT_SECONDS)

@@ -11,7 +11,7 @@ from foliot.store.jobs import Firing
 
 
 class Planner:
-    """Plans firings as of one instant. Jobs that share a schedule and a tick share the work."""
+    """Plans firings as of one instant. Jobs with the same schedule and tick share one plan."""
 
     def __init__(self, now: int) -> None:
         self._now = now

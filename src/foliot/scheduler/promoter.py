@@ -1,7 +1,7 @@
-"""Makes scheduled runs ready when their time has come: delayed jobs and retries.
+"""Makes scheduled runs ready when they are due: delayed jobs and retries.
 
-Any number of promoters may run: each takes rows that no other is taking. What is due is decided in the statement, on
-the database's clock.
+Any number of promoters may run: each skips rows that another has locked. The statement decides by the database's clock
+which runs are due.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from foliot.service import Service
 from foliot.store.store import Store
 
 BATCH = 1000
-# A run that is stored after we looked may be due before the next one we know of.
+# A run that is stored after this poll may be due before the next known one.
 LONGEST_WAIT_SECONDS = 0.2
 
 

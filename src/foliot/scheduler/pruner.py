@@ -1,5 +1,5 @@
-"""Keeps a week of empty days ahead of history, and drops what is over: days past their retention, nodes long gone,
-answered keys."""
+"""Creates the partitions of history a week ahead, and deletes old data: days past their retention, dead nodes, old rate
+starts, expired idempotency keys and finished parents."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ class Pruner(Service):
         return await self._until_done(partial(self._store.workflows.forget_parents, oldest_kept))
 
     async def _until_done(self, forget_some: Callable[[], Awaitable[int]]) -> float:
-        """A batch at a time, each in a transaction of its own: what is done stays done, whatever becomes of the next
-        batch."""
+        """Deletes in batches, each in its own transaction, so that a failed batch does not undo the ones before."""
         while not self.stopping and await forget_some():
             pass
         return INTERVAL_SECONDS

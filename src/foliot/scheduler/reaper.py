@@ -1,12 +1,12 @@
-"""Gives back the runs of workers that went silent, and buries those that have now cost too many workers.
+"""Requeues the runs of dead workers, and fails the runs that have lost too many workers.
 
-A worker is dead when its lease is over on the database's clock, never because a job took long. It is struck off first,
-so that a beat that comes late learns of it, and only then are its claims undone; the grown token of the next claim
-refuses whatever the dead one still writes. Any number of reapers may run.
+A worker is dead when its lease has expired on the database's clock, never because a job takes long. The reaper removes
+the worker first, so that a late heartbeat learns of it, and then undoes its claims. The next claim raises the token, so
+later writes of the dead worker match nothing. Any number of reapers may run.
 
-The database's clock may be set. Set back, it would prolong the leases of the dead by as much: those are shortened. Set
-forward, it ends the leases of the living as well: their runs start again elsewhere, and tokens refuse what the first
-attempts still write.
+The database's clock may be set. If it is set back, leases of dead workers would last longer, so the reaper shortens
+them. If it is set forward, leases of live workers expire too: their runs start again elsewhere, and tokens reject the
+writes of the first attempts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foliot.store.store import Store
 BATCH = 1000
 OUTPUTS = 20
 CLOCK_LOOK_SECONDS = 10.0
-"""Clocks are seldom set, so looking for it may be seldom too."""
+"""Clocks are rarely set, so rare checks are enough."""
 
 
 class Reaper(Service):
@@ -32,12 +32,11 @@ class Reaper(Service):
         self._store = store
         self._config = config
         self._clock_look_at = 0.0
-        self._silenced: list[tuple[UUID, int]] = []
-        """Attempts that were lost, and whose output may be among what they had shown. Should this process die, it stays
-        there."""
+        self._lost_attempts: list[tuple[UUID, int]] = []
+        """Lost attempts whose streamed output is still to be kept. If this process dies, it stays in `logs`."""
 
     async def run_once(self) -> float:
-        return await self.each(self._shorten_leases, self._strike_off, self._give_back, self._keep_outputs)
+        return await self.each(self._shorten_leases, self._remove_dead_workers, self._requeue_runs, self._keep_outputs)
 
     async def _shorten_leases(self) -> float:
         if self.clock.monotonic() < self._clock_look_at:
@@ -47,22 +46,21 @@ class Reaper(Service):
             self.events.emit(ClockSetBack(round(seconds, 3)))
         return self._config.reaper_seconds
 
-    async def _strike_off(self) -> float:
+    async def _remove_dead_workers(self) -> float:
         await self._store.workers.remove_dead_workers()
         return self._config.reaper_seconds
 
-    async def _give_back(self) -> float:
+    async def _requeue_runs(self) -> float:
         lost = await self._store.runs.lose_runs(BATCH, self._config.lost_attempts_max)
         if lost.requeued or lost.buried:
             self._store.hints.send(lost.queues)
             self.events.emit(RunsLost(lost.requeued, lost.buried))
-        self._silenced += lost.attempts
+        self._lost_attempts += lost.attempts
         return 0 if lost.requeued + lost.buried == BATCH else self._config.reaper_seconds
 
     async def _keep_outputs(self) -> float:
-        """What lost attempts had shown of their output is all there will ever be of it. A few at a time: runs come
-        first."""
-        attempts = self._silenced[:OUTPUTS]
+        """Keeps the output that lost attempts had streamed, a few attempts at a time, because runs come first."""
+        attempts = self._lost_attempts[:OUTPUTS]
         if not attempts:
             return self._config.reaper_seconds
         shown = await self._store.logs.read_parts(attempts)
@@ -70,5 +68,5 @@ class Reaper(Service):
             kept = {attempt: capped(output, self._config.output_max_bytes) for attempt, output in shown.items()}
             await self._store.logs.keep_lost_outputs(kept)
             await self._store.logs.delete_logs(list(shown))
-        del self._silenced[: len(attempts)]
-        return 0 if self._silenced else self._config.reaper_seconds
+        del self._lost_attempts[: len(attempts)]
+        return 0 if self._lost_attempts else self._config.reaper_seconds

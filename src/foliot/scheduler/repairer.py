@@ -1,8 +1,7 @@
-"""Looks for runs that wait although nothing is left to wait for. There should be none: what it finds is a fault of
-ours, and it says so.
+"""Finds runs that wait although nothing is left to wait for. Each one is a bug in Foliot, and is reported.
 
-A run that waits too long for another counts anew; what else is found is only told. Any number of repairers may run.
-Each goes round all live runs and all workflows, some at a time, so that a look costs the same however many there are.
+It counts the dependencies of a stuck dependent again; other findings are only reported. Any number of repairers may
+run. Each checks all live runs and all workflows in small steps, so that one step costs the same for any number of them.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ from foliot.store.workflows import Look
 INTERVAL_SECONDS = 60.0
 """Between two rounds."""
 LOOK_SECONDS = 1.0
-"""Between two looks of one round, each of which takes some milliseconds."""
+"""Between two steps of one round. A step takes some milliseconds."""
 
 
 class Repairer(Service):
     def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
-
         self._look = Look()
 
     async def run_once(self) -> float:
@@ -32,5 +30,7 @@ class Repairer(Service):
         for kind, run_id in found:
             self.events.emit(StuckFound(kind, run_id))
             if kind == "dependent":
-                await self.attempt(f"count anew {run_id}", self._store.workflows.count_anew(run_id), None)
+                await self.attempt(
+                    f"count the dependencies of {run_id}", self._store.workflows.count_anew(run_id), None
+                )
         return INTERVAL_SECONDS if following is None else LOOK_SECONDS

@@ -1,13 +1,12 @@
-"""Sets cursors anew when the rules by which they were found have changed: a calendar was edited, or the rules of time
-zones were updated.
+"""Recomputes cursors when a calendar was edited, or when the rules of time zones were updated.
 
-A cursor is moved only from where it was read, so nothing is fired twice or left out by it. What is due already is left
-alone: it was due under the rules of its time.
+It moves a cursor only from the position that it has read, so no tick fires twice or is lost. It leaves due ticks alone:
+they were due under the old rules.
 
-A calendar that ticks are skipped by needs none of this: its days are looked at when a tick is due. One that ticks are
-*moved* by decides where the next tick is, so each job remembers the version under which its own was found. For zones,
-each shard remembers a fingerprint of the rules; a node with other rules looks through its shards once, and corrects
-each tick that is now shown at another time on the wall.
+A calendar that *skips* ticks needs no replanning: its days are checked when a tick is due. A calendar that *moves* ticks
+decides where the next tick is, so each job stores the version of the calendar that its cursor is based on. For zones,
+each shard stores a fingerprint of the rules. A node with other rules checks its shards once, and corrects each tick
+whose wall time has changed.
 """
 
 from __future__ import annotations
@@ -58,11 +57,11 @@ class Replanner(Service):
             moved += await self.attempt(
                 f"follow the calendar of {job_id}", if_readable(self._follow_calendar(job_id)), 0
             )
-        self._tell(moved)
-        # One that can't be replanned is found again; it must not keep this loop from resting.
+        self._report(moved)
+        # A job that can't be replanned is found again; it must not keep this loop busy.
         return 0 if len(stale) == BATCH and moved else INTERVAL_SECONDS
 
-    def _tell(self, moved: int) -> None:
+    def _report(self, moved: int) -> None:
         if moved:
             self.events.emit(CursorsReplanned(moved))
 
@@ -91,14 +90,14 @@ class Replanner(Service):
                 )
                 moved += outcome or 0
                 failed += outcome is None
-        self._tell(moved)
+        self._report(moved)
         if failed:
-            # The shards are not done, but all others of their jobs are: to look through them again has time.
+            # The shards are not done, but their other jobs are, so the next check can wait.
             self._look_at = self.clock.monotonic() + FAILED_SECONDS
         if after is not None or failed:
             return
         for shard, epoch in epochs.items():
-            # One at a time: what fires holds on to several of them, too.
+            # One at a time, because firing locks several shards too.
             await self._store.shards.mark_zones(shard, self._shards.scheduler_id, epoch, self._zones)
 
     async def _correct(self, found: WallJob) -> int:
@@ -113,8 +112,7 @@ class Replanner(Service):
 
 
 async def if_readable(work: Awaitable[int]) -> int:
-    """A schedule that this node can't read, or whose zone it does not know, holds up no other; the loader reports
-    it."""
+    """Ignores a schedule that this node can't read, or whose zone it does not know. The loader reports it."""
     with suppress(Invalid):
         return await work
     return 0

@@ -1,10 +1,9 @@
-"""Keeps this node's shards: takes its fair share, renews it, gives up what it has too much of, and lets go when it
-must.
+"""Keeps this node's shards: takes its fair share, renews the leases, and gives up the surplus.
 
-A node is a UUID per start of its process. Its shards are leased for nine seconds and renewed every three; a lease is
-trusted until a second before its end, counted from before the renewal was sent. Taking a shard over raises its epoch,
-and every write of a scheduler names the epochs it believes in: a node that slept through its lease writes nothing.
-Ownership saves work; it is the epoch that makes it safe.
+A node has a new UUID at each start. By default, its shards are leased for nine seconds and renewed every three. It
+trusts a lease until one second before its end, counted from before the renewal was sent. A takeover raises the epoch of
+a shard, and every write of a scheduler names the epochs it relies on, so a node that slept through its lease writes
+nothing. Ownership saves work; the epoch makes it safe.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from foliot.store.shards import Epochs
 from foliot.store.store import Store
 
 MARGIN_SECONDS = 1.0
-# A node that has just come looks again soon: others are giving up their surplus for it. So does one that sees a free
-# shard which is somebody else's due: that one may be dead.
+# A node that has just joined looks again soon, because the others give up their surplus for it. So does a node that sees
+# a free shard in another node's share, because that node may be dead.
 SETTLING_SECONDS = 0.3
 
 
@@ -52,7 +51,7 @@ class ShardKeeper(Service):
             self._store.hints.send([SHARDS_TOPIC])
         epochs |= await shards.take_shards(self.scheduler_id)
         if not self._has_joined:
-            # Others may have more than their share now; they look at once instead of at their next renewal.
+            # The others may have a surplus now. The hint makes them look at once instead of at their next renewal.
             self._has_joined = True
             self._store.hints.send([SHARDS_TOPIC])
         self._epochs = epochs
@@ -60,13 +59,13 @@ class ShardKeeper(Service):
         if set(epochs) != before:
             self.events.emit(ShardsChanged(len(epochs)))
             return SETTLING_SECONDS
-        # A node that does not renew has gone: its lease is not over a whole turn before anybody notices.
+        # Look again when the lease of a silent node expires, rather than a whole turn later.
         until_free = await shards.seconds_until_free(self.scheduler_id)
         turn = self._config.shard_renew_seconds
         return turn if until_free is None else min(turn, max(until_free, SETTLING_SECONDS))
 
     def hinted(self, topic: str) -> None:
-        """Somebody let go of shards."""
+        """Wakes when another node has released shards or has joined."""
         if topic == SHARDS_TOPIC:
             self.wake()
 

@@ -1,9 +1,8 @@
-"""A hierarchical timing wheel: things to do at instants soon to come, added and taken out in constant time however many
-there are.
+"""A hierarchical timing wheel: adds and removes items that are due soon in constant time.
 
-Level 0 has a slot for each of the next 256 ticks, level 1 for each of the next 256 turns of level 0, and so on. What is
-far away sits in a coarse slot and moves down when its turn comes. Instants are integers in any unit; the wheel has no
-clock of its own.
+Level 0 has a slot for each of the next 256 ticks, level 1 for each of the next 256 turns of level 0, and so on. A
+distant item sits in a coarse slot and moves down when its turn comes. Instants are integers in any unit; the wheel has
+no clock of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class TimingWheel(Generic[T]):
         return self._size
 
     def add(self, due: int, item: T) -> None:
-        """What is due already comes with the next `advance`, even one that does not move."""
+        """The next `advance` returns an item that is already due, even if the time does not move."""
         self._size += 1
         if due <= self._now:
             self._overdue.append((due, item))
@@ -55,8 +54,7 @@ class TimingWheel(Generic[T]):
         return due
 
     def next_due(self) -> int | None:
-        """The earliest instant at which something is due, or, for what is far away, at which it is worth looking
-        again."""
+        """The earliest instant at which an item is due, or at which a distant item moves down a level."""
         if not self._size:
             return None
         if self._overdue:
@@ -72,7 +70,7 @@ class TimingWheel(Generic[T]):
         distance = position - self._now
         level = next((level for level in range(LEVELS) if distance < 1 << (BITS * (level + 1))), LEVELS - 1)
         if distance >= 1 << (BITS * LEVELS):
-            # Further than the wheel reaches: into its last slot, to be placed again from there.
+            # Beyond the range of the wheel: it goes into the last slot and is placed again from there.
             position = self._now + (1 << (BITS * LEVELS)) - 1
         self._levels[level].setdefault((position >> (BITS * level)) & MASK, []).append((due, item))
 
@@ -81,6 +79,6 @@ class TimingWheel(Generic[T]):
             self._place(max(due, self._now), due, item)
 
     def _next_stop(self, now: int) -> int:
-        """The next instant at which a slot has to be looked at, so that empty time is skipped."""
+        """The next instant at which a slot has items, so that empty slots are skipped."""
         found = self.next_due()
         return now if found is None else min(now, found)
