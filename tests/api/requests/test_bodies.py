@@ -283,4 +283,4 @@ async def test_without_the_database_callers_are_asked_to_come_again(client: http
     ):
         assert problem_of(answer) == (503, "store_unavailable", None)
         assert int(answer.headers["retry-after"]) > 0
-        assert answer.json()["detail"] == "the database does not answer; try again"
+        assert answer.json()["detail"] == "the database is not available; try again"
