@@ -110,7 +110,7 @@ def test_other_names_are_refused(app: App, what: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["greet", "shell", "simulate"])
 def test_a_name_can_be_given_once_and_not_that_of_a_built_in_task(app: App, name: str) -> None:
     first = app.task(greet)
-    with pytest.raises(Invalid, match=f"there is a task named '{name}' already"):
+    with pytest.raises(Invalid, match=f"a task named '{name}' already exists"):
         app.task(name=name)(lambda: None)
     assert app.tasks == {"greet": first}
 

@@ -119,7 +119,7 @@ def test_problems_become_the_errors_that_they_were(answer: tuple[int, bytes], ki
     ("answer", "kind", "advice"),
     [
         (problem(401, "unauthenticated"), Unauthenticated, "set FOLIOT_TOKEN to a token of this server"),
-        (problem(403, "forbidden"), Forbidden, "set FOLIOT_TOKEN to a token that may"),
+        (problem(403, "forbidden"), Forbidden, "set FOLIOT_TOKEN to a token with a sufficient role"),
     ],
 )
 async def test_who_may_not_is_told_what_to_do(answer: tuple[int, bytes], kind: type[FoliotError], advice: str) -> None:
@@ -180,23 +180,23 @@ async def test_the_namespace_is_sent_where_there_is_one(monkeypatch: pytest.Monk
         ((404, b"<html>not here</html>"), "404 Not Found"),
         ((302, b""), "302 Found"),
         ((502, b'{"error": "bad gateway"}'), "502 Bad Gateway"),
-        ((200, b"<html>hello</html>"), "something else than a JSON object"),
-        ((200, b""), "something else than a JSON object"),
-        ((200, b"[]"), "something else than a JSON object"),
-        ((200, b"[" * 100_000), "something else than a JSON object"),
+        ((200, b"<html>hello</html>"), "a response that is not a JSON object"),
+        ((200, b""), "a response that is not a JSON object"),
+        ((200, b"[]"), "a response that is not a JSON object"),
+        ((200, b"[" * 100_000), "a response that is not a JSON object"),
     ],
 )
 def test_another_program_at_the_address_is_not_taken_for_foliot(answer: tuple[int, bytes], words: str) -> None:
     with serving(answer) as server, Client(server.url) as client, pytest.raises(FoliotError) as raised:
         client.get_job("x")
-    assert raised.value.detail == f"{server.url} answered {words}, and not in the way Foliot does; is FOLIOT_URL right?"
+    assert raised.value.detail == f"{server.url} sent {words}, unlike a Foliot server; check FOLIOT_URL"
 
 
 def test_a_list_that_is_none_is_not_taken_for_one() -> None:
     with (
         serving((200, b"{}")) as server,
         Client(server.url) as client,
-        pytest.raises(FoliotError, match="not in the way Foliot does"),
+        pytest.raises(FoliotError, match="unlike a Foliot server"),
     ):
         client.list_jobs()
 
@@ -206,7 +206,7 @@ def test_a_field_that_is_missing_is_the_fault_of_the_server() -> None:
         (item,) = client.list_ticks("x", limit=1).document["items"]
     assert item["a"] == 1
     with pytest.raises(
-        FoliotError, match=r"^the server's answer has no 'run_id'; is it a Foliot, and as new as this client\?$"
+        FoliotError, match=r"^the server's response has no field 'run_id'; is it a Foliot server of this version\?$"
     ):
         item["run_id"]
 
@@ -226,8 +226,8 @@ def test_a_connection_that_breaks_off_says_whether_it_may_have_been_done(is_chan
     with serving(None) as server, Client(server.url) as client, pytest.raises(Unreachable) as raised:
         client.trigger_job("x") if is_change else client.get_job("x")
     assert raised.value.is_doubtful is is_doubtful
-    assert raised.value.detail.startswith(f"{server.url}: the connection broke off")
-    assert ("may have been done" in raised.value.detail) is is_doubtful
+    assert raised.value.detail.startswith(f"{server.url}: the connection was closed")
+    assert ("may have been processed" in raised.value.detail) is is_doubtful
 
 
 def test_a_server_that_says_nothing_is_not_waited_for_long() -> None:
@@ -235,7 +235,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_long() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with Client(url, answer_seconds=0.1) as client, pytest.raises(Unreachable) as raised:
             client.create_job({"task": "x"})
-    assert raised.value.detail == f"{url} did not answer within 0.1 s; what was asked may have been done all the same"
+    assert raised.value.detail == f"{url} did not answer within 0.1 s; the request may have been processed"
 
 
 def test_a_token_is_sent_with_every_request_and_none_when_there_is_none() -> None:

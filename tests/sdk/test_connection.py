@@ -165,7 +165,9 @@ async def test_a_job_in_the_callers_own_transaction(connection: foliot.Connectio
 async def test_what_only_a_server_can_do_is_said(
     straight: foliot.Connection, server_url: str, database_url: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=r"is a database, and this needs a server: connect to http://"):
+    with pytest.raises(
+        ConfigurationError, match=r"is a database, and this operation needs a server; use an http:// URL"
+    ):
         _ = straight.operations
     workflow = foliot.Workflow("w")
     workflow.step("one", "add")

@@ -125,10 +125,10 @@ async def test_async_sqlalchemy(database_url: str, sql: Any, driver: str) -> Non
 async def test_the_wrong_kind_of_connection_is_refused_with_the_right_word(database_url: str, sql: Any) -> None:
     with (
         psycopg.connect(database_url) as connection,
-        pytest.raises(TypeError, match=r"psycopg\.Connection; for plain ones there is submit_in"),
+        pytest.raises(TypeError, match=r"psycopg\.Connection; use submit_in"),
     ):
         await send.submit_in_async(connection)
-    with pytest.raises(TypeError, match="for async ones there is submit_in_async"):
+    with pytest.raises(TypeError, match="use submit_in_async"):
         send.submit_in(sql)
     for nonsense in (None, "postgresql://", object()):
         with pytest.raises(TypeError, match="is not an asyncpg or psycopg connection"):

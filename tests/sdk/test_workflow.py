@@ -157,16 +157,16 @@ REFUSED: dict[str, tuple[Callable[[foliot.Workflow], Any], str]] = {
         lambda flow: flow.step("a", "simulate", after="b"),
         "'a' waits for 'b', and there is no such step",
     ),
-    "doubled": (lambda flow: (flow.step("simulate"), flow.step("simulate")), "there is a step 'simulate' already"),
+    "doubled": (lambda flow: (flow.step("simulate"), flow.step("simulate")), "a step 'simulate' already exists"),
     "empty": (lambda flow: None, "steps"),
     "key": (lambda flow: flow.step("a b", "simulate"), "step 'a b': key: "),
     "field": (lambda flow: flow.step("a", "simulate", options={"retrys": 1}), "step 'a': .*`retrys`"),
     "rule": (lambda flow: flow.step("a", "simulate", rule="all_sucess"), "step 'a': rule: Invalid enum value"),  # type: ignore[arg-type]
-    "no task": (lambda flow: flow.step(7), "7 is no step"),  # type: ignore[arg-type]
-    "no key": (lambda flow: flow.step(7, "simulate"), "7 is no key"),  # type: ignore[arg-type]
+    "no task": (lambda flow: flow.step(7), "7 is not a task"),  # type: ignore[arg-type]
+    "no key": (lambda flow: flow.step(7, "simulate"), "7 is not a key"),  # type: ignore[arg-type]
     "a step as a value": (
         lambda flow: flow.step("b", "simulate", x=[flow.step("a", "simulate")]),
-        r"a.result is what it returns",
+        r"use a.result",
     ),
     "a part": (lambda flow: flow.map("b", "simulate", over=flow.step("a", "simulate").result["x"]), "whole result"),
     "itself": (lambda flow: flow.step("a", flow), "steps"),
@@ -200,7 +200,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_sent(case: str, monke
 
 def test_a_result_that_is_not_there_yet_can_not_be_looped_over() -> None:
     step = foliot.Workflow().step("simulate")
-    with pytest.raises(TypeError, match="not there yet"):
+    with pytest.raises(TypeError, match="not available yet"):
         list(step.result)
     assert repr(step.result["rows"][0]) == "<result of 'simulate'['rows'][0]>"
 

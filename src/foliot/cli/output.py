@@ -23,7 +23,7 @@ import click
 from foliot.cli.options import json_option, seconds
 from foliot.cli.tables import width
 from foliot.clock import SystemClock, block
-from foliot.sdk.client import PASSING
+from foliot.sdk.client import TRANSIENT_ERRORS
 from foliot.sdk.http_protocol import Answer, Document
 
 INTERVAL_SECONDS = 2.0
@@ -75,7 +75,7 @@ class Output:
             block(interval)
             try:
                 answer = fetch()
-            except PASSING as error:
+            except TRANSIENT_ERRORS as error:
                 if error.detail != trouble:
                     click.echo(f"foliot: {error.detail}; retrying", err=True)
                 trouble = error.detail
@@ -98,7 +98,7 @@ class Output:
                     block(interval)
                     try:
                         answer, trouble = fetch(), ""
-                    except PASSING as error:
+                    except TRANSIENT_ERRORS as error:
                         trouble = error.detail
         finally:
             # Leave the last state on the screen, however the watch ends.

@@ -1,1 +1,1 @@
-"""What a user's own code imports. Loads no server library."""
+"""The Python SDK. Importing it loads no server libraries."""

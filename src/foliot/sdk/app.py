@@ -1,4 +1,4 @@
-"""`foliot.App`: the tasks of an application, by name.
+"""`foliot.App`: registers the tasks of an application.
 
     import foliot
 
@@ -8,9 +8,9 @@
     async def send_invoice(customer_id: int) -> str:
         return f"sent to {customer_id}"
 
-`foliot worker shop.tasks:app` then runs jobs that name `send_invoice`, with the job's payload as keyword arguments.
-Async functions run on the worker's event loop, plain ones in threads, and those declared with `process=True` in Python
-processes that can be killed. `send_invoice.submit(customer_id=7)` submits such a job from anywhere.
+`send_invoice.submit(customer_id=7)` submits a job. A worker started with `foliot worker shop.tasks:app` runs it and
+passes the payload as keyword arguments. Async functions run on the worker's event loop, plain functions in threads, and
+functions declared with `process=True` in Python processes that can be killed.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class Task(Submitting):
-    """A function that jobs can name, and what it says of itself. See `foliot.sdk.task_submission` for what submits it."""
+    """A registered task: a function and its options. `@app.task` creates it; `submit` and its variants submit jobs."""
 
     name: str
     function: Function
     queue: str
     options: RunOptions
     schedule: Schedule | None = None
-    """Of the recurring job that a worker makes when it starts."""
+    """The schedule of the recurring job that a worker creates when it starts."""
     circuit: Circuit | None = None
     in_process: bool = False
-    """Whether it runs in a Python process of its own."""
+    """The task runs in its own Python process."""
     app: App = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -65,7 +65,7 @@ class Task(Submitting):
         return inspect.iscoroutinefunction(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function here and now, with no job involved."""
+        """Calls the function directly, without a job."""
         return self.function(*args, **kwargs)
 
     def fields(self) -> dict[str, Any]:
@@ -92,13 +92,20 @@ class Task(Submitting):
         tags: Sequence[str] | None = None,
         notify: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> Prepared:
-        """This task with options for the jobs that are submitted from what is returned. Where they are silent, the
-        task's own hold.
+        """Returns this task with options for its jobs. Options that are not given keep the task's own values.
 
-        `unique` is a key of which one job at a time may wait or run, or `{"key": ..., "on_conflict": "return_existing"
-        | "reject" | "replace"}`. `idempotency_key` makes a repeated `submit` find the job that the first one made.
-        `tags` are words to find its runs by, in place of the task's own; `notify` is who is told of its end: `{"url":
-        ..., "on": ["failed"]}`, or several of these.
+            send_invoice.with_options(priority=5, unique="customer 7").submit(customer_id=7)
+
+        Args:
+            timeout: Timeout of each attempt, in seconds.
+            retry_on: Errors to retry: exception classes, their names, or exit codes.
+            never_on: Errors that are never retried.
+            unique: A key that only one unfinished job may have. To choose what happens on a conflict, pass
+                `{"key": ..., "on_conflict": "return_existing" | "reject" | "replace"}`.
+            expires_at: The job does not start after this time.
+            idempotency_key: Submitting again with this key returns the first job instead of creating another.
+            tags: Words to find the job's runs by. They replace the task's tags.
+            notify: Webhooks to call when the job ends: `{"url": ..., "on": ["failed"]}`, or a list of such.
         """
         given = {
             "name": name,
@@ -122,15 +129,21 @@ class Task(Submitting):
 
 
 class App:
-    """A registry of tasks. `url`, `token` and `namespace` say where their jobs are submitted to; by default, what
-    FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE say. A URL of a database (`postgresql://...`) leads straight there."""
+    """The tasks of an application.
+
+    Args:
+        url: The server that jobs are submitted to (`http://...`), or a database (`postgresql://...`). Defaults to
+            FOLIOT_URL, or else to the server on this machine.
+        token: Defaults to FOLIOT_TOKEN.
+        namespace: Defaults to FOLIOT_NAMESPACE.
+    """
 
     def __init__(self, *, url: str | None = None, token: str | None = None, namespace: str | None = None) -> None:
         self.tasks: dict[str, Task] = {}
         self.server = Server(url, token, namespace)
 
     def close(self) -> None:
-        """Lets go of the connections over which jobs were submitted. The next one that is makes a new one."""
+        """Closes the connections that jobs were submitted over. The next submission opens a new one."""
         self.server.close()
 
     @overload
@@ -175,20 +188,28 @@ class App:
         process: bool = False,
         **schedule: Unpack[ScheduleFields],
     ) -> Task | Callable[[Function], Task]:
-        """Registers a function under its own name, or the one given. `timeout` is in seconds.
+        """Registers a function as a task. Use it as a decorator, with or without arguments.
 
-        `retry_on` and `never_on` say which failures are worth another attempt: classes of exceptions, or their names,
-        which hold for what is derived from them, too; or exit codes. `Timeout` is an attempt that took too long.
+            @app.task(queue="mail", retries=5, timeout=30)
+            async def send_invoice(customer_id: int) -> str: ...
 
-        `tags` are words to find its runs by; those of its recurring job have them, too, if it is made here.
+        With `cron` or `every`, a worker that starts with this app creates a recurring job with the task's name. If the
+        job exists, the worker updates its schedule and queue, and keeps its priority, payload, options and pauses. A
+        schedule that you remove from the code stays on the server, because another app may declare it: pause or delete
+        the job yourself.
 
-        `process=True` runs it in a Python process of its own: for code that must be killable, or that keeps a core
-        busy.
+        Args:
+            name: Defaults to the function's name.
+            timeout: Timeout of each attempt, in seconds.
+            retry_on: Retry only these errors: exception classes or their names, including subclasses, or exit codes.
+                `Timeout` is the error of an attempt that took too long.
+            never_on: Never retry these errors.
+            tags: Words to find the task's runs by.
+            process: Run the task in its own Python process. Use this for code that must be killable or that keeps a
+                core busy.
 
-        With `cron` or `every`, a worker that starts with this app makes the recurring job of the task's name, or
-        changes its schedule and queue to what is written here; its priority, payload, options and pauses stay as they
-        are. A schedule that is taken out of the code leaves the job alone, since another app may have it: pause or
-        delete it yourself.
+        Raises:
+            Invalid: A name, an option or the schedule is invalid, or the name is already taken.
         """
 
         def register(function: Function) -> Task:
@@ -213,25 +234,27 @@ class App:
     def _add(self, task: Task) -> None:
         for what, value in (("task name", task.name), ("queue", task.queue)):
             if not NAME_PATTERN.fullmatch(value):
-                raise Invalid(f"{what} {value!r}: letters, digits, and . _ : - are allowed, up to 200", field=what)
+                raise Invalid(f"{what} {value!r}: must be up to 200 letters, digits, and . _ : -", field=what)
         try:
             msgspec.convert(msgspec.to_builtins(task.options), RunOptions)
         except msgspec.ValidationError as error:
             raise Invalid(f"task {task.name!r}: {str(error).replace('`$.', '`')}", field="options") from None
         if task.options.guarantee == "transactional" and not task.is_async:
             raise Invalid(
-                f"task {task.name!r}: a transactional task is an async function: it awaits its connection",
+                f"task {task.name!r}: a transactional task must be an async function",
                 field="guarantee",
             )
         if task.in_process and not re.fullmatch(r"[\w.]+", getattr(task.function, "__qualname__", "")):
-            raise Invalid(f"task {task.name!r}: process=True takes a function at the top of a module", field="process")
+            raise Invalid(
+                f"task {task.name!r}: process=True requires a function at the top level of a module", field="process"
+            )
         if task.name in self.tasks or task.name in BUILT_IN_TASKS:
-            raise Invalid(f"there is a task named {task.name!r} already; give this one another name=", field="name")
+            raise Invalid(f"a task named {task.name!r} already exists; pass another name=", field="name")
         self.tasks[task.name] = task
 
 
 class ScheduleFields(TypedDict, total=False):
-    """What `@app.task` may say about when; as in the API."""
+    """The schedule arguments of `@app.task`, as in the API."""
 
     cron: str | Sequence[str]
     every: str
@@ -244,14 +267,13 @@ class ScheduleFields(TypedDict, total=False):
 
 
 def declared_schedule(name: str, function: Function, given: ScheduleFields) -> Schedule | None:
-    """Raises `Invalid` where it is written for a schedule that makes no sense, or a function that nobody would give its
-    arguments."""
+    """Builds a task's schedule. Raises `Invalid` for an invalid schedule, or a function with required arguments."""
     if unknown := sorted(set(given) - set(ScheduleFields.__annotations__)):
         raise TypeError(f"task() got an unexpected keyword argument {unknown[0]!r}")
     if not given:
         return None
     if ("cron" in given) == ("every" in given):
-        raise Invalid(f"task {name!r}: give either cron or every", field="cron")
+        raise Invalid(f"task {name!r}: pass either cron or every", field="cron")
     try:
         schedule = msgspec.convert(given, Schedule)
         if schedule.cron is not None:
@@ -266,25 +288,25 @@ def declared_schedule(name: str, function: Function, given: ScheduleFields) -> S
         )
         if parameter.name != "ctx" and not is_open:
             raise Invalid(
-                f"task {name!r}: on a schedule, nobody gives it its {parameter.name!r}; it needs a default",
+                f"task {name!r}: the argument {parameter.name!r} of a scheduled task must have a default",
                 field="schedule",
             )
     return schedule
 
 
 def named_causes(causes: Sequence[Cause] | None) -> tuple[str | int, ...] | None:
-    """Classes by their names, which is how options are stored."""
+    """Replaces exception classes with their names, as options are stored."""
     if causes is None:
         return None
     return tuple(f"{cause.__module__}.{cause.__qualname__}" if isinstance(cause, type) else cause for cause in causes)
 
 
 def load_app(reference: str) -> App:
-    """The app that `module:attribute` names; modules in the working directory count."""
+    """Imports the app that `module:attribute` names. The working directory is on the path."""
     module_name, _, attribute = reference.partition(":")
     attribute = attribute or "app"
     if not module_name or module_name.startswith("."):
-        raise ApplicationError(f"{reference!r}: an app is named as MODULE:APP, for example shop.tasks:app")
+        raise ApplicationError(f"{reference!r}: must be MODULE:APP, such as shop.tasks:app")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:

@@ -1,4 +1,4 @@
-"""`AsyncClient`: the part of Foliot's HTTP API that submits jobs and waits for them, for code on an event loop."""
+"""`AsyncClient`: an async client of the HTTP API, for submitting jobs and workflows and waiting for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import httpx
 
 from foliot.clock import SystemClock
 from foliot.errors import StoreUnavailable, Unreachable
-from foliot.sdk.client import ENDED, PASSING, Patience
+from foliot.sdk.client import ENDED, TRANSIENT_ERRORS, Patience
 from foliot.sdk.default_connection import Server
 from foliot.sdk.http_protocol import (
     ANSWER_SECONDS,
@@ -26,7 +26,10 @@ from foliot.sdk.jobs import Alike, Made
 
 
 class AsyncClient:
-    """Use as an async context manager; it keeps its connection from one request to the next."""
+    """An async client of the HTTP API. Use it as an async context manager; it reuses its connections.
+
+    The methods are the same as those of `Client`.
+    """
 
     def __init__(
         self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS
@@ -42,7 +45,7 @@ class AsyncClient:
 
     @property
     def server(self) -> Server:
-        """The same server, for what is submitted through this client."""
+        """The server of this client, for `Workflow.submit_async(client)`."""
         return Server(self._wire.url, self._wire.token, self._wire.namespace)
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
@@ -61,12 +64,12 @@ class AsyncClient:
         return await self._answer("POST", path_of(run_id, "/cancel"), given(force=force, reason=reason))
 
     async def wait_for_job(self, job_id: str, timeout: float | None = None) -> Answer:
-        """As the plain client's: `TimeoutError` when it has not ended so many seconds later."""
+        """Waits for a one-off job to end. Raises `TimeoutError` after `timeout` seconds."""
         patience = Patience(job_id, timeout)
         while True:
             try:
                 answer = await self.get_job(job_id)
-            except PASSING as error:
+            except TRANSIENT_ERRORS as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document):
@@ -101,7 +104,7 @@ class AsyncClient:
         while True:
             try:
                 answer = await self.get_workflow(workflow_id)
-            except PASSING as error:
+            except TRANSIENT_ERRORS as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:

@@ -1,11 +1,11 @@
-"""`Client`: Foliot's HTTP API, called from plain synchronous code.
+"""`Client`: a synchronous client of the HTTP API.
 
     with Client.from_environment() as client:
         job = client.create_job({"task": "send_invoice", "payload": {"customer_id": 7}}).document
         client.wait_for_job(job["id"])
 
-A refusal of the server is raised as the same error that the server raised. An answer that never came is `Unreachable`;
-its `is_doubtful` says whether the request may have been carried out all the same.
+If the server rejects a request, the client raises the same error as the server (`foliot.errors`). If no answer arrives,
+it raises `Unreachable`, whose `is_doubtful` says whether the server may have processed the request.
 """
 
 from __future__ import annotations
@@ -36,23 +36,26 @@ from foliot.sdk.http_protocol import (
 from foliot.sdk.jobs import Alike, Made
 
 PAGE = 200
-# Worth another look in a moment, when nothing but looking is asked for.
-PASSING = (Unreachable, StoreUnavailable, Busy)
+# Errors that usually pass, so that a read can be retried.
+TRANSIENT_ERRORS = (Unreachable, StoreUnavailable, Busy)
 ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
-# A server that is restarted or fails over is back by then.
+# Enough for a server to restart or fail over.
 PATIENCE_SECONDS = 30.0
-FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.05, 1.0
+FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.05, 1.0
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Items are handed on as they are, so that no number loses a digit on the way."""
+    """A page of a list. Items stay encoded, so that no number loses a digit."""
 
     items: list[msgspec.Raw]
     next: str | None = None
 
 
 class Client:
-    """Use as a context manager; it keeps its connection from one request to the next."""
+    """A synchronous client of the HTTP API. Use it as a context manager; it reuses its connections.
+
+    Methods return an `Answer`: `answer.document` is the decoded JSON, `answer.content` the response body.
+    """
 
     def __init__(
         self, url: str = DEFAULT_URL, *, token: str = "", namespace: str = "", answer_seconds: float = ANSWER_SECONDS
@@ -62,10 +65,9 @@ class Client:
 
     @classmethod
     def from_environment(cls, *, answer_seconds: float = ANSWER_SECONDS) -> Self:
-        """The server that FOLIOT_URL names, with the token in FOLIOT_TOKEN and in the namespace FOLIOT_NAMESPACE if
-        there are such.
+        """Creates a client for FOLIOT_URL with FOLIOT_TOKEN and FOLIOT_NAMESPACE.
 
-        FOLIOT_URL_FILE and FOLIOT_TOKEN_FILE name files that hold them instead.
+        FOLIOT_URL_FILE and FOLIOT_TOKEN_FILE can name files that contain the values.
         """
         url, token, namespace = (
             from_environment("FOLIOT_URL"),
@@ -85,87 +87,97 @@ class Client:
 
     @property
     def server(self) -> Server:
-        """The same server, for what is submitted through this client."""
+        """The server of this client, for `Workflow.submit(client)`."""
         return Server(self._wire.url, self._wire.token, self._wire.namespace, client=self)
 
     def create_job(self, job: Mapping[str, Any]) -> Answer:
-        """Creates a job of the API's own fields, one-off or recurring. With an idempotency key, a lost answer is asked
-        for again."""
+        """Creates a one-off or recurring job with the fields of the API.
+
+        A job with an idempotency key is sent again if the answer is lost.
+        """
         return self._repeated("/v1/jobs", job)
 
     def check_job(self, job: Mapping[str, Any]) -> Answer:
-        """What a job would become, or what is wrong with it. Nothing is stored."""
+        """Checks a job without storing it."""
         return self._answer("POST", "/v1/jobs/check", job)
 
     def create_jobs(self, jobs: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None) -> Answer:
-        """Creates up to 10,000 one-off jobs, all of them or none."""
+        """Creates up to 10,000 one-off jobs in one transaction."""
         return self._repeated("/v1/jobs/batch", batch_of(jobs, idempotency_key))
 
     def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
-        """The same for jobs that differ in their payloads alone."""
+        """Creates one-off jobs that differ only in their payloads."""
         return made_of(self.create_jobs(jobs, idempotency_key=idempotency_key))
 
     def get_job(self, reference: str) -> Answer:
+        """Returns a recurring job by name or id, or a one-off job by id. Raises `NotFound`."""
         return self._answer("GET", path_of(reference))
 
     def list_jobs(self, *, tag: str | None = None) -> Answer:
-        """All recurring jobs, or those with a tag, by name, in the shape of one page."""
+        """Lists all recurring jobs, or those with a tag, by name, as a single page."""
         items = [item for page in self._pages(tag) for item in page.items]
         return self._wire.understood(msgspec.json.encode(Page(items)))
 
     def change_job(self, reference: str, fields: Mapping[str, Any]) -> Answer:
-        """Changes these fields of a recurring job, and no others."""
+        """Changes the given fields of a recurring job."""
         return self._answer("PATCH", path_of(reference), fields)
 
     def delete_job(self, reference: str) -> None:
+        """Deletes a recurring job. Its finished runs stay in the history."""
         self._send("DELETE", path_of(reference))
 
     def pause_job(self, reference: str, *, reason: str | None = None, until: str | None = None) -> Answer:
+        """Pauses a recurring job, optionally until an ISO 8601 time."""
         return self._answer("POST", path_of(reference, "/pause"), given(reason=reason, until=until))
 
     def resume_job(self, reference: str) -> Answer:
+        """Resumes a recurring job with its next tick from now on."""
         return self._answer("POST", path_of(reference, "/resume"))
 
     def pause_jobs(self, group: Mapping[str, Any]) -> Answer:
-        """Pauses the recurring jobs that fit `name` (a pattern), `task` and `queue`; with `dry_run`, only says
-        which."""
+        """Pauses the recurring jobs that match `name` (a pattern), `task` and `queue`; with `dry_run`, lists them."""
         return self._answer("POST", "/v1/jobs/pause", group)
 
     def resume_jobs(self, group: Mapping[str, Any]) -> Answer:
+        """Resumes the recurring jobs that match, as in `pause_jobs`."""
         return self._answer("POST", "/v1/jobs/resume", group)
 
     def trigger_jobs(self, group: Mapping[str, Any]) -> Answer:
-        """Runs those that fit once now; `expected` says how many they are. With an idempotency key, a lost answer is
-        asked for again."""
+        """Runs all matching recurring jobs now. Fails unless exactly `expected` jobs match.
+
+        A request with an idempotency key is sent again if the answer is lost.
+        """
         return self._repeated("/v1/jobs/trigger", group)
 
     def delete_jobs(self, group: Mapping[str, Any]) -> Answer:
-        """Deletes those that fit; `expected` says how many they are."""
+        """Deletes all matching recurring jobs. Fails unless exactly `expected` jobs match."""
         return self._answer("POST", "/v1/jobs/delete", group)
 
     def pause_gate(self, gate: str, *, reason: str | None = None, until: str | None = None) -> Answer:
-        """Pauses `/queues/NAME`, `/tasks/NAME`, or `/`: everything."""
+        """Pauses `/queues/NAME`, `/tasks/NAME`, or everything (`/`)."""
         return self._answer("POST", f"/v1{gate.rstrip('/')}/pause", given(reason=reason, until=until))
 
     def resume_gate(self, gate: str) -> Answer:
+        """Resumes a queue, a task or everything, as in `pause_gate`."""
         return self._answer("POST", f"/v1{gate.rstrip('/')}/resume")
 
     def trigger_job(self, reference: str) -> Answer:
+        """Runs a recurring job now, in addition to its schedule."""
         return self._answer("POST", path_of(reference, "/trigger"))
 
     def backfill_job(self, reference: str, backfill: Mapping[str, Any]) -> Answer:
-        """Runs the ticks `from` one instant `to` another; with `dry_run`, only says which."""
+        """Runs the past ticks between `from` and `to`; with `dry_run`, lists them."""
         return self._answer("POST", path_of(reference, "/backfill"), backfill)
 
     def cancel_run(self, run_id: str, *, reason: str | None = None, force: bool = False) -> Answer:
         return self._answer("POST", path_of(run_id, "/cancel"), given(force=force, reason=reason))
 
     def create_workflow(self, workflow: Mapping[str, Any]) -> Answer:
-        """Creates a workflow of the API's own fields. With an idempotency key, a lost answer is asked for again."""
+        """Creates a workflow with the fields of the API. With an idempotency key, a lost request is sent again."""
         return self._repeated("/v1/workflows", workflow)
 
     def check_workflow(self, workflow: Mapping[str, Any]) -> Answer:
-        """What a workflow would become, or what is wrong with it. Nothing is stored."""
+        """Checks a workflow without storing it."""
         return self._answer("POST", "/v1/workflows/check", workflow)
 
     def get_workflow(self, workflow_id: str) -> Answer:
@@ -175,28 +187,28 @@ class Client:
         return self._answer("POST", path_of(workflow_id, "/cancel", kind="workflow"), given(reason=reason, force=force))
 
     def redrive_workflow(self, workflow_id: str) -> Answer:
-        """Runs again what failed or was cancelled, and what follows from it."""
+        """Runs the failed and cancelled steps again, and the steps that depend on them."""
         return self._answer("POST", path_of(workflow_id, "/redrive", kind="workflow"))
 
     def signal_run(self, run_id: str, payload: Any = None, *, approved: bool = True, message: str = "") -> Answer:
-        """Lets a run start that waits for a signal, or makes it fail."""
+        """Signals a waiting run: it starts, or fails with `approved=False`."""
         body = {"payload": payload, "approved": approved, "message": message}
         return self._answer("POST", path_of(run_id, "/signal", kind="run"), body)
 
     def wait_for_workflow(self, workflow_id: str, timeout: float | None = None) -> str:
-        """Its status once it has ended, well or not."""
+        """Waits for a workflow to end and returns its status. Raises `TimeoutError` after `timeout` seconds."""
         while (now := self.get_workflow(workflow_id).document)["status"] not in ENDED:
-            # Its run is less to look at than all its steps; a redrive that comes in between gives it another one.
+            # Poll the run, which is cheaper than the workflow with all its steps. A redrive creates another run.
             self.wait_for_job(now["run_id"], timeout)
         return str(now["status"])
 
     def wait_for_steps(self, workflow_id: str, timeout: float | None = None) -> Answer:
-        """The workflow once it has begun, and its steps are runs; or ended without."""
+        """Waits until the steps of a workflow have runs, or the workflow has ended."""
         patience = Patience(workflow_id, timeout, what="workflow", done="begun")
         while True:
             try:
                 answer = self.get_workflow(workflow_id)
-            except PASSING as error:
+            except TRANSIENT_ERRORS as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document) or answer.document["steps"][0]["id"] is not None:
@@ -204,22 +216,23 @@ class Client:
             block(patience.pause())
 
     def list_ticks(self, reference: str, *, limit: int) -> Answer:
-        """The latest ticks with what became of each, latest first."""
+        """Lists the latest ticks and their outcomes, newest first."""
         return self._answer("GET", path_of(reference, "/ticks"), query={"limit": limit})
 
     def next_ticks(self, reference: str, *, count: int) -> Answer:
+        """Lists the next ticks of a recurring job."""
         return self._answer("GET", path_of(reference, "/next"), query={"count": count})
 
     def wait_for_job(self, job_id: str, timeout: float | None = None) -> Answer:
-        """The one-off job once it has ended, well or not. A server that is away for a while is waited for, too.
+        """Waits for a one-off job to end. Keeps trying for a while if the server can't be reached.
 
-        Raises `TimeoutError` when it has not ended so many seconds later.
+        Raises `TimeoutError` after `timeout` seconds.
         """
         patience = Patience(job_id, timeout)
         while True:
             try:
                 answer = self.get_job(job_id)
-            except PASSING as error:
+            except TRANSIENT_ERRORS as error:
                 patience.lost(error)
             else:
                 if patience.is_over(answer.document):
@@ -241,7 +254,7 @@ class Client:
             try:
                 page = msgspec.json.decode(content, type=Page)
             except (msgspec.DecodeError, RecursionError):
-                raise self._wire.foreign("something else than a list of jobs") from None
+                raise self._wire.foreign("a response that is not a list of jobs") from None
             yield page
             after = page.next
 
@@ -261,7 +274,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str | int] | None = None,
     ) -> bytes:
-        """The body of a good answer. Everything else is raised."""
+        """Returns the body of a successful response. Raises all errors."""
         sent = self._wire.request(body, query)
         try:
             answer = self._http.request(method, path, **sent)
@@ -271,7 +284,7 @@ class Client:
 
 
 class Patience:
-    """When to look again at what is waited for, and when to stop."""
+    """Decides when to poll again, and when to give up."""
 
     def __init__(self, job_id: str, timeout: float | None, *, what: str = "job", done: str = "ended") -> None:
         self._clock = SystemClock()
@@ -279,10 +292,10 @@ class Patience:
         self._timeout = timeout
         self._began_at = self._clock.monotonic()
         self._lost_at: float | None = None
-        self._pause = FIRST_LOOK_SECONDS
+        self._pause = FIRST_POLL_SECONDS
 
     def lost(self, error: FoliotError) -> None:
-        """The server did not answer. Raises its error when that has been so for too long."""
+        """Notes a failed poll. Raises the error if the server has been failing for too long."""
         now = self._clock.monotonic()
         self._lost_at = now if self._lost_at is None else self._lost_at
         if now - self._lost_at > PATIENCE_SECONDS:
@@ -293,8 +306,8 @@ class Patience:
         return job["status"] in ENDED
 
     def pause(self) -> float:
-        """How long to wait before the next look. Raises `TimeoutError` when there is no time left."""
-        pause, self._pause = self._pause, min(self._pause * 1.5, LAST_LOOK_SECONDS)
+        """Returns the time to the next poll. Raises `TimeoutError` after the timeout."""
+        pause, self._pause = self._pause, min(self._pause * 1.5, LONGEST_POLL_SECONDS)
         if self._timeout is None:
             return pause
         left = self._began_at + self._timeout - self._clock.monotonic()

@@ -1,11 +1,10 @@
-"""`foliot.connect`: the front door. One connection, to a server or straight to a database, for code that knows tasks by
-their names.
+"""`foliot.connect`: submits jobs by task name, to a server or directly to a database.
 
     with foliot.connect() as connection:
         job = connection.submit("send_invoice", {"customer_id": 7}, queue="mail")
         job.wait(timeout=60)
 
-Everything has a twin for async code, whose name ends in `_async`: `await connection.submit_async("send_invoice",
+Each method has an async variant whose name ends in `_async`: `await connection.submit_async("send_invoice",
 {"customer_id": 7})`.
 """
 
@@ -30,13 +29,13 @@ SCHEMES = ("http://", "https://", *DATABASE_SCHEMES)
 
 
 def connect(url: str | None = None, *, token: str | None = None, namespace: str | None = None) -> Connection:
-    """A connection to the server at an `http(s)://` URL, or straight to the database at a `postgresql://` one.
+    """Returns a connection to a server (`http://...`, `https://...`) or a database (`postgresql://...`).
 
-    What is not given is taken from FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE; without those, it is the server on
-    this machine. Nothing is connected before it is needed.
+    The arguments default to FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE, and the URL to the server on this machine.
+    The connection opens with the first request.
 
-    Over a database, jobs that run once can be submitted, looked at, waited for and cancelled. What else there is needs
-    a server, and says so by `foliot.errors.ConfigurationError`.
+    With a database, you can submit one-off jobs, wait for them, cancel them and read their status. Everything else
+    needs a server and raises `foliot.errors.ConfigurationError`.
     """
     if url is not None and not url.startswith(SCHEMES):
         raise ConfigurationError(
@@ -46,12 +45,14 @@ def connect(url: str | None = None, *, token: str | None = None, namespace: str 
 
 
 class Connection:
-    """What `foliot.connect` gives. Use it as a context manager, plain or async, or `close` it; it can be shared between
-    threads."""
+    """A connection, as returned by `foliot.connect`.
+
+    Use it as a context manager, plain or async, or call `close`. Threads can share it.
+    """
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        """For `Workflow.submit(connection)`, too."""
+        """The server, for `Workflow.submit(connection)`."""
 
     def __enter__(self) -> Self:
         return self
@@ -63,61 +64,66 @@ class Connection:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # Closing waits for connections to end, and the caller's loop must go on.
+        # Closing waits for connections to end, and must not block the caller's event loop.
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Lets go of what is open. What is asked for next makes a new one."""
+        """Closes open connections. The next request opens a new one."""
         self.server.close()
 
     @property
     def operations(self) -> Operations:
-        """All that the HTTP API can do, as plain code calls it. To be closed, or used as a context manager."""
+        """A new client of the whole HTTP API. Close it, or use it as a context manager."""
         return self.server.operations()
 
     def task(self, name: str, /, **options: Any) -> Prepared:
-        """A task by its name, with options for its jobs by the names that the API has for them: `queue`, `priority`,
-        `retries`, `timeout_seconds`, `unique`, `expires_at`, ... What is returned submits as a task of an app does."""
-        fields = {field: _written(value) for field, value in options.items() if value is not None}
+        """Returns a task by name, which submits jobs like a task of an app.
+
+        `options` are the fields of a job in the API: `queue`, `priority`, `retries`, `timeout_seconds`, `unique`,
+        `expires_at`, ...
+        """
+        fields = {field: _encoded(value) for field, value in options.items() if value is not None}
         return Prepared({"task": name} | fields, self.server)
 
     def handle(self, job_id: str) -> Handle:
-        """A job that was submitted before, by whomever: to ask after, wait for or cancel."""
+        """Returns a handle of an existing job."""
         return Handle(str(job_id), server=self.server)
 
     def submit(self, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
-        """Submits a job, to start as soon as a worker is free."""
+        """Submits a job that starts as soon as a worker is free. See `task` for the options."""
         return self.task(task, **options).submit(**dict(payload or {}))
 
     def submit_at(
         self, task: str, when: datetime | timedelta, payload: Payload | None = None, /, **options: Any
     ) -> Handle:
-        """Submits a job that starts at an instant, or so much later."""
+        """Submits a job that starts at a time, or after a delay."""
         return self.task(task, **options).submit_at(when, **dict(payload or {}))
 
     def submit_many(self, task: str, payloads: Sequence[Payload], /, **options: Any) -> list[Handle]:
-        """Submits up to 10,000 jobs, all of them or none; a handle each, in their order."""
+        """Submits up to 10,000 jobs in one transaction, and returns their handles in order."""
         return self.task(task, **options).submit_many(payloads)
 
     def submit_in(self, transaction: Any, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
-        """Submits a job inside the transaction of a psycopg connection, or of a connection or session of SQLAlchemy."""
+        """Submits a job in your transaction: on a psycopg connection, or an SQLAlchemy connection or session.
+
+        The job exists if and only if the transaction commits.
+        """
         return self.task(task, **options).submit_in(transaction, **dict(payload or {}))
 
     def status(self, job_id: str) -> str:
-        """One of pending, scheduled, running, retrying, completed, failed, cancelled, skipped."""
+        """Returns the status of a job. See `Handle.status`."""
         return self.handle(job_id).status()
 
     def wait(self, job_id: str, timeout: float | None = None) -> str:
-        """Its status once it has ended, well or not. Raises `TimeoutError` when it has not so many seconds later."""
+        """Waits for a job to end and returns its status. Raises `TimeoutError` after `timeout` seconds."""
         return self.handle(job_id).wait(timeout)
 
     def result(self, job_id: str, timeout: float | None = None) -> Any:
-        """Waits, and returns what the task returned. Raises `foliot.JobFailed` when it did not come to that."""
+        """Waits for a job and returns the task's return value. Raises `foliot.JobFailed` if it did not complete."""
         return self.handle(job_id).result(timeout)
 
     def cancel(self, job_id: str, reason: str | None = None, *, force: bool = False) -> str:
-        """Cancels a job: at once if it waits; a running one is asked to stop, and with `force` cut off. Its status
-        thereafter."""
+        """Cancels a job and returns its status. See `Handle.cancel`."""
         return self.handle(job_id).cancel(reason, force=force)
 
     async def submit_async(self, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
@@ -134,8 +140,8 @@ class Connection:
     async def submit_in_async(
         self, transaction: Any, task: str, payload: Payload | None = None, /, **options: Any
     ) -> Handle:
-        """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and
-        `AsyncSession`."""
+        """Async variant of `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection`
+        and `AsyncSession`."""
         return await self.task(task, **options).submit_in_async(transaction, **dict(payload or {}))
 
     async def status_async(self, job_id: str) -> str:
@@ -151,5 +157,5 @@ class Connection:
         return await self.handle(job_id).cancel_async(reason, force=force)
 
 
-def _written(value: Any) -> Any:
+def _encoded(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value

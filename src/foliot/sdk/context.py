@@ -1,4 +1,4 @@
-"""`ctx`: what a task may know of the attempt that runs it, and what it may say while it runs.
+"""`ctx`: gives a task access to its running attempt.
 
     @app.task
     def resize(path: str, ctx: foliot.Context) -> None:
@@ -8,8 +8,8 @@
             ctx.progress(number / len(tiles), f"tile {number}")
             ctx.logger.info("tile %d is done", number)
 
-A function gets it when it has a parameter named `ctx`. A plain function, which nobody can interrupt, ends in time by
-asking `should_stop()` now and then; an async one is cancelled where it waits.
+A task that has a parameter named `ctx` receives the context. A plain function can't be interrupted, so it should check
+`should_stop()` regularly. An async function is cancelled at its next `await`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Progress:
 
 
 class Context:
-    """Safe to use from any thread: each of its fields is written by one side only."""
+    """The context of an attempt. Safe to use from any thread."""
 
     __slots__ = (
         "_is_stopping",
@@ -61,43 +61,42 @@ class Context:
         self.attempt = attempt
         self.task = task
         self.connection: Any = None
-        """Of a transactional task: the connection whose transaction finishes the run as well."""
+        """In a transactional task: the connection whose transaction also finishes the run."""
         self.left_running: Future[Any] | None = None
-        """Of a plain function that goes on after its attempt has ended."""
+        """A plain function that keeps running after its attempt has ended."""
         self.progress_made: Progress | None = None
         self.upstream: Mapping[str, Any] = NOTHING
-        """Of a step: the results of those that it came after, by their keys."""
+        """In a workflow step: the results of the steps it depends on, by key."""
         self.signal: Any = None
-        """What the signal said that let it start."""
+        """The payload of the signal that started the run."""
         self._is_stopping = False
         self._logger: logging.Logger | None = None
         self._on_output = on_output
 
     @property
     def logger(self) -> logging.Logger:
-        """A logger whose lines are kept in the attempt's output, from INFO up; they go on to the handlers that you have
-        set up, too."""
+        """A logger that writes to the attempt's output, from level INFO, and to the handlers that you configured."""
         if self._logger is None:
-            # Not one of the registry's: those live for ever, and this one is the attempt's alone.
+            # Not from `getLogger`: those loggers are never freed, and this one belongs to a single attempt.
             self._logger = logging.Logger(f"foliot.task.{self.task}", logging.INFO)
             self._logger.parent = logging.getLogger("foliot.task")
-            self._logger.addHandler(_IntoOutput(self.write))
+            self._logger.addHandler(_OutputHandler(self.write))
         return self._logger
 
     def should_stop(self) -> bool:
-        """Whether the attempt is asked to end: cancelled, out of time, or its worker stops."""
+        """Returns True when the attempt should end: it was cancelled or timed out, or its worker is stopping."""
         return self._is_stopping
 
     def progress(self, share: float, message: str = "") -> None:
-        """How far the work is, from 0 to 1, for whoever looks at the run."""
+        """Reports the progress of the run, from 0 to 1, with an optional message."""
         number = float(share)
         if not math.isfinite(number):
-            raise ValueError(f"ctx.progress: the share must be a number from 0 to 1, not {number!r}")
+            raise ValueError(f"ctx.progress: share must be a number from 0 to 1, not {number!r}")
         self.progress_made = Progress(min(max(number, 0.0), 1.0), str(message)[:MESSAGE_MAX])
 
     def write(self, chunk: bytes) -> None:
-        """Adds to the output that is kept with the attempt, and shown while it runs."""
-        # A copy of plain bytes, made here: a class of the task's own must not run where others wait for its end.
+        """Appends to the attempt's output, which is stored and can be followed during the run."""
+        # Copy to plain bytes here, so that no code of a custom class runs in the worker's shared loop.
         self._on_output(bytes(memoryview(chunk)))
 
     def ask_to_stop(self) -> None:
@@ -108,8 +107,8 @@ class _LineFormatter(logging.Formatter):
     converter = staticmethod(time.gmtime)
 
 
-class _IntoOutput(logging.Handler):
-    """Writes each line into the output of an attempt."""
+class _OutputHandler(logging.Handler):
+    """Writes log lines to the output of an attempt."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         super().__init__()

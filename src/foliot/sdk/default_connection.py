@@ -1,4 +1,4 @@
-"""Where an app submits its jobs to. Nothing is loaded or connected before the first job is submitted."""
+"""`Server`: the server or database that an app submits to. Loads and connects nothing until the first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ DATABASE_SCHEMES = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Address:
+    """A URL with the token and namespace to use there."""
+
     url: str
     token: str
     namespace: str
@@ -33,7 +35,7 @@ class Where:
 
 
 class Server:
-    """That of FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE, unless the app says otherwise; or a database, by its URL.
+    """A server or database, by default that of FOLIOT_URL, FOLIOT_TOKEN and FOLIOT_NAMESPACE.
 
     Safe to use from any thread, and after a fork.
     """
@@ -46,49 +48,49 @@ class Server:
         *,
         client: Client | None = None,
     ) -> None:
-        """`client` is one of the caller's, used as it is."""
+        """With `client`, all requests use that client."""
         self._url = url
         self._token = token
         self._namespace = namespace
         self._given = client
         self._lock = threading.Lock()
-        self._clients: dict[tuple[int, Where], Client] = {}
-        self._databases: dict[tuple[int, Where], DatabaseClient] = {}
+        self._clients: dict[tuple[int, Address], Client] = {}
+        self._databases: dict[tuple[int, Address], DatabaseClient] = {}
 
     def jobs(self) -> Jobs:
-        """For jobs that run once: whatever is there, a server or a database."""
-        return self._database() if self._given is None and self._where().is_database else self.client()
+        """A client for one-off jobs, of the server or the database."""
+        return self._database() if self._given is None and self._address().is_database else self.client()
 
     def async_jobs(self) -> AsyncJobs:
-        """To be used as an async context manager, as `async_client` is."""
-        return self._database().twin() if self._where().is_database else self.async_client()
+        """An async client for one-off jobs. Use it as an async context manager."""
+        return self._database().twin() if self._address().is_database else self.async_client()
 
     def client(self) -> Client:
-        """One that keeps its connections. A process that was forked makes its own: a connection can't be shared."""
+        """A shared client. A forked process gets its own, because processes can't share connections."""
         if self._given is not None:
             return self._given
-        from foliot.sdk.client import Client  # here, because not every program that has tasks submits some
+        from foliot.sdk.client import Client  # Lazy: many programs define tasks but submit none.
 
-        where = self._http()
+        address = self._http()
         with self._lock:
-            key = (os.getpid(), where)
+            key = (os.getpid(), address)
             if key not in self._clients:
-                self._clients[key] = Client(where.url, token=where.token, namespace=where.namespace)
+                self._clients[key] = Client(address.url, token=address.token, namespace=address.namespace)
             return self._clients[key]
 
     def async_client(self) -> AsyncClient:
-        """A new one each time, to be closed: its connections belong to the event loop that it is used on."""
+        """A new async client, to be closed. Its connections belong to the current event loop."""
         from foliot.sdk.async_client import AsyncClient
 
-        where = self._http()
-        return AsyncClient(where.url, token=where.token, namespace=where.namespace)
+        address = self._http()
+        return AsyncClient(address.url, token=address.token, namespace=address.namespace)
 
     def operations(self) -> Operations:
-        """A client of its own for all that the API can do, to be closed."""
+        """A new client of the whole API, to be closed."""
         from foliot.sdk.operations import Operations
 
-        where = self._http()
-        return Operations(where.url, token=where.token, namespace=where.namespace)
+        address = self._http()
+        return Operations(address.url, token=address.token, namespace=address.namespace)
 
     def close(self) -> None:
         with self._lock:
@@ -103,31 +105,31 @@ class Server:
     def _database(self) -> DatabaseClient:
         from foliot.sdk.direct_client import DatabaseClient
 
-        where = self._where()
+        address = self._address()
         with self._lock:
-            key = (os.getpid(), where)
+            key = (os.getpid(), address)
             if key not in self._databases:
-                self._databases[key] = DatabaseClient(where.url, where.namespace)
+                self._databases[key] = DatabaseClient(address.url, address.namespace)
             return self._databases[key]
 
     def namespace_field(self) -> dict[str, str]:
-        """What tells the function in the database in which namespace a job is to be."""
-        namespace = self._where().namespace
+        """The namespace field for the SQL function `foliot.submit`."""
+        namespace = self._address().namespace
         return {} if namespace in ("", DEFAULT) else {"namespace": namespace}
 
-    def _http(self) -> Where:
-        where = self._where()
-        if where.is_database:
+    def _http(self) -> Address:
+        address = self._address()
+        if address.is_database:
             raise ConfigurationError(
-                f"{without_password(where.url)} is a database, and this needs a server: connect to http://... "
-                "(of jobs that run once, a database can submit, show, wait for and cancel)"
+                f"{without_password(address.url)} is a database, and this operation needs a server; use an http:// URL "
+                "(a database supports only one-off jobs: submit, status, wait and cancel)"
             )
-        return where
+        return address
 
-    def _where(self) -> Where:
+    def _address(self) -> Address:
         from foliot.sdk.http_protocol import DEFAULT_URL
 
-        return Where(
+        return Address(
             self._url or from_environment("FOLIOT_URL") or DEFAULT_URL,
             from_environment("FOLIOT_TOKEN") if self._token is None else self._token,
             os.environ.get("FOLIOT_NAMESPACE", "") if self._namespace is None else self._namespace,

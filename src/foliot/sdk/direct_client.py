@@ -1,8 +1,8 @@
-"""Jobs that run once, straight at the database: for programs that have PostgreSQL at hand and no server.
+"""`DatabaseClient`: one-off jobs directly in the database, for programs without a server.
 
-One thread with an event loop of its own holds the store. Plain code waits for what runs there, and async code, on
-whichever loop, awaits it: so both are the same code, and share the same few connections. Jobs that are submitted at the
-same time share a statement, too (`submission/batcher.py`).
+A thread with its own event loop holds the store. Plain code waits for coroutines on that loop, and async code awaits
+them from any loop, so both share the same code and connections. Jobs submitted at the same time share one statement
+(`submission/batcher.py`).
 """
 
 from __future__ import annotations
@@ -38,13 +38,31 @@ from foliot.submission.restrictions import WITHOUT_SERVER, refusal
 T = TypeVar("T")
 CONNECTIONS = 4
 SHOWN = (
-    "id", "name", "reason", "task", "queue", "priority", "attempt", "worker_id", "created_at", "started_at", "finished_at", "payload",
-    "options", "result", "error", "job_id", "tick_at", "unique_key", "expires_at", "held_by",
-)  # fmt: skip
+    "id",
+    "name",
+    "reason",
+    "task",
+    "queue",
+    "priority",
+    "attempt",
+    "worker_id",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "payload",
+    "options",
+    "result",
+    "error",
+    "job_id",
+    "tick_at",
+    "unique_key",
+    "expires_at",
+    "held_by",
+)
 
 
 class DatabaseClient:
-    """Connects with the first thing that it is asked for. Safe to use from any thread."""
+    """A client for one-off jobs in the database. Connects on first use. Safe to use from any thread."""
 
     def __init__(self, url: str, namespace: str = "") -> None:
         self._url = url
@@ -80,7 +98,7 @@ class DatabaseClient:
             keeper.stop()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begins with it where the store is."""
+        """Starts a coroutine on the store's event loop."""
         with self._lock:
             keeper = self._keeper
         if keeper is None:
@@ -89,16 +107,16 @@ class DatabaseClient:
         return asyncio.run_coroutine_threadsafe(work, keeper.loop)
 
     def open(self) -> Store:
-        """The store, of use only to what is begun with `start`."""
+        """The store, for use only in coroutines passed to `start`."""
         return self.keeper().store
 
     @property
     def opened(self) -> StoreKeeper | None:
-        """Where the store is, if it is open."""
+        """The keeper of the store, if it is open."""
         return self._keeper
 
     def keeper(self) -> StoreKeeper:
-        """The same, and if it is not open, it is opened."""
+        """The keeper of the store, which is opened if necessary."""
         with self._lock:
             if self._keeper is None:
                 keeper = StoreKeeper(self._url, self.namespace)
@@ -111,8 +129,7 @@ class DatabaseClient:
 
 
 class AsyncDatabaseClient:
-    """The same for async code. Leaving it closes nothing: the store is that of the plain client, for as long as that is
-    open."""
+    """The async variant of `DatabaseClient`. It shares the plain client's store, so leaving it closes nothing."""
 
     def __init__(self, client: DatabaseClient) -> None:
         self._client = client
@@ -146,7 +163,7 @@ class AsyncDatabaseClient:
     async def _keeper(self) -> StoreKeeper:
         if (keeper := self._client.opened) is not None:
             return keeper
-        # Connecting may take seconds, in which the caller's loop must go on.
+        # Connecting may take seconds and must not block the caller's event loop.
         return await asyncio.to_thread(self._client.keeper)
 
     async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -154,14 +171,14 @@ class AsyncDatabaseClient:
 
 
 class StoreKeeper:
-    """A thread in which the store is open."""
+    """Keeps the store open in a thread."""
 
     def __init__(self, url: str, namespace: str) -> None:
         self._url = url
         self._namespace = namespace
         self._opened: Future[None] = Future()
         self._stop = asyncio.Event()
-        # A program that forgets to close its client can end all the same.
+        # A daemon, so that a program can exit without closing its client.
         self._thread = threading.Thread(target=self._run, name="foliot database", daemon=True)
         self.loop: asyncio.AbstractEventLoop
         self.store: Store
@@ -169,7 +186,7 @@ class StoreKeeper:
         self.batcher: DirectBatcher
 
     def begin(self) -> None:
-        """Raises `StoreUnavailable` or `SchemaError` when the database is none that can be worked with."""
+        """Opens the store. Raises `StoreUnavailable` or `SchemaError` if the database can't be used."""
         self._thread.start()
         try:
             self._opened.result()
@@ -204,7 +221,7 @@ class StoreKeeper:
         except FoliotError as error:
             self._failed(error)
         except Exception as error:
-            # A wrong password or a database that is not there: whatever the driver says, to the caller it is one thing.
+            # A wrong password or a missing database, for example: one error for the caller.
             shown = f"PostgreSQL: {without_password(self._url)}: {type(error).__name__}: {error}"
             self._failed(StoreUnavailable(shown))
 
@@ -214,8 +231,7 @@ class StoreKeeper:
 
 
 def is_alone(job: Mapping[str, Any]) -> bool:
-    """A unique key may have to wait for somebody's transaction that has it, too; jobs without one must not wait
-    along."""
+    """True for a job with a unique key. It may wait for another transaction, and must not delay other jobs."""
     return job.get("unique") is not None
 
 
@@ -228,7 +244,7 @@ async def create_alike(submission: DirectSubmission, jobs: Alike, idempotency_ke
     if idempotency_key is not None:
         raise refusal("idempotency_key", WITHOUT_SERVER["idempotency_key"])
     if len(jobs) > BATCH_MAX:
-        raise TooLarge(f"{len(jobs)} jobs at once; {BATCH_MAX} is the most")
+        raise TooLarge(f"{len(jobs)} jobs at once; the maximum is {BATCH_MAX}")
     return await submission.store_alike(jobs)
 
 
@@ -262,16 +278,14 @@ async def _found(store: Store, reference: str) -> RunView:
     try:
         run = await store.runs.get_run(UUID(reference))
     except ValueError:
-        raise NotFound(
-            f"there is no job {reference!r}: straight to the database, jobs are known by their ids"
-        ) from None
+        raise NotFound(f"there is no job {reference!r}; without a server, give the id of a job") from None
     if run is None:
         raise NotFound(f"there is no job {reference!r}")
     return run
 
 
 def _shown(run: RunView) -> dict[str, Any]:
-    """By the names that the API has for it."""
+    """The run with the field names of the API."""
     status = status_of(run.state, run.attempt) if run.total is None else "running"
     output = None if run.output is None else run.output.decode("utf-8", "replace")
     shown = {name: getattr(run, name) for name in SHOWN}
@@ -295,7 +309,7 @@ def _result_of(future: Future[T]) -> T:
     try:
         return future.result()
     except BaseException:
-        # Ctrl-C while waiting, for one: what was begun there ends, too.
+        # On Ctrl-C, for example, also end the coroutine.
         future.cancel()
         raise
 

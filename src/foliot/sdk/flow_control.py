@@ -1,17 +1,17 @@
-"""What a task raises to say what is to become of its run.
+"""Exceptions that a task raises to control its run.
 
     @app.task
     def fetch(url: str) -> str:
         answer = get(url)
         if answer.status == 429:
-            raise foliot.RetryIn(60, "asked to slow down")
+            raise foliot.RetryIn(60, "rate limited")
         if answer.status == 404:
             raise foliot.Fail(f"{url} is gone")
         if answer.status == 202:
             raise foliot.Snooze(30)
         return answer.text
 
-Anything else that a task raises is a failure, and its options decide whether it is tried again.
+Any other exception fails the attempt, and the task's options decide whether it is retried.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ import math
 
 
 class Control(Exception):
-    """The root of what is raised for its meaning, not for an error."""
+    """The base class of exceptions that control a run."""
 
 
 class RetryIn(Control):
-    """The attempt failed; the next one comes in so many seconds, whatever the back-off says. It counts as any other:
-    retries run out."""
+    """Fails the attempt and retries after `seconds`, instead of the backoff. The attempt counts towards `retries`."""
 
     def __init__(self, seconds: float, reason: str = "") -> None:
-        super().__init__(reason or f"asked to be tried again in {seconds:g} s")
+        super().__init__(reason or f"retry in {seconds:g} s")
         self.seconds = _checked(seconds)
 
 
 class Fail(Control):
-    """The run has failed for good: no retry would help."""
+    """Fails the run for good, without retries."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
 
 
 class Snooze(Control):
-    """Not now. The attempt ends, frees its slot, and does not count; the run comes back in so many seconds, up to
-    `max_snoozes` times."""
+    """Ends the attempt and runs it again after `seconds`.
+
+    The attempt frees its slot and does not count towards `retries`. A run can snooze up to `max_snoozes` times.
+    """
 
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason)
@@ -50,5 +51,5 @@ class Snooze(Control):
 
 def _checked(seconds: float) -> float:
     if not math.isfinite(seconds) or seconds < 0:
-        raise ValueError(f"seconds must be a number from 0 up, not {seconds!r}")
+        raise ValueError(f"seconds must be a number of at least 0, not {seconds!r}")
     return float(seconds)

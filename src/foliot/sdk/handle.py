@@ -1,4 +1,4 @@
-"""A job that was submitted, to be asked after."""
+"""`Handle`: a submitted job."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from foliot.sdk.default_connection import Server
 
 
 class Handle(msgspec.Struct, eq=False, gc=False):
-    """What `submit` returns. Each question has a twin for async code: `status_async`, `wait_async`, `result_async`,
-    `cancel_async`."""
+    """A submitted job, as returned by `submit`. Each method has an async variant whose name ends in `_async`."""
 
     id: str
     server: Server
     is_new: bool | None = None
-    """False when an idempotency key or a unique key led to a job that was there already. None: not known, from inside a
-    transaction."""
+    """False if an idempotency key or a unique key matched an existing job; None (unknown) after `submit_in`."""
 
     def __repr__(self) -> str:
         return f"<job {self.id}>"
@@ -31,36 +29,49 @@ class Handle(msgspec.Struct, eq=False, gc=False):
         return hash(self.id)
 
     def status(self) -> str:
-        """One of pending, scheduled, running, retrying, completed, failed, cancelled, skipped. Needs the server, as all
-        questions do."""
+        """Returns the current status.
+
+        It is one of pending, scheduled, running, retrying, completed, failed, cancelled, skipped.
+        """
         return str(self.server.jobs().get_job(self.id).document["status"])
 
     def wait(self, timeout: float | None = None) -> str:
-        """Its status once it has ended, well or not. Raises `TimeoutError` when it has not so many seconds later."""
+        """Waits for the job to end and returns its status. Raises `TimeoutError` after `timeout` seconds."""
         return str(self.server.jobs().wait_for_job(self.id, timeout).document["status"])
 
     def result(self, timeout: float | None = None) -> Any:
-        """Waits, and returns what the task returned. Raises `foliot.JobFailed` when it did not come to that."""
+        """Waits for the job to complete and returns the task's return value.
+
+        Raises:
+            foliot.JobFailed: The job failed, or was cancelled or skipped.
+            TimeoutError: The job did not end within `timeout` seconds.
+        """
         return result_of(self.server.jobs().wait_for_job(self.id, timeout).document)
 
     def cancel(self, reason: str | None = None, *, force: bool = False) -> str:
-        """Cancels it: at once if it waits; a running one is asked to stop, and with `force` cut off. Its status
-        thereafter."""
+        """Cancels the job and returns its status.
+
+        A waiting job is cancelled at once. A running job is asked to stop; with `force`, it ends at once.
+        """
         return str(self.server.jobs().cancel_run(self.id, reason=reason, force=force).document["status"])
 
     async def status_async(self) -> str:
+        """Async variant of `status`."""
         async with self.server.async_jobs() as client:
             return str((await client.get_job(self.id)).document["status"])
 
     async def wait_async(self, timeout: float | None = None) -> str:
+        """Async variant of `wait`."""
         async with self.server.async_jobs() as client:
             return str((await client.wait_for_job(self.id, timeout)).document["status"])
 
     async def result_async(self, timeout: float | None = None) -> Any:
+        """Async variant of `result`."""
         async with self.server.async_jobs() as client:
             return result_of((await client.wait_for_job(self.id, timeout)).document)
 
     async def cancel_async(self, reason: str | None = None, *, force: bool = False) -> str:
+        """Async variant of `cancel`."""
         async with self.server.async_jobs() as client:
             return str((await client.cancel_run(self.id, reason=reason, force=force)).document["status"])
 
@@ -76,7 +87,7 @@ def result_of(job: Mapping[str, Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Without the client's own kind of dict in it."""
+    """Converts the client's `Document` objects to plain dicts."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, list) else value

@@ -1,8 +1,7 @@
-"""Foliot's HTTP API as bytes: what is sent, and what an answer means. Both clients, the plain one and the async one,
-speak through it.
+"""Encodes requests and decodes responses of the HTTP API, for the plain and the async client.
 
-A refusal of the server is raised as the same error that the server raised. An answer that never came is `Unreachable`;
-its `is_doubtful` says whether the request may have been carried out all the same.
+If the server rejects a request, the clients raise the same error as the server. If no answer arrives, they raise
+`Unreachable`, whose `is_doubtful` says whether the server may have processed the request.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 REPEAT_PAUSES = (0.2, 1.0)
-# A query or a fragment has no place in front of a path.
+# Without a query or fragment, because paths are appended.
 ADDRESS = re.compile(r"[^\s\x00-\x1f?#]+")
 TOKEN = re.compile(r"[\x21-\x7e]+")
 NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 NAMESPACE_HEADER = "Foliot-Namespace"
-# A code is finer than a status, but one that is newer than this client is not known here.
+# A code is more specific than a status, but a newer server may send codes that are unknown here.
 ERRORS_BY_CODE: Mapping[str, type[FoliotError]] = {
     kind.code: kind for kind in (UnknownTask, CronError, QueueFull, TooManyFollowers, Forbidden)
 }
@@ -60,31 +59,30 @@ ERRORS: Mapping[int, type[FoliotError]] = {
     400: Malformed, 401: Unauthenticated, 404: NotFound, 409: Conflict, 413: TooLarge, 415: Invalid, 422: Invalid,
     429: Busy, 503: StoreUnavailable,
 }  # fmt: skip
-# What to do about it, since the server can't know how its caller is told about tokens.
+# The server can't know how its callers configure their token.
 ADVICE: Mapping[type[FoliotError], str] = {
     Unauthenticated: "set FOLIOT_TOKEN to a token of this server",
-    Forbidden: "set FOLIOT_TOKEN to a token that may",
+    Forbidden: "set FOLIOT_TOKEN to a token with a sufficient role",
 }
 
 
 class Document(dict[str, Any]):
-    """A JSON object of the server's. A field that it should have and has not is the server's fault, and is said to
-    be."""
+    """A JSON object from the server. A missing field raises an error that names it."""
 
     def __missing__(self, name: str) -> Any:
-        raise FoliotError(f"the server's answer has no {name!r}; is it a Foliot, and as new as this client?")
+        raise FoliotError(f"the server's response has no field {name!r}; is it a Foliot server of this version?")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server said: as it said it, and as Python values."""
+    """A response: the body as sent, and decoded."""
 
     content: bytes
     document: Document
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """The parts of a problem document that are of use here."""
+    """The fields of a problem document that clients use."""
 
     detail: str
     code: str
@@ -92,21 +90,24 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Wire:
-    """One server, and how it is spoken to."""
+    """The protocol with one server."""
 
     def __init__(self, url: str, *, token: str, answer_seconds: float, namespace: str = "") -> None:
         parts = _checked_url(url)
         if token and not TOKEN.fullmatch(token):
-            # Not quoted: it is a secret.
-            raise ConfigurationError("FOLIOT_TOKEN: a token has no blanks, line ends or letters beyond ASCII in it")
+            # Do not show the token: it is a secret.
+            raise ConfigurationError(
+                "FOLIOT_TOKEN: must consist of visible ASCII characters, without spaces or line breaks"
+            )
         if namespace and not NAMESPACE.fullmatch(namespace):
             raise ConfigurationError(
-                f"FOLIOT_NAMESPACE {namespace!r}: small letters, digits, _ and - are allowed, up to 63, and a letter or digit first"
+                f"FOLIOT_NAMESPACE {namespace!r}: must be up to 63 lower-case letters, digits, _ and -, and begin with "
+                "a letter or digit"
             )
         self.url, self.token, self.namespace = url, token, namespace
         self._shown_url = without_password(url)
         self._answer_seconds = answer_seconds
-        # A proxy for the outside world can't reach this machine's own loopback interface.
+        # A proxy can't reach this machine's loopback interface.
         trust_env = not _is_loopback(parts.hostname or "")
         self.settings: dict[str, Any] = {
             "base_url": url,
@@ -116,17 +117,17 @@ class Wire:
             "trust_env": trust_env,
             "verify": _authorities(trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
         }
-        """Of an httpx client."""
+        """Arguments for an httpx client."""
 
     def request(self, body: Any = None, query: Mapping[str, str | int] | None = None) -> dict[str, Any]:
-        """What httpx is given beside method and path."""
+        """Arguments for an httpx request."""
         sent: dict[str, Any] = (
             {} if body is None else {"content": encode(body), "headers": {"Content-Type": "application/json"}}
         )
         return sent | {"params": query}
 
     def content_of(self, answer: httpx.Response) -> bytes:
-        """The body of a good answer. Everything else is raised."""
+        """Returns the body of a successful response. Raises all errors."""
         if not answer.is_success:
             raise self.refusal(answer)
         return answer.content
@@ -134,15 +135,15 @@ class Wire:
     def failure(self, error: httpx.HTTPError, *, is_reading: bool) -> Unreachable:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol):
             return Unreachable(
-                f"no Foliot answers at {self._shown_url}; start one with `foliot up`, or set FOLIOT_URL to where it is"
+                f"no Foliot answers at {self._shown_url}; start one with `foliot up`, or set FOLIOT_URL to its address"
             )
         if isinstance(error, httpx.TimeoutException):
             what = f"{self._shown_url} did not answer within {self._answer_seconds:g} s"
         else:
-            what = f"{self._shown_url}: the connection broke off before there was an answer ({type(error).__name__})"
+            what = f"{self._shown_url}: the connection was closed before an answer arrived ({type(error).__name__})"
         is_doubtful = not is_reading
         return Unreachable(
-            f"{what}; what was asked may have been done all the same" if is_doubtful else what, is_doubtful=is_doubtful
+            f"{what}; the request may have been processed" if is_doubtful else what, is_doubtful=is_doubtful
         )
 
     def understood(self, content: bytes) -> Answer:
@@ -151,11 +152,11 @@ class Wire:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, Document):
-            raise self.foreign("something else than a JSON object")
+            raise self.foreign("a response that is not a JSON object")
         return Answer(content, document)
 
     def foreign(self, what: str) -> FoliotError:
-        return FoliotError(f"{self._shown_url} answered {what}, and not in the way Foliot does; is FOLIOT_URL right?")
+        return FoliotError(f"{self._shown_url} sent {what}, unlike a Foliot server; check FOLIOT_URL")
 
     def refusal(self, answer: httpx.Response) -> FoliotError:
         try:
@@ -171,8 +172,7 @@ class Wire:
 
 
 def path_of(reference: str, rest: str = "", *, kind: str = "job", root: str = "") -> str:
-    """The path of a job, a run or a workflow, or of what else is below `root`. Names that no path can hold are in use
-    for none."""
+    """The path of a job, a run, a workflow, or a resource below `root`. Raises `NotFound` for an impossible name."""
     try:
         segment = quote(reference, safe="")
     except UnicodeEncodeError:
@@ -183,7 +183,7 @@ def path_of(reference: str, rest: str = "", *, kind: str = "job", root: str = ""
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """Those that say something."""
+    """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -191,7 +191,7 @@ def encode(body: Any) -> bytes:
     try:
         return encode_finite(body)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Invalid(f"this can't be written as JSON: {error}") from None
+        raise Invalid(f"can't be written as JSON: {error}") from None
 
 
 def batch_of(jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> dict[str, Any]:
@@ -199,25 +199,23 @@ def batch_of(jobs: Sequence[Mapping[str, Any]], idempotency_key: str | None) -> 
 
 
 def made_of(answer: Answer) -> list[Made]:
-    """Of an answer to a batch."""
+    """The id of each job of a batch, and whether it is new."""
     return [(job["id"], job["created"]) for job in answer.document["items"]]
 
 
 def pauses_for(body: Mapping[str, Any]) -> tuple[float, ...]:
-    """Before each repetition of a request that got no answer. Only one with a key of its own may be repeated
-    blindly."""
+    """Pauses before retries of a request without an answer. Only a request with an idempotency key is retried."""
     return REPEAT_PAUSES if body.get("idempotency_key") is not None else ()
 
 
 @cache
 def _authorities(trust_env: bool, _file: str | None, _directory: str | None) -> ssl.SSLContext:
-    """Read once, and not for every client, which async code has one of for each job: that would take 30 ms each
-    time."""
+    """Cached, because it takes 30 ms and async code creates a client for each job."""
     return httpx.create_ssl_context(trust_env=trust_env)
 
 
 def _seconds(retry_after: str) -> int:
-    """The header may hold a date as well; ours do not."""
+    """Parses Retry-After. Foliot sends seconds, never a date."""
     return int(retry_after) if re.fullmatch(r"[0-9]{1,6}", retry_after) else 1
 
 

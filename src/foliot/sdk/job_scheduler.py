@@ -1,13 +1,12 @@
-"""Jobs as definitions, and a scheduler that they are handed to: another face of the same API, for code that thinks in
-these words.
+"""`JobScheduler`: an alternative API with job definitions.
 
     scheduler = foliot.JobScheduler()
     scheduler.create_job(foliot.JobDefinition(
-        job_id="daily_report", name="Daily report", schedule="0 0 * * *", command="python generate_report.py", dependencies=[],
+        job_id="daily_report", name="Daily report", schedule="0 0 * * *", command="python generate_report.py",
     ))
     foliot.add_job("send_invoice", datetime(2026, 12, 31, 23, 59, tzinfo=UTC), {"customer_id": 7})
 
-`job_id` is the job's name in Foliot, by which it is found and by which others depend on it.
+`job_id` is the job's name in Foliot, which identifies it, also in the dependencies of other jobs.
 """
 
 from __future__ import annotations
@@ -28,39 +27,45 @@ from foliot.triggers.base import to_instant
 from foliot.triggers.cron import parse_cron
 from foliot.triggers.notation import read_notation
 
-# No cron field begins like a year and a month.
+# A year and a month; no cron expression begins like this.
 LOOKS_LIKE_A_TIME = re.compile(r"\d{4}-\d{2}")
 
 
 @dataclass
 class JobDefinition:
+    """The definition of a job for `JobScheduler.create_job`."""
+
     job_id: str
     name: str
     schedule: str
-    """A cron expression, in UTC unless it begins with `CRON_TZ=` and a zone; a period, as `@every 5m`; or an ISO 8601
-    time, which is in the zone of this machine if it has no offset."""
+    """A cron expression (UTC, or the zone in its `CRON_TZ=` prefix), an interval such as `@every 5m`, or an ISO 8601
+    time. A time without an offset is in this machine's zone."""
     command: str | Task
-    """A command line for the shell, or a task."""
+    """A shell command or a task."""
     dependencies: list[str] = field(default_factory=list)
-    """The ids of jobs that must have succeeded before."""
+    """Ids of jobs that must succeed first."""
     max_retries: int = 3
     timeout_seconds: float = 3600
     priority: int = 0
-    """Higher first."""
+    """Jobs with a higher priority start first."""
     metadata: dict[str, Any] | None = None
 
 
 class JobScheduler:
-    """`url` and `token` say where; by default, FOLIOT_URL and FOLIOT_TOKEN do."""
+    """Creates jobs on a server. `url` and `token` default to FOLIOT_URL and FOLIOT_TOKEN."""
 
     def __init__(self, url: str | None = None, token: str | None = None) -> None:
         self._server = Server(url, token)
 
     def create_job(self, job_def: JobDefinition) -> Handle:
-        """Makes the job. Raises `InvalidScheduleError`, or `foliot.errors.Conflict` when there is a job of that id
-        already."""
+        """Creates a job.
+
+        Raises:
+            InvalidScheduleError: The schedule is invalid.
+            foliot.errors.Conflict: A job with this id already exists.
+        """
         moment = time_of(job_def.schedule)
-        # A recurring job's name is unique by itself; of one that runs once, the id is, for as long as it has not ended.
+        # The name of a recurring job is unique. A one-off job needs a unique key, which holds until the job ends.
         once = {"unique": {"key": job_def.job_id, "on_conflict": "reject"}}
         when = {"cron": job_def.schedule} if moment is None else {"schedule_time": moment.isoformat(), **once}
         what = {"task": job_def.command.name} if isinstance(job_def.command, Task) else {"command": job_def.command}
@@ -76,7 +81,7 @@ class JobScheduler:
         return self._create(job | what | when)
 
     def validate_cron(self, schedule: str) -> bool:
-        """Whether `create_job` would take it: a cron expression that fires, or an ISO 8601 time."""
+        """Returns True if `create_job` accepts the schedule."""
         try:
             time_of(schedule)
         except InvalidScheduleError:
@@ -86,20 +91,22 @@ class JobScheduler:
     def add_job(
         self, task_id: str, time: datetime | timedelta | str | None = None, payload: Mapping[str, Any] | None = None
     ) -> Handle:
-        """Submits a job of a task that runs once: at an instant, so much later, at an ISO 8601 time, or, without a
-        time, now."""
+        """Submits a one-off job of a task.
+
+        `time` is a datetime, a delay, or an ISO 8601 time. Without it, the job starts now.
+        """
         job: dict[str, Any] = {"task": task_id, "payload": dict(payload or {})}
         if isinstance(time, str):
             moment = time_of(time)
             if moment is None:
                 raise InvalidScheduleError(
-                    f"time: {time!r} is not an ISO 8601 time; a job that recurs is made by create_job", field="time"
+                    f"time: {time!r} is not an ISO 8601 time; use create_job for a recurring job", field="time"
                 )
             time = moment
         return self._create(job if time is None else job | due(time))
 
     def close(self) -> None:
-        """Lets go of the connection. The next job makes a new one."""
+        """Closes the connection. The next job opens a new one."""
         self._server.close()
 
     def _create(self, job: Mapping[str, Any]) -> Handle:
@@ -110,7 +117,7 @@ class JobScheduler:
 def add_job(
     task_id: str, time: datetime | timedelta | str | None = None, payload: Mapping[str, Any] | None = None
 ) -> Handle:
-    """`JobScheduler().add_job`, on the server that FOLIOT_URL names."""
+    """Submits a one-off job to the server at FOLIOT_URL. See `JobScheduler.add_job`."""
     return _default.add_job(task_id, time, payload)
 
 
@@ -118,8 +125,7 @@ _default = JobScheduler()
 
 
 def time_of(schedule: str) -> datetime | None:
-    """The instant that a schedule names; None when it is a cron expression. Raises `InvalidScheduleError` for what is
-    neither."""
+    """The time that a schedule names; None for a cron expression. Raises `InvalidScheduleError` if it is neither."""
     try:
         if LOOKS_LIKE_A_TIME.match(schedule.strip()):
             moment = datetime.fromisoformat(schedule.strip())
@@ -128,7 +134,7 @@ def time_of(schedule: str) -> datetime | None:
             read_notation(schedule).every is None
             and parse_cron(schedule).next_after(to_instant(SystemClock().now())) is None
         ):
-            raise Invalid("it never fires again: its years are past")
+            raise Invalid("the expression never fires again, because its years have passed")
     except (Invalid, ValueError, OverflowError, AttributeError) as error:
         raise InvalidScheduleError(f"schedule: {str(schedule)[:100]!r}: {error}", field="schedule") from None
     return None

@@ -1,4 +1,4 @@
-"""What a job that runs once can be asked for, over HTTP or straight at the database: the part that both have."""
+"""The interface of clients for one-off jobs, over HTTP or directly in the database."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
 
 class Alike(Sequence[dict[str, Any]]):
-    """Jobs that differ in their payloads alone. Who can make use of that need look at what they have in common but
-    once."""
+    """Jobs that differ only in their payloads, so that their common fields are checked once."""
 
     def __init__(self, fields: dict[str, Any], payloads: Sequence[Mapping[str, Any]]) -> None:
         self.fields = fields
@@ -33,7 +32,7 @@ class Alike(Sequence[dict[str, Any]]):
 
 
 Made = tuple[str, bool]
-"""A job's id, and whether it is new."""
+"""The id of a job, and whether it is new."""
 
 
 def job_of(fields: dict[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`Operations`: the part of the client that looks after runs, dead letters, workers and queues."""
+"""`Operations`: a client for runs, dead letters, workers, queues, tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foliot.sdk.client import Page as ItemPage
 from foliot.sdk.http_protocol import Answer, path_of
 
 PAGE = 200
-# The server says at least every ten seconds that it is there.
+# The server sends a keep-alive at least every ten seconds.
 SILENCE_SECONDS = 30.0
 RETRY_SECONDS = 0.5
 
@@ -31,21 +31,23 @@ class LogEvent:
 @dataclass(frozen=True, slots=True)
 class RunEvent:
     id: str
-    """Of an ending: what `follow_events` can go on from. Else empty."""
+    """For the end of a run: the id to continue `follow_events` from. Otherwise empty."""
     data: dict[str, Any]
 
 
 class Operations(Client):
+    """A client of the whole HTTP API: adds operations to `Client`."""
+
     def list_runs(self, filters: Mapping[str, str], *, limit: int) -> Answer:
-        """Up to `limit` runs, the latest first, in the shape of one page."""
+        """Lists up to `limit` runs, newest first, as a single page."""
         return self._list("/v1/runs", filters, limit)
 
     def list_workflows(self, filters: Mapping[str, str], *, limit: int) -> Answer:
-        """Up to `limit` workflows that have begun, the latest first, in the shape of one page."""
+        """Lists up to `limit` started workflows, newest first, as a single page."""
         return self._list("/v1/workflows", filters, limit)
 
     def page_of_jobs(self, *, after: str) -> Answer:
-        """The recurring jobs whose names come after this one: one page of them."""
+        """Lists a page of the recurring jobs whose names come after this one."""
         return self._answer("GET", "/v1/jobs", query={"after": after, "limit": PAGE})
 
     def get_run(self, run_id: str) -> Answer:
@@ -58,13 +60,14 @@ class Operations(Client):
         return self._answer("POST", _path(run_id, "/rerun"), {} if payload is None else {"payload": payload})
 
     def cancel_runs(self, group: Mapping[str, Any]) -> Answer:
-        """Cancels a batch of the runs that fit the filters of `list_runs`; with `dry_run`, counts them. See POST
-        /v1/runs/cancel."""
+        """Cancels a batch of runs that match the filters of `list_runs`; with `dry_run`, counts them.
+
+        See POST /v1/runs/cancel.
+        """
         return self._answer("POST", "/v1/runs/cancel", group)
 
     def rerun_runs(self, group: Mapping[str, Any]) -> Answer:
-        """Runs a batch of those that fit and have ended once more; with `dry_run`, counts them. See POST
-        /v1/runs/rerun."""
+        """Reruns a batch of finished runs that match; with `dry_run`, counts them. See POST /v1/runs/rerun."""
         return self._answer("POST", "/v1/runs/rerun", group)
 
     def group_dead_letters(self, filters: Mapping[str, str]) -> Answer:
@@ -83,7 +86,7 @@ class Operations(Client):
         return self._answer("POST", f"/v1/workers/{quote(worker_id, safe='')}/drain")
 
     def explain(self, reference: str) -> Answer:
-        """Why it is not running: of a run, a workflow, a recurring job or a queue."""
+        """Explains why a run, a workflow, a recurring job or a queue is not running."""
         return self._answer("GET", path_of(reference, root="/v1/explain"))
 
     def list_tokens(self) -> Answer:
@@ -105,7 +108,7 @@ class Operations(Client):
         return self._answer("DELETE", path_of(reference, root="/v1/tokens"))
 
     def list_audit(self, filters: Mapping[str, str], *, limit: int) -> Answer:
-        """Up to `limit` entries of the audit record, the latest first, in the shape of one page."""
+        """Lists up to `limit` entries of the audit log, newest first, as a single page."""
         return self._list("/v1/audit", filters, limit)
 
     def list_queues(self) -> Answer:
@@ -118,9 +121,8 @@ class Operations(Client):
         return self._send("GET", _path(run_id, "/logs"), query={} if attempt is None else {"attempt": attempt})
 
     def follow_logs(self, run_id: str, *, attempt: int | None = None) -> Iterator[LogEvent]:
-        """What the run writes, as it comes, until it has ended. A stream that breaks off is taken up again where it
-        was."""
-        # A server that is not there at all, or knows of no such run, is not waited for.
+        """Yields the output of a run until it ends. Resumes the stream after a lost connection."""
+        # Fail at once if the server can't be reached or the run does not exist.
         self.get_run(run_id)
         clock, lost_at, last_id = SystemClock(), None, ""
         while True:
@@ -133,29 +135,26 @@ class Operations(Client):
             except (httpx.HTTPError, Unreachable, StoreUnavailable) as error:
                 lost_at = clock.monotonic() if lost_at is None else lost_at
                 if clock.monotonic() - lost_at > PATIENCE_SECONDS:
-                    raise Unreachable(
-                        f"the output of {run_id} can't be followed any more: {error or type(error).__name__}"
-                    ) from None
+                    raise Unreachable(f"lost the output of {run_id}: {error or type(error).__name__}") from None
             block(RETRY_SECONDS)
 
     def follow_events(self, filters: Mapping[str, str] | None = None, *, last_id: str = "") -> Iterator[RunEvent]:
-        """What happens to runs, for as long as it is asked for: every ending once, in the order of finishing; the rest
-        as a sample.
+        """Yields events of runs, forever: each end of a run once, in order, and a sample of other changes.
 
-        `filters`: queue, task, job, state, tag, and `since`. A stream that breaks off is taken up again where it was;
-        so is one that begins with the `id` of an event that was seen before.
+        `filters` are queue, task, job, state, tag, and `since`. The stream resumes after a lost connection. To resume
+        it in another program, pass the `id` of the last event as `last_id`.
         """
         yield from self._followed("/v1/events", dict(filters or {}), last_id)
 
     def follow_run(self, run_id: str) -> Iterator[RunEvent]:
-        """The states that a run is seen in, until it has ended."""
+        """Yields the changes of a run until it ends."""
         for event in self._followed(_path(run_id, "/events"), {}, ""):
             yield event
             if event.data["status"] in ENDED:
                 return
 
     def list_events(self, filters: Mapping[str, str]) -> Iterator[RunEvent]:
-        """The endings `since` an instant, up to now."""
+        """Yields the runs that ended `since` a time."""
         try:
             for event_id, event in self._stream_of("/v1/events", {**filters, "follow": "0"}, ""):
                 yield RunEvent(event_id, event.data)
@@ -175,7 +174,7 @@ class Operations(Client):
                 if not is_begun and isinstance(error, httpx.HTTPError):
                     raise self._wire.failure(error, is_reading=True) from None
                 if not is_begun or clock.monotonic() - lost_at > PATIENCE_SECONDS:
-                    raise Unreachable(f"{path} can't be followed: {error or type(error).__name__}") from None
+                    raise Unreachable(f"can't follow {path}: {error or type(error).__name__}") from None
             block(RETRY_SECONDS)
 
     def _stream(self, run_id: str, attempt: int | None, last_id: str) -> Iterator[tuple[str, LogEvent]]:
@@ -207,11 +206,11 @@ class Operations(Client):
         try:
             return msgspec.json.decode(content, type=ItemPage)
         except msgspec.DecodeError:
-            raise self._wire.foreign("something else than a page of items") from None
+            raise self._wire.foreign("a response that is not a page of items") from None
 
 
 def events_of(lines: Iterator[str]) -> Iterator[tuple[str, LogEvent]]:
-    """Server-sent events, each with its id."""
+    """Parses server-sent events and yields them with their ids."""
     kind, event_id, data = "", "", ""
     for line in lines:
         name, _, value = line.partition(": ")
@@ -225,9 +224,7 @@ def events_of(lines: Iterator[str]) -> Iterator[tuple[str, LogEvent]]:
             try:
                 yield event_id, LogEvent(kind, msgspec.json.decode(data, type=dict[str, Any]))
             except msgspec.DecodeError:
-                raise FoliotError(
-                    "the server's stream holds something else than events; is FOLIOT_URL right?"
-                ) from None
+                raise FoliotError("the server's stream contains invalid events; check FOLIOT_URL") from None
             kind, event_id, data = "", "", ""
 
 

@@ -1,4 +1,4 @@
-"""What a task can be asked to do: be submitted, now or later, one or many, over HTTP or inside a transaction.
+"""Submits jobs of a task: now or later, one or many, over a connection or inside a transaction.
 
     send_invoice.submit(customer_id=7)
     send_invoice.submit_at(timedelta(hours=1), customer_id=7)
@@ -6,7 +6,7 @@
     send_invoice.submit_in(connection, customer_id=7)
     send_invoice.with_options(priority=5, idempotency_key="order 7").submit(customer_id=7)
 
-Each has a twin for async code, whose name ends in `_async`: `await send_invoice.submit_async(customer_id=7)`.
+Each method has an async variant whose name ends in `_async`: `await send_invoice.submit_async(customer_id=7)`.
 """
 
 from __future__ import annotations
@@ -30,44 +30,57 @@ Payload = Mapping[str, Any]
 
 
 class Submitting:
-    """What a task and a task with options have in common."""
+    """The submit methods of a task, with or without options."""
 
     __slots__ = ()
 
     def fields(self) -> Job:
-        """Those of the API, but for the payload."""
+        """The fields of the job in the API, without the payload."""
         raise NotImplementedError  # pragma: no cover
 
     def server(self) -> Server:
         raise NotImplementedError  # pragma: no cover
 
     def submit(self, /, **payload: Any) -> Handle:
-        """Submits a job of this task, to start as soon as a worker is free. The keyword arguments are those of the
-        function."""
+        """Submits a job that starts as soon as a worker is free.
+
+        The keyword arguments are the payload, which the worker passes to the function. They must be JSON values.
+
+        Raises:
+            Invalid: The payload or an option is invalid.
+            QueueFull: The queue has reached its maximum depth.
+            Unreachable: The server did not answer.
+        """
         return self._create(self._job(payload))
 
     def submit_at(self, when: datetime | timedelta, /, **payload: Any) -> Handle:
-        """Submits a job that starts at an instant, or so much later."""
+        """Submits a job that starts at a time with a time zone, or after a delay."""
         return self._create(self._job(payload) | due(when))
 
     def submit_many(self, payloads: Sequence[Payload], /) -> list[Handle]:
-        """Submits up to 10,000 jobs, all of them or none; a handle each, in their order."""
+        """Submits up to 10,000 jobs in one transaction, one per payload, and returns their handles in order."""
         if not payloads:
             return []
         jobs, key = self._jobs(payloads)
         return self._handles(self.server().jobs().create_alike(jobs, idempotency_key=key))
 
     def submit_in(self, connection: Any, /, **payload: Any) -> Handle:
-        """Submits a job inside the transaction of a psycopg connection, or of a connection or session of SQLAlchemy."""
+        """Submits a job in your transaction: on a psycopg connection, or an SQLAlchemy connection or session.
+
+        The job exists if and only if the transaction commits.
+        """
         return Handle(submit_in(connection, self._transactional(payload)), server=self.server())
 
     async def submit_async(self, /, **payload: Any) -> Handle:
+        """Async variant of `submit`."""
         return await self._create_async(self._job(payload))
 
     async def submit_at_async(self, when: datetime | timedelta, /, **payload: Any) -> Handle:
+        """Async variant of `submit_at`."""
         return await self._create_async(self._job(payload) | due(when))
 
     async def submit_many_async(self, payloads: Sequence[Payload], /) -> list[Handle]:
+        """Async variant of `submit_many`."""
         if not payloads:
             return []
         jobs, key = self._jobs(payloads)
@@ -75,15 +88,15 @@ class Submitting:
             return self._handles(await client.create_alike(jobs, idempotency_key=key))
 
     async def submit_in_async(self, connection: Any, /, **payload: Any) -> Handle:
-        """As `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection` and
-        `AsyncSession`."""
+        """Async variant of `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection`
+        and `AsyncSession`."""
         return Handle(await submit_in_async(connection, self._transactional(payload)), server=self.server())
 
     def _job(self, payload: Payload) -> Job:
         return job_of(self.fields(), payload)
 
     def _jobs(self, payloads: Sequence[Payload]) -> tuple[Alike, str | None]:
-        """An idempotency key is that of the whole batch."""
+        """The jobs, and the idempotency key, which applies to the whole batch."""
         fields = self.fields()
         key = fields.pop("idempotency_key", None)
         return Alike(fields, payloads), key
@@ -110,7 +123,7 @@ class Submitting:
 
 
 class Prepared(Submitting):
-    """A task with options, as `with_options` returns it."""
+    """A task with options, as returned by `with_options`."""
 
     __slots__ = ("_fields", "_server")
 
@@ -126,9 +139,9 @@ class Prepared(Submitting):
 
 
 def due(when: datetime | timedelta) -> Job:
-    """The field that says when."""
+    """The field for the start time of a job."""
     if isinstance(when, timedelta):
         return {"delay_seconds": max(when.total_seconds(), 0.0)}
     if when.tzinfo is None:
-        raise Invalid(f"when: {when.isoformat()} has no time zone; which instant is meant?", field="when")
+        raise Invalid(f"when: {when.isoformat()} has no time zone; pass an aware datetime", field="when")
     return {"schedule_time": when.isoformat()}

@@ -1,7 +1,7 @@
-"""Submitting inside the caller's own transaction: the job is there if that commits, and never was if it does not.
+"""Submits a job in the caller's transaction, so that the job exists if and only if the transaction commits.
 
-One call of the SQL function `foliot.submit`, over whatever connection the caller has. No driver is loaded here: which
-one it is, the connection itself says.
+Calls the SQL function `foliot.submit` on the caller's connection. The type of the connection determines the driver, so
+none is imported here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from foliot.submission.storable_json import encode_jsonb
 
-# Through text, so that no codec which the caller has set up for jsonb is applied to it.
+# Cast from text, so that the caller's codecs for jsonb do not apply.
 NUMBERED = "select foliot.submit($1::text::jsonb)"
 PERCENT = "select foliot.submit(%s::text::jsonb)"
 NAMED = "select foliot.submit(cast(cast(:job as text) as jsonb))"
@@ -19,7 +19,7 @@ KNOWN = "an asyncpg or psycopg connection, or a connection or session of SQLAlch
 
 
 def submit_in(connection: Any, job: dict[str, Any]) -> str:
-    """The id of the run."""
+    """Submits the job and returns its id."""
     text, driver = encode_jsonb(job), driver_of(connection)
     if driver == "psycopg":
         from psycopg.rows import tuple_row
@@ -30,13 +30,11 @@ def submit_in(connection: Any, job: dict[str, Any]) -> str:
         from sqlalchemy import text as statement
 
         return str(connection.execute(statement(NAMED), {"job": text}).scalar_one())
-    raise TypeError(
-        f"submit_in needs a plain connection, not {_described(connection)}; for async ones there is submit_in_async"
-    )
+    raise TypeError(f"submit_in needs a synchronous connection, not {_described(connection)}; use submit_in_async")
 
 
 async def submit_in_async(connection: Any, job: dict[str, Any]) -> str:
-    """The id of the run."""
+    """Submits the job and returns its id."""
     text, driver = encode_jsonb(job), driver_of(connection)
     if driver == "asyncpg":
         return str(await connection.fetchval(NUMBERED, text))
@@ -50,14 +48,11 @@ async def submit_in_async(connection: Any, job: dict[str, Any]) -> str:
         from sqlalchemy import text as statement
 
         return str((await connection.execute(statement(NAMED), {"job": text})).scalar_one())
-    raise TypeError(
-        f"submit_in_async needs an async connection, not {_described(connection)}; for plain ones there is submit_in"
-    )
+    raise TypeError(f"submit_in_async needs an async connection, not {_described(connection)}; use submit_in")
 
 
 def driver_of(connection: Any) -> str:
-    """By the modules of its class and of those it is derived from. Raises `TypeError` for what is no connection that we
-    know."""
+    """The driver of a connection, from the modules of its class and base classes. Raises `TypeError` if unknown."""
     modules = [kind.__module__ for kind in type(connection).__mro__]
     packages = {module.partition(".")[0] for module in modules}
     if "asyncpg" in packages and hasattr(connection, "fetchval"):

@@ -1,4 +1,4 @@
-"""`foliot.Workflow`: steps that wait for one another, put together in Python and submitted as one.
+"""`foliot.Workflow`: builds a workflow of dependent steps and submits it.
 
     flow = foliot.Workflow("nightly", on_failure="fail_fast")
     extract = flow.step(extract_rows, day="2026-11-16")
@@ -11,12 +11,12 @@
     night.signal("approve", {"by": "ann"})
     night.result("load")
 
-A step is a task (or one with options, `task.with_options(retries=5)`), a task's name, or another workflow; keyword
-arguments are its payload. Its key is given first, or is the task's name. `step.result` stands for what the step will
-return, as a whole or in part: where it is used, that step comes first. A task reads the results of all steps that it
-came after in `ctx.upstream`, and what a signal said in `ctx.signal`.
+A step runs a task, a task with options (`task.with_options(retries=5)`), a task given by name, or another workflow.
+Keyword arguments are the payload. The key of a step is its first argument, or the name of its task. `step.result`
+stands for the future result of a step, or a part of it; a step that uses it in its payload runs after that step. A task
+finds the results of the steps before it in `ctx.upstream`, and the payload of a signal in `ctx.signal`.
 
-What makes no sense, such as a circle, is an `Invalid` before anything is sent. Async code has twins: `submit_async`,
+An invalid workflow, such as one with a cycle, raises `Invalid` before it is sent. Async variants: `submit_async`,
 `submit_at_async`, `schedule_async`.
 """
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 
 class Connected(Protocol):
-    """An app or a client: what knows a server."""
+    """An object with a server, such as an app, a client or a connection."""
 
     @property
     def server(self) -> Server: ...
 
 
 class Reference:
-    """What a step will return, or the part of it that a path of keys and indexes leads to."""
+    """The future result of a step, or a part of it. Index it to select a part: `step.result["rows"][0]`."""
 
     __slots__ = ("_key", "_path")
 
@@ -63,7 +63,7 @@ class Reference:
         return Reference(self._key, (*self._path, part))
 
     def __iter__(self) -> Any:
-        raise TypeError(f"{self!r} is not there yet: the step that gets it can loop over it")
+        raise TypeError(f"{self!r} is not available yet; iterate over it in the step that receives it")
 
     def __repr__(self) -> str:
         return f"<result of {self._key!r}{''.join(f'[{part!r}]' for part in self._path)}>"
@@ -77,12 +77,12 @@ class Reference:
         return self._path
 
     def written(self) -> dict[str, Any]:
-        """As a payload holds it."""
+        """The reference as encoded in a payload."""
         return {"$result": self._key} | ({"path": list(self._path)} if self._path else {})
 
 
 class Step:
-    """A step of a workflow that is being put together."""
+    """A step of a `Workflow`."""
 
     __slots__ = ("key",)
 
@@ -91,7 +91,7 @@ class Step:
 
     @property
     def result(self) -> Reference:
-        """What it will return, for the payloads of other steps."""
+        """The future result of the step, for the payloads of other steps."""
         return Reference(self.key)
 
     def __repr__(self) -> str:
@@ -104,7 +104,14 @@ Fields: TypeAlias = dict[str, Any]
 
 
 class Workflow:
-    """Steps that wait for one another. `on_failure`: what becomes of the steps that do not wait for one that failed."""
+    """A workflow of steps that depend on each other.
+
+    Args:
+        on_failure: After a step fails, `continue` runs the steps that do not depend on it; `fail_fast` cancels them.
+        queue: Default queue of the steps.
+        tags: Words to find the workflow's run by.
+        notify: Webhooks to call when the workflow ends: `{"url": ..., "on": ["failed"]}`, or a list of such.
+    """
 
     def __init__(
         self,
@@ -117,18 +124,18 @@ class Workflow:
         notify: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
     ) -> None:
         self.name = name
-        told = notify if notify is None or isinstance(notify, Mapping) else list(notify)
+        notifications = notify if notify is None or isinstance(notify, Mapping) else list(notify)
         self._fields: Fields = {
             "name": name,
             "queue": queue,
             "priority": priority or None,
             "tags": list(tags) or None,
-            "notify": told,
+            "notify": notifications,
         }
         self._on_failure = on_failure
         self._steps: dict[str, Fields] = {}
         self.servers: list[Server] = []
-        """Those of the apps whose tasks it has."""
+        """The servers of the apps whose tasks are steps."""
         self._default_server = Server()
 
     def step(
@@ -143,9 +150,15 @@ class Workflow:
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Step:
-        """Adds a step, `step(task)` or `step(key, task)`. `options` are fields of the API, such as `{"retries": 5,
-        "queue": "mail"}`; `payload` is for arguments that have the name of something here. Another workflow is taken as
-        it is at this moment."""
+        """Adds a step: `step(task)` or `step(key, task)`. Another workflow is added in its current form.
+
+        Args:
+            after: Steps, or keys of steps, that must end before this one starts.
+            rule: Which outcomes of those steps let this one run.
+            options: Fields of the API, such as `{"retries": 5, "queue": "mail"}`.
+            payload: Arguments whose names are also parameters of this method.
+            arguments: The payload of the task.
+        """
         return self._add(key, task, after, {"rule": rule, **(options or {})}, {**(payload or {}), **arguments})
 
     def teardown(
@@ -159,8 +172,10 @@ class Workflow:
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Step:
-        """Adds a step that runs also after a failure or a cancel: when those that it comes after have ended, or else
-        all others."""
+        """Adds a step that also runs after a failure or a cancellation.
+
+        It runs when the steps in `after` have ended; without `after`, when all other steps have.
+        """
         return self._add(key, task, after, {"teardown": True, **(options or {})}, {**(payload or {}), **arguments})
 
     def map(
@@ -180,8 +195,14 @@ class Workflow:
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Step:
-        """Adds a step that is a run for each item of a range, a list, or the list that a step before it returns; or for
-        each `chunk_size` of them. The task gets it as the argument that `item` names, beside the payload."""
+        """Adds a step that runs the task once per item, or once per chunk of items.
+
+        Args:
+            over: A range, a list, or a step that returns a list.
+            item: The argument of the task that receives the item, or the list of items with `chunk_size` above 1.
+            max_concurrency: Maximum number of items that run at once.
+            on_failure: After an item fails, `continue` with the others, or `fail_fast`.
+        """
         used: dict[str, None] = {}
         source = _source(over, used)
         asked = {
@@ -209,11 +230,11 @@ class Workflow:
         options: Mapping[str, Any] | None = None,
         **payload: Any,
     ) -> Step:
-        """Adds a command line for /bin/sh, or a program with its arguments. Further fields are those of the task
-        `shell`, such as `cwd`.
+        """Adds a step that runs a command line with /bin/sh, or a program with arguments.
 
-        The command finds the results before it in the JSON file that FOLIOT_UPSTREAM names, and may write its own to
-        FOLIOT_RESULT."""
+        The keyword arguments are other fields of the task `shell`, such as `cwd`. The command finds the results of the
+        steps before it in the JSON file that FOLIOT_UPSTREAM names, and can write its own result to FOLIOT_RESULT.
+        """
         words = {"command": command} if isinstance(command, str) else {"argv": list(command)}
         return self._add(key, "shell", after, {"rule": rule, **(options or {})}, words | payload)
 
@@ -227,20 +248,19 @@ class Workflow:
         after: After = (),
         rule: Rule = "all_success",
     ) -> Step:
-        """Adds a step that waits, without a slot of any worker, until it is signalled. Its result is what the signal
-        said."""
+        """Adds a step that waits for a signal, without occupying a worker. Its result is the payload of the signal.
+
+        After `timeout` seconds the step fails, or completes with `on_timeout="continue"`.
+        """
         signal = {"on_timeout": on_timeout} | ({} if timeout is None else {"timeout_seconds": _seconds(timeout)})
         return self._add(key, "wait", after, {"rule": rule, "signal": signal}, {})
 
     def sleep(self, key: str, duration: float | timedelta, /, *, after: After = (), rule: Rule = "all_success") -> Step:
-        """Adds a step that waits so long, in seconds, without a slot of any worker."""
+        """Adds a step that waits for a duration, in seconds, without occupying a worker."""
         return self._add(key, "wait", after, {"rule": rule, "delay_seconds": _seconds(duration)}, {})
 
-    # --- checked and sent
-
     def definition(self) -> Fields:
-        """Steps and policy as the API takes them. Raises `Invalid`, with the step or the circle named, for what makes
-        no sense."""
+        """Returns the steps and the failure policy as in the API. Raises `Invalid` for an invalid step or a cycle."""
         found: Fields = {"steps": list(self._steps.values())} | (
             {} if self._on_failure == "continue" else {"on_failure": self._on_failure}
         )
@@ -251,23 +271,26 @@ class Workflow:
         return found
 
     def request(self) -> Fields:
-        """What `POST /v1/workflows` takes, and `foliot workflows submit` as a file."""
+        """Returns the body of `POST /v1/workflows`, which is also the format of `foliot workflows submit`."""
         return {name: value for name, value in self._fields.items() if value is not None} | self.definition()
 
     def submit(self, to: Client | Connected | None = None, /, *, idempotency_key: str | None = None) -> WorkflowHandle:
-        """Submits it, to start at once. It goes to the given client's or app's server; else to that of the app of its
-        tasks."""
+        """Submits the workflow, which starts at once.
+
+        Args:
+            to: A client, an app or a connection. Defaults to the app of the workflow's tasks.
+            idempotency_key: Submitting again with this key returns the first workflow.
+        """
         server, body = self._server(to), self.request() | _keyed(idempotency_key)
         return _handle(server, server.client().create_workflow(body).document)
 
     def submit_at(self, when: datetime | timedelta, to: Client | Connected | None = None, /) -> WorkflowHandle:
-        """Submits it, to start at an instant, or so much later."""
+        """Submits the workflow, which starts at a time or after a delay."""
         server, body = self._server(to), self.request() | due(when)
         return _handle(server, server.client().create_workflow(body).document)
 
     def schedule(self, to: Client | Connected | None = None, /, **schedule: Unpack[ScheduleFields]) -> str:
-        """Makes a recurring job of it, by `cron` or `every`. Returns the job's id; it is paused, triggered and deleted
-        as any other."""
+        """Creates a recurring job that runs the workflow, by `cron` or `every`. Returns the job's id."""
         return str(self._server(to).client().create_workflow(self._recurring(schedule)).document["id"])
 
     async def submit_async(
@@ -291,13 +314,11 @@ class Workflow:
         async with self._server(to).async_client() as client:
             return str((await client.create_workflow(body)).document["id"])
 
-    # --- put together
-
     def _add(self, key: str | What, task: What | None, after: After, fields: Fields, payload: Fields) -> Step:
         known_as, what = self._what(key, task)
         if known_as in self._steps:
             raise Invalid(
-                f"there is a step {known_as!r} already; give this one another key: step({known_as + '-2'!r}, ...)",
+                f"a step {known_as!r} already exists; pass another key: step({known_as + '-2'!r}, ...)",
                 field="key",
             )
         used: dict[str, None] = dict.fromkeys(_keys(after))
@@ -305,14 +326,16 @@ class Workflow:
         step = {**what, **fields, "key": known_as, "after": list(used)}
         if isinstance(key if task is None else task, Workflow):
             if payload:
-                raise Invalid(f"step {known_as!r}: a workflow takes no arguments; its steps have them", field="payload")
+                raise Invalid(
+                    f"step {known_as!r}: a workflow takes no arguments; pass them to its steps", field="payload"
+                )
         elif written:
             step["payload"] = written
         self._steps[known_as] = {name: value for name, value in step.items() if (name, value) not in DEFAULTS}
         return Step(known_as)
 
     def _what(self, key: str | What, task: What | None) -> tuple[str, Fields]:
-        """The key, and the fields that say what is run."""
+        """The key of the step, and the fields of its task."""
         what = key if task is None else task
         named: str | None
         fields: Fields
@@ -327,15 +350,17 @@ class Workflow:
         elif isinstance(what, str):
             named, fields = what, {"task": what}
         else:
-            raise Invalid(f"{what!r} is no step: give a task, the name of one, or a workflow", field="task")
+            raise Invalid(f"{what!r} is not a task, the name of a task, or a workflow", field="task")
         known_as = named if task is None else key
         if not isinstance(known_as, str):
-            raise Invalid(f"{known_as!r} is no key of a step: step(key, task) takes a text first", field="key")
+            raise Invalid(
+                f"{known_as!r} is not a key: the first argument of step(key, task) must be a string", field="key"
+            )
         return known_as, fields
 
     def _recurring(self, schedule: ScheduleFields) -> Fields:
         if ("cron" in schedule) == ("every" in schedule):
-            raise Invalid("schedule: give either cron or every", field="cron")
+            raise Invalid("schedule: pass either cron or every", field="cron")
         return self.request() | dict(schedule)
 
     def _server(self, to: Any) -> Server:
@@ -345,11 +370,12 @@ class Workflow:
         return self.servers[0] if self.servers else self._default_server
 
     def _named(self, message: str) -> str:
-        """With the key of the step that it is about, in place of its number."""
+        """Replaces the number of a step in the message with its key."""
         found = PLACE.search(message)
         if found is None:
             return message.replace("`$.", "`")
-        return f"step {list(self._steps)[int(found[1])]!r}: {f'{found[2]}: ' if found[2] else ''}{message[: found.start()]}"
+        field = f"{found[2]}: " if found[2] else ""
+        return f"step {list(self._steps)[int(found[1])]!r}: {field}{message[: found.start()]}"
 
 
 PLACE = re.compile(r" - at `\$\.steps\[(\d+)\]\.?([^`]*)`$")
@@ -362,26 +388,26 @@ def _keys(after: After) -> list[str]:
 
 
 def _source(over: Iterable[Any] | Reference | Step, used: dict[str, None]) -> Fields:
-    """What a map goes over; the steps that it needs for that are noted."""
+    """The source of a map. Adds the steps that it refers to to `used`."""
     if isinstance(over, range):
         return {"range": {"start": over.start, "stop": over.stop, "step": over.step}}
     if isinstance(over, Step):
         over = over.result
     if isinstance(over, Reference):
         if over.path:
-            raise Invalid(f"over: {over!r} is a part; a map goes over the whole result of a step", field="over")
+            raise Invalid(f"over: {over!r} is a part of a result; a map needs the whole result of a step", field="over")
         used[over.key] = None
         return {"result_of": over.key}
     return {"items": _written(list(over), used)}
 
 
 def _written(value: Any, used: dict[str, None]) -> Any:
-    """With references as a payload holds them; the steps that they point at are noted."""
+    """Encodes references in a payload. Adds the steps that they refer to to `used`."""
     if isinstance(value, Reference):
         used[value.key] = None
         return value.written()
     if isinstance(value, Step):
-        raise Invalid(f"{value!r} is no value: {value.key}.result is what it returns", field="payload")
+        raise Invalid(f"{value!r} is not a value; use {value.key}.result", field="payload")
     if isinstance(value, Mapping):
         return {name: _written(inner, used) for name, inner in value.items()}
     return [_written(inner, used) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""A workflow that was submitted, to be asked after, signalled, stopped and run again."""
+"""`WorkflowHandle`: a submitted workflow."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ENDED = frozenset({"completed", "failed", "cancelled", "skipped"})
 
 
 class WorkflowHandle:
-    """What `Workflow.submit` returns. Everything has a twin for async code: `status_async`, `wait_async`, ..."""
+    """A submitted workflow, as returned by `Workflow.submit`. Each method has an async variant: `wait_async`, ..."""
 
     __slots__ = ("_server", "id", "is_new")
 
     def __init__(self, workflow_id: str, *, server: Server, is_new: bool | None = None) -> None:
         self.id = workflow_id
         self.is_new = is_new
-        """False when an idempotency key led to a workflow that was there already."""
+        """False if an idempotency key matched an existing workflow."""
         self._server = server
 
     def __repr__(self) -> str:
@@ -34,23 +34,28 @@ class WorkflowHandle:
         return hash(self.id)
 
     def status(self) -> str:
-        """One of scheduled, pending, running, completed, failed, cancelled."""
+        """Returns the status: scheduled, pending, running, completed, failed or cancelled."""
         return str(self.show()["status"])
 
     def show(self) -> Shown:
-        """All there is to see of it, as the API shows it: `progress`, `steps`, `error`, ..."""
+        """Returns the workflow with the fields of the API: `progress`, `steps`, `error`, ..."""
         return shown(self._server.client().get_workflow(self.id).document)
 
     def steps(self) -> dict[str, Shown]:
-        """Its steps by their keys, each with `status`, `reason`, `result`, `error`, the `id` of its run, ..."""
+        """Returns the steps by key, each with `status`, `reason`, `result`, `error`, the `id` of its run, ..."""
         return steps_of(self.show())
 
     def wait(self, timeout: float | None = None) -> str:
-        """Its status once it has ended, well or not. Raises `TimeoutError` when it has not so many seconds later."""
+        """Waits for the workflow to end and returns its status. Raises `TimeoutError` after `timeout` seconds."""
         return self._server.client().wait_for_workflow(self.id, timeout)
 
     def result(self, step: str, timeout: float | None = None) -> Any:
-        """Waits for a step, and returns what it returned. Raises `foliot.JobFailed` when it did not come to that."""
+        """Waits for a step and returns its result.
+
+        Raises:
+            foliot.JobFailed: The step did not complete.
+            TimeoutError: The step did not end within `timeout` seconds.
+        """
         client = self._server.client()
         found = step_of(self.show(), step)
         if found["id"] is None and found["status"] not in ENDED:
@@ -59,17 +64,22 @@ class WorkflowHandle:
         return result_of(found if found["id"] is None else client.wait_for_job(found["id"], timeout).document)
 
     def cancel(self, reason: str | None = None, *, force: bool = False) -> str:
-        """Cancels all steps but those that always run, such as teardown; with `force` those too. Its status
-        thereafter."""
+        """Cancels the workflow and returns its status.
+
+        Steps that always run, such as teardown, still run; with `force`, they are cancelled too.
+        """
         return str(self._server.client().cancel_workflow(self.id, reason=reason, force=force).document["status"])
 
     def redrive(self) -> None:
-        """Runs again what failed or was cancelled, and what follows from it. Raises `foliot.errors.Conflict` if there
-        is nothing such."""
+        """Runs the failed and cancelled steps again, and the steps that depend on them.
+
+        Raises:
+            foliot.errors.Conflict: There is no such step.
+        """
         self._server.client().redrive_workflow(self.id)
 
     def signal(self, step: str, payload: Any = None, *, approved: bool = True, message: str = "") -> None:
-        """Lets a step start that waits for it, or makes it fail by `approved=False`. One that comes early is kept."""
+        """Signals a waiting step: it starts, or fails with `approved=False`. An early signal is kept."""
         client = self._server.client()
         client.signal_run(run_of(step_of(self.show(), step)), payload, approved=approved, message=message)
 
@@ -131,5 +141,5 @@ def step_of(workflow: Shown, key: str) -> Shown:
 
 def run_of(step: Shown) -> str:
     if step["id"] is None:
-        raise Conflict(f"step {step['key']!r} can't be signalled yet: its workflow has not begun")
+        raise Conflict(f"step {step['key']!r} can't be signalled yet: its workflow has not started")
     return str(step["id"])

@@ -1,4 +1,4 @@
-"""For the tests of code that uses Foliot: its tasks, run here and now, without a database or a server.
+"""Runs tasks in tests, without a database or a server.
 
     from foliot.testing import inline
 
@@ -8,9 +8,8 @@
             bench.run()
             assert job.result() == "sent to 7"
 
-`submit`, handles, `ctx`, retries, snoozes and schedules work as they do on a worker, by the same code; time stands
-still until `bench.advance` moves it. What belongs to the cluster is not there: limits, time limits, other processes,
-and the built-in tasks.
+`submit`, handles, `ctx`, retries, snoozes and schedules work as on a worker, with the same code. Time stands still
+until `bench.advance` moves it. Limits, timeouts, other processes and the built-in tasks are not available.
 """
 
 from foliot.testing.bench import Bench, inline

@@ -1,5 +1,4 @@
-"""`Bench`: an app's jobs in memory, with time that is moved by hand. What becomes of an attempt is decided by the
-worker's own code."""
+"""`Bench`: runs an app's jobs in memory, with a manual clock. The worker's code decides the outcome of attempts."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ from foliot.worker.executors.task_errors import classify_error
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, tzinfo=UTC)
-# A task that submits itself again and again would never let a test go on.
+# Ends a test whose task submits itself forever.
 ATTEMPTS_MAX = 100_000
 DEFAULTS = Config()
 DEFAULT_OPTIONS = RunOptions(retries=DEFAULTS.retries, timeout_seconds=DEFAULTS.timeout_seconds)
@@ -42,9 +41,9 @@ decode_json = msgspec.json.decode
 
 @dataclass(slots=True)
 class Job:
-    """One job of the bench."""
+    """A job of the bench."""
 
-    asked: NewRun
+    run: NewRun
     task: Task
     options: RunOptions
     created_at: datetime
@@ -64,24 +63,24 @@ class Job:
 
     @property
     def rank(self) -> datetime:
-        """Jobs that are due take their turns in its order, as on a worker."""
-        return self.due_at - timedelta(seconds=self.asked.priority * DEFAULTS.aging_seconds)
+        """The order in which due jobs run, as on a worker."""
+        return self.due_at - timedelta(seconds=self.run.priority * DEFAULTS.aging_seconds)
 
     def view(self) -> RunView:
         last = self.outcome
         return RunView(
-            id=self.asked.id,
-            name=self.asked.name,
-            task=self.asked.task,
-            queue=self.asked.queue,
+            id=self.run.id,
+            name=self.run.name,
+            task=self.run.task,
+            queue=self.run.queue,
             state=self.state,
             reason=last.reason if last and not self.is_open else None,
-            priority=self.asked.priority,
+            priority=self.run.priority,
             attempt=self.attempt,
             lost=0,
             worker_id=None,
-            payload=decode_json(self.asked.payload) if self.asked.payload else {},
-            options=decode_json(self.asked.options) if self.asked.options else None,
+            payload=decode_json(self.run.payload) if self.run.payload else {},
+            options=decode_json(self.run.options) if self.run.options else None,
             result=decode_json(last.result) if last and last.result else None,
             error=decode_json(last.error) if last and last.error and not self.is_open else None,
             output=bytes(self.output) or None,
@@ -93,11 +92,11 @@ class Job:
 
 
 class Bench:
-    """Made by `inline`. `now` is its time."""
+    """An in-memory server for tests, created by `inline`. `now` is its current time."""
 
     def __init__(self, app: App, now: datetime = START) -> None:
         if now.tzinfo is None:
-            raise Invalid(f"now: {now.isoformat()} has no time zone; which instant is meant?", field="now")
+            raise Invalid(f"now: {now.isoformat()} has no time zone; pass an aware datetime", field="now")
         self.now = now
         self._app = app
         self._jobs: dict[str, Job] = {}
@@ -108,17 +107,19 @@ class Bench:
         }
 
     def jobs(self, task: Task | str | None = None) -> list[RunView]:
-        """Every job so far, of one task or of all, in the order in which they were made."""
+        """Returns all jobs so far, or those of one task, in order of submission."""
         name = task.name if isinstance(task, Task) else task
-        return [job.view() for job in self._jobs.values() if name is None or job.asked.task == name]
+        return [job.view() for job in self._jobs.values() if name is None or job.run.task == name]
 
     def run(self) -> int:
-        """Runs what is due, and what that submits, until nothing is due any more; how many attempts that took."""
+        """Runs due jobs, including jobs that they submit, until none is due. Returns the number of attempts."""
         return _now(self.run_async())
 
     def advance(self, by: timedelta | float) -> int:
-        """Moves time on, by so many seconds or so long, and runs what becomes due on the way, each at its time; how
-        many attempts."""
+        """Advances the clock, in seconds or by a timedelta, and runs each job when it becomes due.
+
+        Returns the number of attempts.
+        """
         return _now(self.advance_async(by))
 
     async def run_async(self) -> int:
@@ -127,13 +128,13 @@ class Bench:
             await self._attempt(min(due, key=lambda job: job.rank))
             attempts += 1
             if attempts >= ATTEMPTS_MAX:
-                raise FoliotError(f"{attempts} attempts, and there is still more due: does a task submit itself?")
+                raise FoliotError(f"jobs are still due after {attempts} attempts; does a task submit itself?")
         return attempts
 
     async def advance_async(self, by: timedelta | float) -> int:
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         if not seconds >= 0:
-            raise Invalid(f"by: time goes forward only, not by {seconds:g} s", field="by")
+            raise Invalid(f"by: must not be negative, but is {seconds:g} s", field="by")
         end, attempts = self.now + timedelta(seconds=seconds), await self.run_async()
         while (moment := self._next_moment()) is not None and moment <= end:
             self.now = moment
@@ -143,10 +144,10 @@ class Bench:
         return attempts
 
     def submit(self, fields: Mapping[str, Any]) -> tuple[Job, bool]:
-        """The job that these fields of the API make, or lead to; and whether it is new."""
+        """Submits a job with fields of the API. Returns the new or existing job, and whether it is new."""
         asked = decode(encode(fields), job_decoder)
         if asked.is_recurring:
-            raise Invalid("cron: jobs recur here by the schedule of their task only", field="cron")
+            raise Invalid("cron: not available in tests; declare the schedule with @app.task", field="cron")
         task = self._task(asked.task_name())
         key = asked.idempotency_key
         if key is not None and key in self._by_key:
@@ -155,12 +156,10 @@ class Bench:
         holder = self._holder_of(run.unique_key)
         if holder is not None and run.on_conflict != "replace":
             if run.on_conflict == "reject":
-                raise Conflict(
-                    f"unique: the run {holder.asked.id} has the key {run.unique_key!r} and is {holder.state}"
-                )
+                raise Conflict(f"unique: the run {holder.run.id} has the key {run.unique_key!r} and is {holder.state}")
             return holder, False
         if holder is not None:
-            del self._jobs[str(holder.asked.id)]
+            del self._jobs[str(holder.run.id)]
         job = self._add(run, task, asked.run_options(Namespace()))
         if key is not None:
             self._by_key[key] = job
@@ -170,10 +169,10 @@ class Bench:
         try:
             return self._jobs[job_id]
         except KeyError:
-            raise NotFound(f"there is no job {job_id!r} here") from None
+            raise NotFound(f"there is no job {job_id!r} in this bench") from None
 
     def _holder_of(self, unique_key: str | None) -> Job | None:
-        holders = (job for job in self._jobs.values() if job.is_open and job.asked.unique_key == unique_key)
+        holders = (job for job in self._jobs.values() if job.is_open and job.run.unique_key == unique_key)
         return None if unique_key is None else next(holders, None)
 
     def _task(self, name: str) -> Task:
@@ -184,7 +183,7 @@ class Bench:
             )
         if task.options.guarantee == "transactional":
             raise Invalid(
-                f"task: {name!r} is transactional, and there is no database here; call it with a connection",
+                f"task: {name!r} is transactional and needs a database; call its function with a connection instead",
                 field="task",
             )
         return task
@@ -202,12 +201,10 @@ class Bench:
         job.token += 1
         job.output.clear()
         context = Context(
-            run_id=job.asked.id, token=job.token, attempt=job.attempt, task=job.task.name, on_output=job.output.extend
+            run_id=job.run.id, token=job.token, attempt=job.attempt, task=job.task.name, on_output=job.output.extend
         )
         attempted = await _attempted(job, context)
-        outcome = decide(
-            job.asked.id, job.token, attempted, attempt=job.attempt, lost=0, options=job.options, chance=0.0
-        )
+        outcome = decide(job.run.id, job.token, attempted, attempt=job.attempt, lost=0, options=job.options, chance=0.0)
         job.outcome = outcome
         if outcome.state is not RunState.SCHEDULED:
             job.state, job.finished_at = outcome.state, self.now
@@ -223,8 +220,7 @@ class Bench:
         return min([*dues, *(tick for tick in self._ticks.values() if tick is not None)], default=None)
 
     def _fire(self) -> None:
-        """The ticks of schedules that are due now. One that finds the run before still open is left out, where the task
-        wants it so."""
+        """Submits the due ticks of scheduled tasks. With overlap `skip`, an unfinished run suppresses the tick."""
         for name, tick in self._ticks.items():
             if tick is None or tick > self.now:
                 continue
@@ -246,7 +242,7 @@ class Bench:
 
 @contextmanager
 def inline(app: App, now: datetime = START) -> Iterator[Bench]:
-    """While it is open, the app's tasks are submitted to the bench, and to no server."""
+    """Submits the app's jobs to a bench instead of a server, inside the `with` block."""
     bench, server = Bench(app, now), app.server
     app.server = InlineServer(bench)
     try:
@@ -256,7 +252,7 @@ def inline(app: App, now: datetime = START) -> Iterator[Bench]:
 
 
 async def _attempted(job: Job, context: Context) -> Attempted:
-    payload = decode_json(job.asked.payload) if job.asked.payload else {}
+    payload = decode_json(job.run.payload) if job.run.payload else {}
     function = job.task.function
     try:
         result = function(**payload, **context_argument(function, context))
@@ -273,4 +269,4 @@ def _now(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(work)
     work.close()
-    raise FoliotError("an event loop is running: await run_async, advance_async and the other twins for async code")
+    raise FoliotError("an event loop is running; await run_async, advance_async and the other async variants")

@@ -1,4 +1,4 @@
-"""What an app submits to while its tasks run inline: clients that speak to a bench in place of a server."""
+"""Clients of a bench, which replace those of a server while tasks run inline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class InlineServer(Server):
 
 
 class _Answers:
-    """What both clients say."""
+    """The responses of both clients."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -53,7 +53,7 @@ class _Answers:
         job = self._bench.find(job_id)
         if job.is_open:
             raise TimeoutError(
-                f"job {job_id} has not ended: it is due at {job.due_at.isoformat()}; move time with advance()"
+                f"job {job_id} has not ended: it is due at {job.due_at.isoformat()}; advance the clock with advance()"
             )
         return self.job(job_id)
 
@@ -67,7 +67,7 @@ class InlineClient(Client):
         self._answers = _Answers(bench)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing: there are no connections."""
 
     def create_job(self, job: Mapping[str, Any]) -> Answer:
         return self._answers.made(job)
@@ -95,7 +95,7 @@ class InlineAsyncClient(AsyncClient):
         self._answers = _Answers(bench)
 
     async def __aexit__(self, *_: object) -> None:
-        """There is nothing to let go of."""
+        """Does nothing: there are no connections."""
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
         return self._answers.made(job)
@@ -112,14 +112,14 @@ class InlineAsyncClient(AsyncClient):
 
 
 def _created(job: Job, is_new: bool) -> JobCreated:
-    asked = job.asked
+    run = job.run
     return submitted(
         SubmittedRun(
-            asked.id,
-            asked.name,
-            asked.task,
-            asked.queue,
-            asked.priority,
+            run.id,
+            run.name,
+            run.task,
+            run.queue,
+            run.priority,
             job.state,
             job.attempt,
             job.due_at,
@@ -130,6 +130,4 @@ def _created(job: Job, is_new: bool) -> JobCreated:
 
 
 def _missing(method: str, path: str) -> FoliotError:
-    return FoliotError(
-        f"{method} {path}: there is no server while tasks run inline; submitting, status, wait and result work"
-    )
+    return FoliotError(f"{method} {path}: not available while tasks run inline; use submit, status, wait and result")

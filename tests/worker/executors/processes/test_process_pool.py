@@ -243,5 +243,5 @@ def test_only_functions_that_others_can_find_may_be_declared_so() -> None:
 
     def inside() -> None: ...
 
-    with pytest.raises(Invalid, match="top of a module"):
+    with pytest.raises(Invalid, match="top level of a module"):
         app.task(process=True)(inside)
