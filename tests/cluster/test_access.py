@@ -34,7 +34,7 @@ async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_
     around = environment(database_url)
     async with FoliotProcess("server", environment=around) as server:
         assert await server.wait() == 2
-        assert "there is no token" in server.lines[-1]
+        assert "no token exists" in server.lines[-1]
     command = ("token", "create", "root", "--role", "admin", "--everywhere", "--database")
     async with FoliotProcess(*command, environment=around) as made:
         assert await made.wait() == 0
@@ -77,7 +77,7 @@ async def test_up_on_a_public_address_lets_in_only_those_with_a_token(
         assert "tokens must not travel there unencrypted" in refused.lines[-1]
     async with FoliotProcess(*arguments, "--plain-http", environment=around) as refused:
         assert await refused.wait() == 2
-        assert "there is no token" in refused.lines[-1]
+        assert "no token exists" in refused.lines[-1]
     token = await make_token(store)
     async with FoliotProcess(*arguments, "--plain-http", environment=around) as up:
         port = (await up.event("ProcessStarted", part="up"))["address"].rpartition(":")[2]

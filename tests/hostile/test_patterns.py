@@ -99,7 +99,8 @@ def patterns() -> tuple[Used, ...]:
             if not isinstance(node, ast.Call):
                 continue
             for keyword in node.keywords:
-                if keyword.arg == "pattern":
+                # A method called with a pattern searches the database for it.
+                if keyword.arg == "pattern" and isinstance(node.func, ast.Name):
                     # Of a field: msgspec searches for it.
                     found.add(Used(where, value_of(keyword.value, where), 0, "search"))
             if (

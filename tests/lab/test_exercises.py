@@ -264,12 +264,12 @@ done
 """)
     often, once = made.split()
     failed = await lab.seen(once, status="failed")
-    assert (failed["attempt"], failed["error_message"]) == (1, "failed by a chance of 1")
+    assert (failed["attempt"], failed["error_message"]) == (1, "failed with probability 1")
 
     async def waits() -> bool:
         job = await lab.job(often)
         return bool(
-            job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed by a chance of 1"
+            job["status"] == "pending" and job["attempt"] > 0 and job["error_message"] == "failed with probability 1"
         )
 
     await until(waits)

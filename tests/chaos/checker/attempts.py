@@ -43,8 +43,7 @@ def losses(changes: list[Change]) -> Iterator[Change]:
 
 @invariant(9)
 def one_attempt_at_a_time(history: History) -> Iterator[str]:
-    """A run has one live attempt at the most; attempts are numbered without gaps, and each has a higher token than the
-    one before."""
+    """A run has at most one live attempt. Attempts are numbered without gaps, with growing tokens."""
     for run_id, changes in history.changes_of.items():
         token, attempt, holder = 0, 0, ""
         for change in changes:
@@ -59,7 +58,7 @@ def one_attempt_at_a_time(history: History) -> Iterator[str]:
 
 @invariant(10)
 def stale_tokens_are_refused(history: History) -> Iterator[str]:
-    """No accepted write carries a token lower than one that was granted: only the holder ends its attempt."""
+    """No accepted write carries a token lower than one that was granted."""
     for run_id, changes in history.changes_of.items():
         claim: Change | None = None
         for change in changes:
@@ -96,7 +95,7 @@ def ends_once(history: History) -> Iterator[str]:
 
 @invariant(12)
 def allowed_transitions(history: History) -> Iterator[str]:
-    """Each transition is in the table of states, and starts where the one before it ended."""
+    """Each transition is in the table of states and starts where the previous one ended."""
     for run_id, changes in history.changes_of.items():
         state = ""
         for change in changes:
@@ -112,8 +111,7 @@ def allowed_transitions(history: History) -> Iterator[str]:
 
 @invariant(13)
 def budgets(history: History) -> Iterator[str]:
-    """No more attempts are consumed than there are retries and one, and no more are lost than may be; released ones are
-    not counted."""
+    """A run uses at most `retries` + 1 attempts and at most the allowed lost ones. Released attempts do not count."""
     for run in history.runs:
         if run.attempt - run.lost > run.retries + 1:
             yield f"run {run.id} had {run.attempt - run.lost} attempts and {run.retries} retries"
@@ -123,7 +121,7 @@ def budgets(history: History) -> Iterator[str]:
 
 @invariant(14)
 def backs_off(history: History) -> Iterator[str]:
-    """The next attempt starts no earlier than the back-off after the last one says."""
+    """An attempt starts no earlier than the back-off allows."""
     for run_id, changes in history.changes_of.items():
         due_at = started_at = 0
         for change in changes:
@@ -139,7 +137,7 @@ def backs_off(history: History) -> Iterator[str]:
 
 @invariant(15)
 def time_limits(history: History) -> Iterator[str]:
-    """An attempt takes no longer than its time limit, the grace and a moment, or it is lost."""
+    """An attempt ends within its timeout, the grace period and a margin, or is lost."""
     settings = history.settings
     room = settings.grace_seconds + WRITTEN_SECONDS
     for run_id, changes in history.changes_of.items():
@@ -161,8 +159,7 @@ def time_limits(history: History) -> Iterator[str]:
 
 @invariant(16)
 def lost_in_time(history: History) -> Iterator[str]:
-    """A worker's runs are taken from it no earlier than its lease ends, and no later than a second after the next look
-    for dead workers."""
+    """A worker's runs move no earlier than its lease expires, and within a second of the next check."""
     ends = lease_ends(history)
     room = history.settings.reaper_seconds + LOOK_SECONDS
     for claim, loss in lost_claims(history):
@@ -197,8 +194,7 @@ def lease_ends(history: History) -> dict[str, int]:
 
 @invariant(17)
 def nothing_is_done_without_a_lease(history: History) -> Iterator[str]:
-    """Jobs do nothing to the world once their worker's lease is over. One that was frozen can't know; it ends them soon
-    after it thaws."""
+    """Jobs do not act after their worker's lease has expired, except briefly after a freeze."""
     ends = lease_ends(history)
     frozen: dict[int, list[Fault]] = {}
     for fault in history.faults:
@@ -220,7 +216,7 @@ def nothing_is_done_without_a_lease(history: History) -> Iterator[str]:
 
 @invariant(19)
 def at_most_once(history: History) -> Iterator[str]:
-    """A run that may be started at most once was started at most once."""
+    """An `at_most_once` run starts at most once."""
     for run in history.runs:
         if run.guarantee == "at_most_once":
             # Every start counts, whatever its token: a worker that starts its own run again uses the same one.
@@ -241,8 +237,7 @@ def one_start_per_token(history: History) -> Iterator[str]:
 
 @invariant(20)
 def effects_have_claims(history: History) -> Iterator[str]:
-    """What a job did, it did under a claim; what succeeded did its work under its last token, and exactly once if
-    transactional."""
+    """Jobs act only under a claim. A success acted under its last token, exactly once if transactional."""
     for run_id, effects in history.effects_of.items():
         claims = claims_of(history.changes_of.get(run_id, []))
         for effect in effects:
@@ -264,7 +259,7 @@ def effects_have_claims(history: History) -> Iterator[str]:
 
 @invariant(31)
 def output_is_capped(history: History) -> Iterator[str]:
-    """No more output is kept than may be."""
+    """Foliot keeps no more output than the limit."""
     # The line that says how much was cut comes on top.
     most = history.settings.output_max_bytes + 200
     for run in history.runs:
@@ -274,7 +269,7 @@ def output_is_capped(history: History) -> Iterator[str]:
 
 @invariant(34)
 def time_goes_forward(history: History) -> Iterator[str]:
-    """No duration is negative; the order of changes and the database's time agree within a second."""
+    """No duration is negative. The order of changes and the database's time agree within a second."""
     latest = 0
     for change in history.changes:
         if change.at < latest - SECOND:

@@ -13,7 +13,7 @@ from tests.chaos.checker.submissions import is_acknowledged
 
 @invariant(25)
 def limits_hold(history: History) -> Iterator[str]:
-    """No more runs with one concurrency key run at once than its limit, at any change."""
+    """Runs with one concurrency key never exceed its limit."""
     limited = {run.id: run for run in history.runs if run.concurrency_key}
     running: dict[str, set[str]] = {}
     for change in history.changes:
@@ -31,7 +31,7 @@ def limits_hold(history: History) -> Iterator[str]:
 
 @invariant(29)
 def cancelled_before_its_start_never_starts(history: History) -> Iterator[str]:
-    """After the answer to a cancel nothing starts the run any more."""
+    """After the response to a cancel, the run does not start."""
     for request in history.journal:
         if request.kind == "cancel" and is_acknowledged(request):
             for run_id in request.ids:
@@ -42,7 +42,7 @@ def cancelled_before_its_start_never_starts(history: History) -> Iterator[str]:
 
 @invariant(30)
 def paused_is_paused(history: History) -> Iterator[str]:
-    """While a queue is paused nothing is claimed from it."""
+    """No run is claimed from a paused queue."""
     pauses: dict[str, list[tuple[int, int]]] = {}
     since: dict[str, int] = {}
     for request in sorted(history.journal, key=lambda request: request.sent_at):

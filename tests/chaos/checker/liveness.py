@@ -12,7 +12,7 @@ SETTLED = 60 * SECOND
 
 @invariant(7)
 def starts_soon(history: History) -> Iterator[str]:
-    """What is ready is claimed soon, but for the time in which a fault was in the way."""
+    """Ready runs are claimed soon, except while a fault is in the way."""
     paused = {request.key for request in history.journal if request.kind == "pause"}
     most = history.settings.lag_seconds
     for run_id, changes in history.changes_of.items():
@@ -31,7 +31,7 @@ def starts_soon(history: History) -> Iterator[str]:
 
 @invariant(18)
 def nothing_is_stuck(history: History) -> Iterator[str]:
-    """A minute after the faults are over nothing is left that is due, and every job has dealt with its ticks."""
+    """A minute after the last fault, nothing is overdue, and every job has handled its ticks."""
     settings = history.settings
     # A dead worker's claim is released when its lease has expired.
     longest = int((settings.longest_seconds + settings.worker_ttl_seconds) * SECOND)

@@ -38,8 +38,7 @@ class Line:
 
 @invariant(27)
 def in_order_of_rank(history: History) -> Iterator[str]:
-    """Nothing is claimed before what ranks before it, has been ready for seconds and stays so, while no fault is in the
-    way."""
+    """No run is claimed before a higher-ranked one that has been ready for seconds, while no fault is in the way."""
     aging = int(history.settings.aging_seconds * SECOND)
     lines: dict[str, Line] = {}
     for _, together in groupby(history.changes, key=lambda change: change.transaction):

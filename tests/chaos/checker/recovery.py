@@ -56,7 +56,7 @@ def healed(history: History) -> Iterator[Fault]:
 
 @invariant(37)
 def throughput_recovers(history: History) -> Iterator[str]:
-    """Half a minute after a fault is over, not counting the time of others, at least half as many runs end as usual."""
+    """Half a minute after a fault, throughput is at least half of normal."""
     throughput = Throughput(history)
     last = history.settings.quiet_at - WINDOW
     if throughput.usual:
@@ -70,7 +70,7 @@ def throughput_recovers(history: History) -> Iterator[str]:
 
 @invariant(38)
 def work_resumes_with_postgres(history: History) -> Iterator[str]:
-    """Five seconds after PostgreSQL is back, not counting the time of other faults, a run has ended."""
+    """Five seconds after PostgreSQL returns, a run has ended."""
     throughput = Throughput(history)
     if throughput.usual:
         for fault in healed(history):
@@ -85,8 +85,7 @@ def work_resumes_with_postgres(history: History) -> Iterator[str]:
 
 @invariant(39)
 def memory_stays(history: History) -> Iterator[str]:
-    """No process that lives for five minutes has more memory at the end than it had when it had warmed up, but for a
-    tenth or 12 MB."""
+    """After warming up, no process grows by more than a tenth or 12 MB in five minutes."""
     samples: dict[tuple[str, int], list[Memory]] = {}
     for sample in history.memory:
         samples.setdefault((sample.target, sample.process), []).append(sample)

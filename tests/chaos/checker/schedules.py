@@ -41,7 +41,7 @@ def runs_by_job(history: History) -> dict[str, list[Run]]:
 
 @invariant(4)
 def one_run_a_tick(history: History) -> Iterator[str]:
-    """A tick becomes one run at the most, across edits, restarts and owners."""
+    """A tick becomes at most one run, across edits, restarts and owners."""
     for job_id, runs in runs_by_job(history).items():
         for tick_at, number in Counter(run.tick_at for run in runs).items():
             if number > 1:
@@ -50,8 +50,7 @@ def one_run_a_tick(history: History) -> Iterator[str]:
 
 @invariant(5)
 def every_tick_is_accounted_for(history: History) -> Iterator[str]:
-    """The ticks that a job's versions define are exactly those that became runs or were noted with a reason: none
-    silent, none extra."""
+    """Every tick that a job's versions define became a run or has a reason, and there are no others."""
     runs = runs_by_job(history)
     for job in history.jobs:
         yield from (
@@ -79,7 +78,7 @@ def _story(job: Job, runs: list[Run]) -> JobStory:
 
 @invariant(6)
 def nothing_is_early(history: History) -> Iterator[str]:
-    """Nothing becomes a run before its tick, and nothing starts before it is due, by the database's clock."""
+    """No run exists before its tick, and none starts before it is due, by the database's clock."""
     for run in history.runs:
         if run.tick_at > run.created_at:
             yield f"run {run.id} of tick {run.tick_at} was created at {run.created_at}"
@@ -93,8 +92,7 @@ def nothing_is_early(history: History) -> Iterator[str]:
 
 @invariant(8)
 def epochs_fence(history: History) -> Iterator[str]:
-    """A shard's epoch grows with every owner; nobody takes a shard whose lease is in force; only a shard's owner fires
-    its jobs."""
+    """A shard's epoch grows with every owner, no node takes a leased shard, and only the owner fires its jobs."""
     owned: dict[str, list[Lease]] = {}
     for lease in sorted((lease for lease in history.leases if lease.kind == "shard"), key=lambda lease: lease.seq):
         before = owned.setdefault(lease.id, [])
@@ -129,7 +127,7 @@ def _owned_by(writer: str, began_at: int, at: int, leases: list[Lease]) -> bool:
 
 @invariant(26)
 def overlap_policies(history: History) -> Iterator[str]:
-    """A job that may not overlap has one run under way at the most."""
+    """A job that must not overlap has at most one open run."""
     policies = {job.id: job.overlap for job in history.jobs}
     jobs = {
         run.id: run.job_id
@@ -153,8 +151,7 @@ def overlap_policies(history: History) -> Iterator[str]:
 
 @invariant(40)
 def ticks_are_due_at_their_instant(history: History) -> Iterator[str]:
-    """A run of a tick is due at the tick's instant, jitter included, however late it was made: its lateness can be
-    seen."""
+    """A tick's run is due at the tick's instant, plus jitter, however late it was made."""
     runs = runs_by_job(history)
     for job in history.jobs:
         for run in runs[job.id]:
@@ -166,8 +163,7 @@ def ticks_are_due_at_their_instant(history: History) -> Iterator[str]:
 
 @invariant(41)
 def what_overlaps_was_open(history: History) -> Iterator[str]:
-    """A tick is noted as overlapped only if a run of its job was open at its instant, or was made by hand: else it was
-    missed."""
+    """A tick is recorded as `overlap` only if a run was open at its instant or was made by hand."""
     for job in history.jobs:
         runs = [run for run in history.runs if run.job_id == job.id]
         for note in job.notes:

@@ -17,7 +17,7 @@ def is_acknowledged(request: Request) -> bool:
 
 @invariant(1)
 def acknowledged_is_kept(history: History) -> Iterator[str]:
-    """Every submission that was acknowledged is there: live or in history, or a recurring job."""
+    """Every acknowledged submission exists: live, in history, or as a recurring job."""
     jobs = {job.id for job in history.jobs}
     for request in history.journal:
         if is_acknowledged(request):
@@ -31,7 +31,7 @@ def acknowledged_is_kept(history: History) -> Iterator[str]:
 
 @invariant(2)
 def one_origin(history: History) -> Iterator[str]:
-    """Every run has exactly one origin: it was stored once, by a request, a tick, a workflow, or a rerun."""
+    """Every run has exactly one origin: a request, a tick, a workflow or a rerun."""
     for run_id, changes in history.changes_of.items():
         inserted = sum(change.kind == "insert" for change in changes)
         if inserted != 1:
@@ -46,7 +46,7 @@ def one_origin(history: History) -> Iterator[str]:
 
 @invariant(3)
 def one_key_one_job(history: History) -> Iterator[str]:
-    """One idempotency key makes one job; whoever repeats the request is told of the same one."""
+    """One idempotency key makes one job, and repeated requests return it."""
     by_key: dict[str, list[Request]] = {}
     for request in history.journal:
         if request.kind == "keyed" and is_acknowledged(request):
@@ -61,7 +61,7 @@ def one_key_one_job(history: History) -> Iterator[str]:
 
 @invariant(35)
 def conserved(history: History) -> Iterator[str]:
-    """What was ever stored is live or ended: nothing vanishes, nothing appears."""
+    """Every stored run is live or ended: none vanishes, none appears."""
     stored = {change.run_id for change in history.changes if change.kind == "insert"}
     for run_id in sorted(stored - history.by_id.keys()):
         yield f"run {run_id} was stored and is gone"
@@ -71,7 +71,7 @@ def conserved(history: History) -> Iterator[str]:
 
 @invariant(36)
 def removed_only_when_ended(history: History) -> Iterator[str]:
-    """A run leaves the live ones only together with its end."""
+    """A run leaves the live table only together with its end."""
     for run_id, changes in history.changes_of.items():
         ends = {change.transaction for change in changes if change.kind == "finish"}
         for change in changes:

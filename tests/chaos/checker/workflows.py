@@ -16,7 +16,7 @@ def _ends(history: History) -> dict[str, Change]:
 
 @invariant(21)
 def children_after_parents(history: History) -> Iterator[str]:
-    """A step starts after what its rule needs of those before it has been written."""
+    """A step starts after its rule's conditions are stored."""
     ends = _ends(history)
     for run in history.runs:
         if not run.upstream or not run.rule:
@@ -36,7 +36,7 @@ def children_after_parents(history: History) -> Iterator[str]:
 
 @invariant(22)
 def let_go_once(history: History) -> Iterator[str]:
-    """A step is let go exactly once, and none waits although all before it have ended."""
+    """A step is released exactly once, and none waits after all its predecessors have ended."""
     ends = _ends(history)
     for run in history.runs:
         if not run.upstream:
@@ -58,7 +58,7 @@ def _steps(history: History, workflow: Workflow) -> dict[str, Run]:
 
 @invariant(23)
 def ends_as_foretold(history: History) -> Iterator[str]:
-    """What runs, fails and is skipped in a workflow is what follows from its rules."""
+    """Steps run, fail and are skipped as the rules say."""
     for workflow in history.workflows:
         if workflow.id not in history.by_id or workflow.fails_fast:
             continue
@@ -80,7 +80,7 @@ def ends_as_foretold(history: History) -> Iterator[str]:
 
 @invariant(24)
 def sums_up(history: History) -> Iterator[str]:
-    """A workflow's own end is what the ends of its steps add up to, and comes after them."""
+    """A workflow's end follows from the ends of its steps, and comes after them."""
     ends = _ends(history)
     for workflow in history.workflows:
         run = history.by_id.get(workflow.id)

@@ -100,6 +100,8 @@ class JobGroupActionRoutes:
         """Deletes the matching recurring jobs, paused or not, except those that other jobs depend on. Their runs
         stay in history."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), decoder))
+        # A repeated delete finds nothing left to delete, so the key is only checked.
+        idempotency_key_of(request, asked.idempotency_key)
         matched = await matched_jobs(self._store, namespace, asked, is_paused=None)
         left = {} if asked.dry_run else dict(matched)
         # A job can be deleted once its dependents are gone, so repeat while any was deleted.
