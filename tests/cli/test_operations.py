@@ -248,7 +248,7 @@ def test_a_one_off_job_has_no_schedule_to_work_on(shell: Shell) -> None:
 def test_a_server_that_is_not_there_is_one_clear_line(shell: Shell, closed_port: int, arguments: list[str]) -> None:
     url = f"http://127.0.0.1:{closed_port}"
     assert shell.refusal(*arguments, code=1, url=url) == (
-        f"foliot: no Foliot answers at {url}; start one with `foliot up`, or set FOLIOT_URL to where it is\n"
+        f"foliot: no Foliot answers at {url}; start one with `foliot up`, or set FOLIOT_URL to its address\n"
     )
 
 
@@ -272,7 +272,7 @@ def test_an_answer_of_something_else_is_one_clear_line(
     monkeypatch.setattr(sdk_client.Client, "_send", lambda *_, **__: b'{"items": [{}], "next": null}')
     on_one = [[*command, name] for command in ON_ONE_JOB if command[-1] not in ("next", "delete")]
     for arguments in (["submit", "simulate"], ["jobs"], *on_one):
-        assert shell.refusal(*arguments, code=1).startswith("foliot: the server's answer has no '")
+        assert shell.refusal(*arguments, code=1).startswith("foliot: the server's response has no field '")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def foliot(
     ("status", "code", "advice"),
     [
         ("401 Unauthorized", "unauthenticated", b"set FOLIOT_TOKEN to a token of this server"),
-        ("403 Forbidden", "forbidden", b"set FOLIOT_TOKEN to a token that may"),
+        ("403 Forbidden", "forbidden", b"set FOLIOT_TOKEN to a token with a sufficient role"),
         ("429 Too Many Requests", "rate_limited", b"not now"),
     ],
 )

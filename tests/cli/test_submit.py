@@ -180,7 +180,7 @@ def test_json_is_the_answer_of_the_api(shell: Shell) -> None:
         (["simulate", "--retries", "-1"], "retries: "),
         (["simulate", "--backoff", '{"kind": "none"}'], "backoff.kind: "),
         (["simulate", "--timeout", "0"], "timeout_seconds: "),
-        (["simulate", "--name", "\udc80"], "this can't be written as JSON"),
+        (["simulate", "--name", "\udc80"], "can't be written as JSON"),
         (["simulate", "--queue", "a b"], "queue: "),
         (["simulate", "twice"], "unexpected extra argument"),
     ],

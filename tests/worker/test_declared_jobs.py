@@ -139,5 +139,5 @@ def test_a_misspelled_option_is_refused_as_python_does() -> None:
 
 
 def test_a_task_that_nobody_would_give_its_arguments_can_have_no_schedule() -> None:
-    with pytest.raises(Invalid, match="'customer_id'; it needs a default"):
+    with pytest.raises(Invalid, match="'customer_id' of a scheduled task must have a default"):
         foliot.App().task(every="1h")(lambda customer_id: None)
