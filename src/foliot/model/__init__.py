@@ -1,1 +1,1 @@
-"""What jobs, runs and attempts are, and every decision about them. Pure: no I/O, no clock."""
+"""Jobs, runs and attempts, and every decision about them. Pure: no I/O, no clock."""

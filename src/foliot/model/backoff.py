@@ -14,7 +14,7 @@ Wait = Annotated[float, Meta(gt=0, le=31_536_000)]
 
 
 class Backoff(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How the wait grows from one retry to the next."""
+    """The wait before each retry, and how it grows."""
 
     kind: Literal["fixed", "linear", "exponential", "fibonacci", "list"] = "exponential"
     base_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 2.0

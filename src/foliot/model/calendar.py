@@ -22,10 +22,10 @@ MAX_DATES = 5000
 
 
 class CalendarDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The days that are excluded, in a zone of their own."""
+    """The days on which jobs do not fire, in the calendar's own time zone."""
 
     timezone: Annotated[
-        str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name of the zone whose days these are.")
+        str, Meta(max_length=100, extra_json_schema=ZONE, description="The time zone of these days: an IANA name.")
     ] = "UTC"
     dates: Annotated[tuple[date, ...], Meta(max_length=MAX_DATES)] = ()
     weekdays: Annotated[tuple[Weekday, ...], Meta(max_length=7)] = ()
@@ -43,6 +43,8 @@ class NamedCalendar:
     days: CalendarDays
     created_at: datetime
     updated_at: datetime
+    jobs: int = 0
+    """How many jobs use it, counted up to a limit."""
 
 
 @lru_cache(maxsize=1024)

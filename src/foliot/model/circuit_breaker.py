@@ -1,8 +1,8 @@
 """The circuit breaker of a task.
 
-The query `record_failures` (store/sql/gates.sql) counts failures in a row and opens the circuit at `failures`. Claims
-skip the task while its circuit is open. After `seconds`, `send_probes` lets one run through: `record_successes` closes
-the circuit if the probe succeeds, and `record_failures` opens it again if the probe fails.
+The query `record_failures` (store/sql/circuit_breaker.sql) counts failures in a row and opens the circuit at
+`failures`. Claims skip the task while its circuit is open. After `seconds`, `send_probes` lets one run through:
+`record_successes` closes the circuit if the probe succeeds, and `record_failures` opens it again if the probe fails.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Why something does not run, as an answer: the gates that it passes one after the other, and which of them holds
-it."""
+"""An explanation why a run, job or queue waits: the gates that it passes in order, and which of them are closed."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ import msgspec
 
 class Gate(msgspec.Struct, frozen=True, omit_defaults=True):
     gate: str
-    """The machine's word: dependencies, due, signal, overlap, concurrency, rate, pause, circuit, queue_limit, worker,
-    line."""
+    """The kind, for programs: dependencies, condition, due, signal, function, overlap, concurrency, rate, pause,
+    circuit, queue_limit, worker, line."""
     is_open: bool
     detail: str
     numbers: dict[str, Any] = {}
@@ -24,7 +23,7 @@ class Explanation(msgspec.Struct, frozen=True):
     name: str | None
     state: str
     summary: str
-    """The first gate that is closed, or what else there is to say, in one sentence."""
+    """One sentence about the first closed gate, or about the state if all gates are open."""
     gates: list[Gate]
 
 

@@ -1,7 +1,7 @@
 """Fairness keys: runs of different keys take turns in a queue, so that one tenant's burst does not delay the others.
 
-The query `insert_fair_runs` (store/sql/runs.sql) places a run one `FAIR_STEP` behind the last waiting run of its key.
-The first run of a new key goes next in line.
+The query `insert_fair_runs` (store/sql/run_inserts.sql) places a run one `FAIR_STEP` behind the last waiting run of its
+key. The first run of a new key goes next in line.
 """
 
 from __future__ import annotations

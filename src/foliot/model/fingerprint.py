@@ -1,8 +1,6 @@
-"""What failures of the same kind have in common: their error's kind, and its message without what differs from one to
-the next.
+"""The pattern of a failure: the kind of its error, and the message without its variable parts.
 
-Only this text is made here. The store hashes it together with the task's name into the fingerprint by which dead
-letters are grouped.
+The store hashes the pattern together with the task's name. Dead letters are grouped by this fingerprint.
 """
 
 from __future__ import annotations

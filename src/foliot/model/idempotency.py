@@ -1,6 +1,6 @@
 """Idempotency keys: a repeated request gets the answer of the first one and creates nothing.
 
-The query `take_key` (store/sql/submissions.sql) reserves the key in the transaction that stores the job, `keep_answer`
+The query `take_key` (store/sql/idempotency.sql) reserves the key in the transaction that stores the job, `keep_answer`
 stores the answer with it, and `find_answer` returns it to a repeated request.
 """
 

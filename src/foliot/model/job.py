@@ -61,8 +61,7 @@ class RecurringJob:
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
-    """What a scheduler needs to know of a job whose time has come. Times are instants in seconds, as triggers have
-    them."""
+    """The part of a due job that a scheduler needs. Times are in seconds, as in triggers."""
 
     id: UUID
     version: int
@@ -94,8 +93,7 @@ def fire_of(schedule: Schedule, job_id: UUID, tick: int) -> int:
 
 
 def dst_flag(job: RecurringJob, tick: int) -> DstFlag | None:
-    """What a change of the clocks does to a tick: it was moved out of a gap, or its wall time comes twice and this is
-    one of the two."""
+    """The effect of a clock change on a tick: it was moved out of a gap, or its local time occurs twice."""
     without_gap = replace(job, schedule=msgspec.structs.replace(job.schedule, dst_gap="skip")).timetable.ticks
     if without_gap.next_after(tick - 1) != tick:
         return "after_gap"
@@ -120,7 +118,7 @@ def with_cursor(job: RecurringJob, tick: int | None) -> RecurringJob:
 
 
 def resumed(job: RecurringJob, now: datetime) -> tuple[RecurringJob, datetime | None, datetime | None]:
-    """The job as it goes on from now, and the first and last tick that its pause made it miss."""
+    """The job as it continues from now, and the first and last tick that it missed during its pause."""
     at = to_instant(now)
     missed = (
         []

@@ -1,8 +1,9 @@
-"""A job as it is asked for: everything that can be said of it, and the run or the recurring job that it becomes."""
+"""A request for a job: all its fields, and the run or the recurring job that it becomes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Annotated, ClassVar
@@ -19,7 +20,8 @@ from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.map import MAP_TASK
 from foliot.model.namespace import Namespace
-from foliot.model.payloads import LEAVES, pointing
+from foliot.model.payloads import LEAVES, WORKFLOW_TASK, pointing
+from foliot.model.rendering import check_templates
 from foliot.model.run import NewRun
 from foliot.model.run_request import SAYS_TASK, Name, RunRequest
 from foliot.model.schedule import (
@@ -32,7 +34,9 @@ from foliot.model.schedule import (
     from_cron,
     timetable_of,
 )
+from foliot.model.templates import Names
 from foliot.model.text_patterns import CRON, DURATION, RECURRING_NAME, TIME, ZONE
+from foliot.model.tracing import Traceparent, with_traceparent
 from foliot.model.unique import Unique
 from foliot.model.workflow import check_payload
 from foliot.triggers.base import to_instant
@@ -45,18 +49,19 @@ EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 # The fields of a schedule that a request names as the schedule does.
 SCHEDULE_FIELDS = (
-    "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded", "jitter_seconds",
+    "cron", "every", "times", "timezone", "dst_gap", "dst_fold", "start_at", "end_at", "calendar", "on_excluded",
+    "jitter_seconds",
     "overlap", "catchup", "catchup_max",
 )  # fmt: skip
 CHECKED = frozenset({*LEAVES, MAP_TASK})
 """Tasks whose payloads are looked into when a job is made."""
 INSTANTS = ("delay_seconds", "schedule_time", "schedule")
-ONLY_ONE_OFF = ("unique", "expires_at")
+ONLY_ONE_OFF = ("unique", "expires_at", "traceparent")
 ONLY_RECURRING = (*SCHEDULE_FIELDS[3:], "catchup_window", "max_runs")
 
 CRON_DESCRIPTION = (
-    "A cron expression: makes the job recurring. Several: a list. Five fields, six with the second first, seven with a year last; "
-    "`CRON_TZ=Europe/Berlin` before it is a time zone, `@every 5m` is `every`."
+    "A cron expression: makes the job recurring. Several: a list. Five fields, six with the second first, seven with "
+    "a year last; `CRON_TZ=Europe/Berlin` before it is a time zone, `@every 5m` is `every`."
 )
 
 References = Annotated[
@@ -90,7 +95,7 @@ SAYS_WHEN = any_of(
 
 
 class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A job to create. `job_type` and `max_retries` are other names of `task` and `retries`."""
+    """A job to create. `job_type` and `max_retries` are aliases of `task` and `retries`."""
 
     schedule_time: (
         Annotated[datetime, Meta(tz=True, description="ISO 8601 with an offset. In the past: now.")] | None
@@ -109,9 +114,9 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         ]
         | None
     ) = None
-    times: Annotated[Times, Meta(description="Instants at which it is due, alone or beside cron or every.")] | None = (
-        None
-    )
+    times: (
+        Annotated[Times, Meta(description="Single instants to fire at, alone or in addition to cron or every.")] | None
+    ) = None
     schedule: Annotated[str, Meta(max_length=500, description="A cron expression or an ISO 8601 time.")] | None = None
     timezone: (
         Annotated[str, Meta(max_length=100, extra_json_schema=ZONE, description="IANA name; UTC by default.")]
@@ -124,7 +129,8 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     calendar: Annotated[Name, Meta(description="The name of an exclusion calendar.")] | None = None
     on_excluded: (
         Annotated[
-            OnExcluded, Meta(description="On a day that the calendar excludes: skip, or move to the next other day.")
+            OnExcluded,
+            Meta(description="Whether to skip a tick on an excluded day, or move it to the next allowed day."),
         ]
         | UnsetType
     ) = UNSET
@@ -135,19 +141,28 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         Annotated[
             str,
             Meta(
-                max_length=100, extra_json_schema=DURATION, description="How old a missed tick may be to be caught up."
+                max_length=100,
+                extra_json_schema=DURATION,
+                description="Missed ticks older than this are not caught up.",
             ),
         ]
         | UnsetType
     ) = UNSET
     catchup_max: Annotated[int, Meta(ge=1, le=10_000)] | UnsetType = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] | None = None
-    dependencies: Annotated[References, Meta(description="Names or ids of the jobs that it waits for.")] | None = None
+    dependencies: Annotated[References, Meta(description="Names or ids of the jobs to wait for.")] | None = None
     unique: Unique | None = None
     expires_at: (
         Annotated[datetime, Meta(tz=True, description="A run that has not started by then is skipped.")] | None
     ) = None
     idempotency_key: IdempotencyKey | None = None
+    traceparent: (
+        Annotated[
+            Traceparent,
+            Meta(description="The trace and span that submit the job, as in the header `traceparent` of W3C."),
+        ]
+        | None
+    ) = None
 
     RULES: ClassVar[tuple[Rule, ...]] = (SAYS_TASK, SAYS_WHEN)
 
@@ -211,9 +226,24 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def _check_payload(self) -> None:
         """Raises `Invalid` for what a built-in task can't use. A workflow is checked by those who complete it."""
-        if (task := self.task_name()) in CHECKED:
-            payload = self.payload_tree()
-            check_payload(task, payload, unknown=pointing(payload) if self.dependencies is not None else ())
+        task, payload = self.task_name(), self.payload_tree()
+        if task == WORKFLOW_TASK:
+            check_templates(task, None, self.templates, self.template_names)
+            return
+        if task not in CHECKED and self.templates is None and not self.is_recurring:
+            return
+        unknown: Collection[str] = pointing(payload) if self.dependencies is not None else ()
+        try:
+            check_payload(task, payload, unknown=unknown, templates=self.templates, names=self.template_names)
+        except Invalid as error:
+            raise self.as_asked(error) from None
+
+    @property
+    def template_names(self) -> Names:
+        """The names that placeholders may use. A job that depends on others is recurring if they are."""
+        if self.dependencies is not None:
+            return Names()
+        return Names(has_tick=self.is_recurring, steps=())
 
     def _why_never(self, schedule: Schedule, now: datetime) -> str:
         if self.times is None and cron_is_over(schedule, now):
@@ -275,7 +305,7 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             raise Invalid(
                 f"expires_at: must be after the job is due and before the year {LATEST.year}", field="expires_at"
             )
-        if self.task is None or self.task in CHECKED:
+        if self.task is None or self.templates is not None or self.task in CHECKED:
             self._check_payload()
         return NewRun(
             id=run_id,
@@ -288,7 +318,7 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             due_at=due_at and max(due_at, EARLIEST),
             delay_seconds=self.delay_seconds,
             payload=self.payload_text(),
-            options=self.options_text(namespace),
+            options=with_traceparent(self.options_text(namespace), self.traceparent),
             unique_key=namespace.qualified_key(self.unique.key) if self.unique else None,
             on_conflict=self.unique.on_conflict if self.unique else "return_existing",
             expires_at=self.expires_at,
@@ -330,7 +360,7 @@ def _time_of(text: str) -> datetime:
     return moment
 
 
-# What a plain job says of none of these: one look, where asking for each of them would take a third of making a run.
+# Reads all of these at once, because one by one would take a third of the time that a run takes.
 only_recurring = attrgetter(*ONLY_RECURRING)
 NOTHING_RECURRING = only_recurring(JobRequest())
 instants = attrgetter(*INSTANTS)

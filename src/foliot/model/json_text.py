@@ -3,7 +3,9 @@ ever know."""
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -13,11 +15,40 @@ HINT = "JSON has neither infinity nor NaN: use None, or a text"
 
 def encode_finite(value: Any) -> bytes:
     """Raises what msgspec raises, and `ValueError` for a number that JSON does not have, with its place."""
-    encoded = msgspec.json.encode(value)
+    encoded = encode(value)
     # Only where there is a null can there have been such a number: most values are looked at no further.
     if b"null" in encoded:
         refuse_not_finite(value)
     return encoded
+
+
+def encode_storable(value: Any) -> bytes:
+    """As `encode_finite`, also for text with a lone surrogate."""
+    try:
+        return encode_finite(value)
+    except UnicodeEncodeError:
+        # Escaped, it is valid JSON text.
+        plain = to_plain(value)
+        refuse_not_finite(plain)
+        return json.dumps(plain, allow_nan=False).encode()
+
+
+def to_plain(value: Any) -> Any:
+    """The value in the types of JSON. Raises what msgspec raises."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=of_other_type)
+
+
+def of_other_type(value: Any) -> Any:
+    """Paths, and the models and URLs of pydantic, which msgspec does not know."""
+    if isinstance(value, PurePath) or type(value).__module__ == "pydantic.networks":
+        return str(value)
+    if hasattr(value, "model_dump") and hasattr(type(value), "__pydantic_serializer__"):
+        return value.model_dump(mode="json", by_alias=True)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+# Bound once: a job may replace functions of modules in its worker's process.
+encode = msgspec.json.Encoder(enc_hook=of_other_type).encode
 
 
 def refuse_not_finite(value: Any) -> None:
@@ -35,6 +66,6 @@ def refuse_not_finite(value: Any) -> None:
         elif isinstance(one, list | tuple | set | frozenset):
             stack.extend((f"{path}[{index}]"[-200:], inner) for index, inner in enumerate(one))
         elif one is not None and not isinstance(one, str | int | bytes | bytearray | memoryview | msgspec.Raw):
-            plain = msgspec.to_builtins(one)
+            plain = to_plain(one)
             if isinstance(plain, dict | list | float):
                 stack.append((path, plain))

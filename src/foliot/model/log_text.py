@@ -1,7 +1,6 @@
-"""What is left to show of an attempt's output from a position on: pure, in bytes of all that the attempt has written.
+"""Reads an attempt's output from a position on. Positions count the bytes that the attempt has written.
 
-An attempt's kept output may be only the head and the tail of it, with a mark between them that says how much was
-dropped.
+The stored output may be only the head and the tail, with a mark between them that says how much was dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ _MARK = re.compile(rb"\n\[\.\.\. (\d{1,18}) bytes dropped \.\.\.\]\n")
 
 
 def capped(shown: bytes, limit: int) -> bytes:
-    """What is kept of an output: its head and its tail, with a mark between them where something was dropped."""
+    """Cuts an output to its head and its tail, with a mark between them."""
     dropped = len(shown) - limit
     if dropped <= 0:
         return shown
@@ -21,7 +20,7 @@ def capped(shown: bytes, limit: int) -> bytes:
 
 
 def pieces_from(kept: bytes, position: int) -> list[tuple[int, bytes]]:
-    """What to show after `position`, each with the position that is reached by it."""
+    """The pieces to show after `position`, each with the position at its end."""
     head, dropped, tail = _parted(kept)
     resumes_at = len(head) + dropped
     pieces: list[tuple[int, bytes]] = []

@@ -1,10 +1,9 @@
 """Namespaces: teams that share an installation and can't see each other.
 
-Whatever is named within a namespace (queues, tasks, recurring jobs, calendars) is stored under its qualified name,
-`namespace/name`, and its keys (of limits, of uniqueness, of requests) likewise. So two namespaces can't meet in any
-line, limit or pause, and no statement of the hot path has to think of them. In the namespace `default` a name stays as
-it is. No name has a slash, so the queue of a run or a job tells whose it is. Names are qualified where a request comes
-in, and made bare where an answer goes out.
+Queues, tasks, recurring jobs and calendars are stored under a qualified name, `namespace/name`, and so are the keys of
+limits, unique jobs and requests. So two namespaces never share a queue, limit or pause, and no frequent statement has
+to check. Names in the namespace `default` stay bare. No name contains a slash, so the queue of a run or a job shows its
+namespace. Names are qualified when a request comes in, and made bare when an answer goes out.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 
 DEFAULT = "default"
 SEPARATOR = "/"
-# Keys may have slashes; this character they may not have.
+# Keys may contain slashes, but not this character.
 KEY_SEPARATOR = "\x1f"
 
 
@@ -22,7 +21,7 @@ class Namespace:
     name: str = DEFAULT
 
     def qualified(self, name: str) -> str:
-        """A name as it is stored."""
+        """The stored form of a name."""
         return name if self.name == DEFAULT else f"{self.name}{SEPARATOR}{name}"
 
     def qualified_key(self, key: str) -> str:
@@ -38,7 +37,7 @@ def namespace_of(qualified: str) -> str:
 
 
 def bare(qualified: str) -> str:
-    """A name as its users know it."""
+    """A name as users write it."""
     return qualified.rpartition(SEPARATOR)[2]
 
 

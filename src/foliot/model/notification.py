@@ -1,7 +1,7 @@
-"""Who is told of a run's end: an address, and the endings that it wants to hear of.
+"""Notifications of a run's end: a URL, and the endings that it wants.
 
-The message is a run of the task `http` that is made in the transaction which ends the run: see the trigger `notify` on
-history. Its id is made from that of the run it tells of, so that each can be found from the other at no cost.
+A notification is a run of the task `http`, created in the transaction that ends the run: see the trigger `notify` on
+history. Its id derives from the id of that run, so each can be found from the other at no cost.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Notification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 min_length=1,
                 max_length=200,
                 pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)",
-                description="Else the run's.",
+                description="By default the queue of the run.",
             ),
         ]
         | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 from uuid import UUID
 
 import msgspec
@@ -14,24 +14,30 @@ from foliot.model.retry import MAX_DELAY_SECONDS, is_retryable, may_retry
 from foliot.model.run import DEFAULT_MAX_SNOOZES, RunOptions
 from foliot.model.states import RunState
 
+encode = msgspec.json.Encoder().encode
+
 ERROR_TEXT_MAX = 16_384
 ERROR_KIND_MAX = 200
 
 
 class Ending(StrEnum):
-    """What happened to the attempt itself."""
+    """How the attempt itself ended."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     TIMED_OUT = "timeout"
     CANCELLED = "cancelled"
-    """Somebody asked for its end."""
+    """Somebody cancelled it."""
     COMMITTED = "committed"
     """It has finished its run itself, in its own transaction."""
     EXPANDED = "expanded"
-    """Its run is made of others from here on."""
+    """Its run now consists of other runs."""
     SNOOZED = "snoozed"
     """Put off by the task itself: not consumed."""
+    SKIPPED = "skipped"
+    """The task found nothing to do."""
+    SUSPENDED = "suspended"
+    """Its function waits without a slot, and runs again later: not consumed."""
     RELEASED = "released"
     """Given back unfinished because the worker stops: not consumed."""
 
@@ -54,21 +60,23 @@ class Attempted:
     error: AttemptError | None = None
     output: bytes | None = None
     reason: str | None = None
-    """Of a cancel: the machine's word for it."""
+    """The code of the reason for a cancel."""
     delay_seconds: float | None = None
     """When to try again, where the attempt knows better than the back-off; how long to snooze."""
     causes: frozenset[str | int] = frozenset()
-    """What it failed of, beside the kind of its error: the classes that the error is derived from, the exit code."""
+    """The causes of its failure besides the kind of its error: the base classes of the error, the exit code."""
     is_retryable: bool | None = None
-    """What the task itself says about another attempt. None: the options decide."""
+    """The task's own answer to whether another attempt makes sense. None: the options decide."""
+    is_misfit: bool = False
+    """The function was not called, because it does not take the payload. Another version of it may."""
 
 
-# By far the most end so, and looking a member up in an enumeration takes as long as making an outcome.
-_SUCCEEDED = RunState.SUCCEEDED
+# Most runs end so, and looking up a member of an enumeration takes as long as making an outcome.
+_SUCCEEDED: Final = RunState.SUCCEEDED
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What is to be written about one attempt: `state` is where the run goes."""
+    """The facts to store about one attempt. `state` is the next state of the run."""
 
     run_id: UUID
     token: int
@@ -80,13 +88,23 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     output: bytes | None = None
 
 
+def succeeded(run_id: UUID, token: int, attempted: Attempted) -> Outcome:
+    """The outcome of an attempt that succeeded, whatever its options."""
+    return Outcome(run_id, token, _SUCCEEDED, result=attempted.result, output=attempted.output)
+
+
 def decide(
     run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost: int, options: RunOptions, chance: float
 ) -> Outcome:
     """From how the attempt ended to what becomes of the run. `options` must be complete but for the back-off."""
     match attempted.ending:
         case Ending.SUCCEEDED:
-            return Outcome(run_id, token, _SUCCEEDED, result=attempted.result, output=attempted.output)
+            return succeeded(run_id, token, attempted)
+        case Ending.SUSPENDED:
+            # The store decides about the state: it knows whether what the run waits for has come.
+            return Outcome(
+                run_id, token, RunState.SCHEDULED, "suspended", result=attempted.result, output=attempted.output
+            )
         case Ending.RELEASED:
             if options.guarantee == "at_most_once":
                 # It had begun, and may not begin again.
@@ -106,23 +124,32 @@ def decide(
                 error=_encoded(attempted.error),
                 output=attempted.output,
             )
+        case Ending.SKIPPED:
+            error = _encoded(attempted.error)
+            return Outcome(run_id, token, RunState.SKIPPED, "skipped", error=error, output=attempted.output)
         case Ending.SNOOZED:
             return _snoozed(run_id, token, attempted, options)
         case Ending.FAILED | Ending.TIMED_OUT:
-            error = _encoded(attempted.error)
-            reason = "error" if attempted.ending is Ending.FAILED else "timeout"
-            if not _deserves_another(attempted, options) or not may_retry(
-                attempt=attempt, lost=lost, retries=options.retries or 0
-            ):
-                return Outcome(run_id, token, RunState.FAILED, reason, error=error, output=attempted.output)
-            delay = attempted.delay_seconds
-            if delay is None:
-                delay = wait_seconds(options.backoff or DEFAULT_BACKOFF, attempt - lost, chance)
-            return Outcome(
-                run_id, token, RunState.SCHEDULED, reason, within_reason(delay), error=error, output=attempted.output
-            )
+            return _failed(run_id, token, attempted, attempt=attempt, lost=lost, options=options, chance=chance)
         case _:
             assert_never(attempted.ending)
+
+
+def _failed(
+    run_id: UUID, token: int, attempted: Attempted, *, attempt: int, lost: int, options: RunOptions, chance: float
+) -> Outcome:
+    error = _encoded(attempted.error)
+    reason = "error" if attempted.ending is Ending.FAILED else "timeout"
+    if not _deserves_another(attempted, options) or not may_retry(
+        attempt=attempt, lost=lost, retries=options.retries or 0
+    ):
+        return Outcome(run_id, token, RunState.FAILED, reason, error=error, output=attempted.output)
+    delay = attempted.delay_seconds
+    if delay is None:
+        delay = wait_seconds(options.backoff or DEFAULT_BACKOFF, attempt - lost, chance)
+    return Outcome(
+        run_id, token, RunState.SCHEDULED, reason, within_reason(delay), error=error, output=attempted.output
+    )
 
 
 def _deserves_another(attempted: Attempted, options: RunOptions) -> bool:
@@ -144,13 +171,13 @@ def _snoozed(run_id: UUID, token: int, attempted: Attempted, options: RunOptions
 
 
 def within_reason(delay_seconds: float) -> float:
-    """A wait that PostgreSQL can add to an instant, whatever a task or another server asked for. No number is no
-    wait."""
+    """A wait that PostgreSQL can add to an instant, even if a task or another server requests a longer one.
+    NaN is no wait."""
     return min(delay_seconds, MAX_DELAY_SECONDS) if delay_seconds > 0 else 0.0
 
 
 def _encoded(error: AttemptError | None) -> str | None:
-    return msgspec.json.encode(error).decode() if error else None
+    return encode(error).decode() if error else None
 
 
 def error_of(kind: str, message: str, traceback: str = "") -> AttemptError:

@@ -10,16 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.http_headers import check_headers
+from foliot.model.urls import check_url
 from foliot.model.validation_errors import to_invalid
+from foliot.model.wait_payloads import WaitForFilePayload, WaitForRowPayload, WaitForUrlPayload
 
 REFERENCE = "$result"
+REFERENCE_FIELDS = frozenset({REFERENCE, "path"})
+PARAMETER = "$param"
+WORKFLOW_TASK = "workflow"
 NAME_PATTERN = r"^[^=\x00]+$"
 FIELD_IN_MESSAGE = re.compile(r"^`(\w+)`: ")
 SandboxKind = Literal["none", "process", "bubblewrap"]
@@ -103,9 +107,12 @@ LEAVES: Mapping[str, type[msgspec.Struct]] = {
     "http": HttpPayload,
     "simulate": SimulatePayload,
     "wait": WaitPayload,
+    "wait_for_file": WaitForFilePayload,
+    "wait_for_row": WaitForRowPayload,
+    "wait_for_url": WaitForUrlPayload,
 }
-"""Those of the tasks that are not made of others."""
-# The same fields, none of them needed: for a payload of which some values are not known yet.
+"""The payloads of built-in tasks, except workflow and map."""
+# The same fields, all optional, for a payload with values that are not known yet.
 IN_PARTS: Mapping[str, type[msgspec.Struct]] = {
     task: msgspec.defstruct(
         f"{kind.__name__}InParts",
@@ -114,22 +121,6 @@ IN_PARTS: Mapping[str, type[msgspec.Struct]] = {
     )
     for task, kind in LEAVES.items()
 }
-
-
-def check_url(text: str) -> None:
-    """Raises `ValueError`, which a decoder turns into the name of the field."""
-    try:
-        parts = urlsplit(text)
-        # Read for its check alone.
-        _ = parts.port
-    except ValueError as error:
-        raise ValueError(f"`url`: {error}") from None
-    if parts.scheme.lower() not in ("http", "https"):
-        raise ValueError(f"`url`: only http and https, not {parts.scheme!r}")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("`url`: no user or password in it; set the header Authorization")
-    if not parts.hostname:
-        raise ValueError(f"`url`: {text!r} names no host")
 
 
 def payload_of(payload: object, kind: type[P]) -> P:
@@ -145,7 +136,7 @@ def payload_of(payload: object, kind: type[P]) -> P:
 
 
 def check_leaf(task: str, payload: Mapping[str, Any] | None, *, unknown: Collection[str] = ()) -> None:
-    """Raises `Invalid` for what `shell`, `http`, `simulate` or `wait` can't use. `unknown` are fields whose values come
+    """Raises `Invalid` for what a built-in task can't use. `unknown` are fields whose values come
     later."""
     kind = LEAVES.get(task)
     if kind is None:
@@ -177,13 +168,33 @@ def pointing(payload: Mapping[str, Any] | None) -> set[str]:
     return {name for name, value in (payload or {}).items() if _points(value)}
 
 
+def is_reference(value: object) -> bool:
+    """Whether the result of an earlier step takes the place of this value."""
+    return isinstance(value, dict) and REFERENCE in value and value.keys() <= REFERENCE_FIELDS
+
+
+def is_parameter(value: object) -> bool:
+    """Whether the value of a workflow's parameter takes the place of this value."""
+    return isinstance(value, dict) and PARAMETER in value
+
+
+def is_template(value: object) -> bool:
+    """Whether the value may be text that is filled in later, and may then have another format."""
+    return isinstance(value, str) and "{{" in value
+
+
+def is_later(value: object) -> bool:
+    """Whether the value is not known before the run starts."""
+    return is_reference(value) or is_parameter(value) or is_template(value)
+
+
 def _points(value: object) -> bool:
     stack = [value]
     while stack:
         here = stack.pop()
+        if is_reference(here):
+            return True
         if isinstance(here, dict):
-            if REFERENCE in here:
-                return True
             stack.extend(here.values())
         elif isinstance(here, list):
             stack.extend(here)

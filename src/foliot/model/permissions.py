@@ -1,7 +1,7 @@
-"""Who may do what: tokens, the roles that they have, and what each role may.
+"""Tokens, roles, and the permissions of each role.
 
-A token is scoped to one namespace, or to all of them (`*`). Its text is shown once, when it is made; what is stored is
-a hash, found by the part of the text that is no secret.
+A token is scoped to one namespace, or to all of them (`*`). Its text is shown once, when it is created. The database
+stores a hash, which is found by the public part of the text.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ PREFIX = "foliot"
 DEFAULT_LIFE = "90d"
 NEVER = "never"
 TEXT = re.compile(r"foliot_([0-9a-f]{16})_([0-9a-f]{64})_([0-9a-f]{8})")
+TOKEN_FORM = rf"^{TEXT.pattern}$(?!\n)"
 
 
 class Role(StrEnum):
@@ -35,7 +36,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a route asks of its caller."""
+    """A permission that a route requires."""
 
     NONE = "none"
     """Anybody may, without saying who they are."""
@@ -43,6 +44,8 @@ class Permission(StrEnum):
     SUBMIT = "submit"
     DRAIN = "drain"
     """Take a worker out of service."""
+    WORK = "work"
+    """Claim and run jobs."""
     OPERATE = "operate"
     ADMINISTER = "administer"
 
@@ -50,8 +53,9 @@ class Permission(StrEnum):
 ALLOWED: dict[Role, frozenset[Permission]] = {
     Role.VIEWER: frozenset({Permission.VIEW}),
     Role.SUBMITTER: frozenset({Permission.VIEW, Permission.SUBMIT}),
-    # What runs on a worker's machine: jobs that submit others, and scripts that take the machine out of service.
-    Role.WORKER: frozenset({Permission.VIEW, Permission.SUBMIT, Permission.DRAIN}),
+    # For workers without database access, and for programs on a worker's machine: jobs that submit others, and scripts
+    # that take the machine out of service.
+    Role.WORKER: frozenset({Permission.VIEW, Permission.SUBMIT, Permission.DRAIN, Permission.WORK}),
     Role.OPERATOR: frozenset({Permission.VIEW, Permission.SUBMIT, Permission.DRAIN, Permission.OPERATE}),
     Role.ADMIN: frozenset(Permission),
 }
@@ -79,7 +83,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and in which namespace."""
+    """The caller of a request, and its namespace."""
 
     name: str
     role: Role
@@ -98,7 +102,7 @@ class Caller:
 
 
 LOCAL = Caller("local", Role.ADMIN, EVERYWHERE, Namespace())
-"""Whoever reaches the loopback interface of a Foliot in local open mode."""
+"""Every client on the loopback interface in local mode."""
 
 
 def home_of(scope: str) -> Namespace:

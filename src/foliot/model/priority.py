@@ -13,5 +13,18 @@ PRIORITY_MIN = -1000
 PRIORITY_MAX = 1000
 
 
+LEVELS = ("critical", "high", "normal", "low")
+"""The queues or topics of a broker that keeps no order of its own, most urgent first."""
+
+
+def level_of(priority: int) -> str:
+    """The level that a priority belongs to."""
+    if priority >= 10:
+        return "critical"
+    if priority > 0:
+        return "high"
+    return "normal" if priority == 0 else "low"
+
+
 def aging_microseconds(aging_seconds: float) -> int:
     return int(aging_seconds * 1_000_000)

@@ -1,6 +1,6 @@
 """RateLimit limits: at most `limit` starts of a key in any period of `period_seconds`.
 
-A run with a limit is stored as `held`. The query `admit_runs` (store/sql/gates.sql) compares the starts of each key in
+A run with a limit is stored as `held`. The query `admit_runs` (store/sql/limits.sql) compares the starts of each key in
 the table `rate_starts` with the limit and admits runs in order; `forget_rate_starts` deletes old starts.
 """
 

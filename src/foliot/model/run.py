@@ -12,15 +12,18 @@ from msgspec import Meta
 
 from foliot.model.backoff import Backoff
 from foliot.model.concurrency import Concurrency
+from foliot.model.conditions import Condition
 from foliot.model.guarantee import Guarantee
 from foliot.model.keys import Key
 from foliot.model.notification import Notification
 from foliot.model.rate_limit import RateLimit
 from foliot.model.retry import Causes
 from foliot.model.states import RunState
+from foliot.model.tick import StoredTick
+from foliot.model.tracing import Traceparent
 from foliot.model.unique import OnConflict
 
-HeldBy = Literal["limit", "overlap", "signal", "pause", "circuit", "no_worker"]
+HeldBy = Literal["limit", "overlap", "signal", "condition", "pause", "circuit", "no_worker"]
 MAX_RETRIES = 1000
 MAX_TIMEOUT_SECONDS = 31_536_000
 MAX_SNOOZES = 1_000_000
@@ -35,15 +38,14 @@ Tags = Annotated[tuple[Tag, ...], Meta(max_length=TAGS_MAX)]
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A run that starts only when somebody says so. Not said in time: it fails, or goes on without."""
+    """The run starts only after a signal. If it does not come in time, the run fails or continues without it."""
 
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     on_timeout: Literal["fail", "continue"] = "fail"
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a job may say about how its runs are executed. None: what the task says, or else the worker's
-    configuration."""
+    """The options of a job for its runs. None: the task's own value, or else the worker's configuration."""
 
     retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
@@ -58,14 +60,25 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """These are not."""
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
     signal: Signal | None = None
+    condition: Condition | None = None
+    """Must be true before the run starts; otherwise the run is skipped. Only steps have one."""
     metadata: dict[str, Any] | None = None
-    """Carried along with the job and its runs, and of no meaning to Foliot."""
+    """Stored with the job and its runs. Foliot does not interpret it."""
     tags: Tags | None = None
-    """Words to find it by."""
+    """Labels for searches."""
     notify: tuple[Notification, ...] | None = None
-    """Who is told of its end. SQL reads it."""
+    """The notifications of its end. SQL reads them."""
     notifies: UUID | None = None
-    """The run of whose end this one tells. Written by the store; nobody can ask for it."""
+    """The run whose end this run reports. Only the store sets it."""
+    templates: bool | None = None
+    """Whether placeholders in the payload are rendered. None: in those of `shell`, `http` and waits."""
+    item: str | None = None
+    """The field of the payload that holds the item of a map: data, in which no placeholder is rendered. Written when
+    the map is expanded; nobody can ask for it."""
+    tick: StoredTick | None = None
+    """The tick of a schedule that the run is for. Written by the store; nobody can ask for it."""
+    traceparent: Traceparent | None = None
+    """The trace that the run belongs to, and the span that submitted it (see model/tracing.py)."""
     snoozes: int = 0
     """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
 
@@ -81,6 +94,10 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
             never_on=other.never_on if self.never_on is None else self.never_on,
             max_snoozes=other.max_snoozes if self.max_snoozes is None else self.max_snoozes,
             signal=self.signal,
+            templates=self.templates,
+            item=self.item,
+            tick=self.tick,
+            traceparent=self.traceparent,
             snoozes=self.snoozes,
         )
 
@@ -104,9 +121,9 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     """JSON text of a `RunOptions`; None when it says nothing."""
     unique_key: str | None = None
     on_conflict: OnConflict = "return_existing"
-    """What to do when there is a live run with that key."""
+    """The answer if a live run has the key."""
     expires_at: datetime | None = None
-    """Not to be started from then on."""
+    """The run does not start after this time."""
 
     @property
     def is_fair(self) -> bool:
@@ -116,7 +133,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredRun(msgspec.Struct, frozen=True, gc=False):
-    """What the store decided about a submitted run, on its own clock."""
+    """The store's decision about a submitted run, on the database's clock."""
 
     state: RunState
     due_at: datetime
@@ -139,7 +156,7 @@ class SubmittedRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class Cancel(msgspec.Struct, frozen=True):
-    """What a run is told that is asked to end."""
+    """A request to end a run."""
 
     reason: str
     message: str
@@ -159,12 +176,31 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     options: str | None
     waited_seconds: float = 0.0
     """From due to claimed."""
-    has_upstream: bool = False
-    """There are results of other runs, or a signal, for it to read."""
-    concerns_others: bool | None = False
-    """Others wait for its end."""
-    is_disabled: bool = False
-    """Its task is turned off in its namespace: the attempt must not begin."""
+    flags: int | None = None
+    """The three answers below as one number, because every column costs every run. None: three times no."""
+
+    @property
+    def has_upstream(self) -> bool:
+        """There are results of other runs, or a signal, for it to read."""
+        return bool(self.flags and self.flags & 1)
+
+    @property
+    def concerns_others(self) -> bool:
+        """Others wait for its end."""
+        return bool(self.flags and self.flags & 2)
+
+    @property
+    def is_disabled(self) -> bool:
+        """Its task is turned off in its namespace: the attempt must not begin."""
+        return bool(self.flags and self.flags & 4)
+
+
+class StartableRun(msgspec.Struct, frozen=True, gc=False):
+    """A ready run that waits for a worker."""
+
+    id: UUID
+    rank: int
+    priority: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +249,5 @@ class RunView:
     total: int | None = None
     """Of one that is made of others, and under way: how many they are."""
     unfinished: int | None = None
+    awaits: Any = None
+    """Of a function that waits without a slot: `{until, signals, children}`."""

@@ -1,5 +1,4 @@
-"""What a job and a step of a workflow say alike of the run that they ask for: the task, what it gets, and how it is to
-be executed."""
+"""The fields that a job and a step of a workflow share: the task, its payload, and the options of the run."""
 
 from __future__ import annotations
 
@@ -36,8 +35,9 @@ SAYS_TASK = any_of(
 
 # Most jobs say nothing of all this, which one look finds out.
 OPTIONS = (
-    "retries", "max_retries", "timeout_seconds", "backoff", "concurrency", "rate", "fairness_key", "guarantee", "retry_on", "never_on",
-    "max_snoozes", "signal", "metadata", "tags", "notify",
+    "retries", "max_retries", "timeout_seconds", "backoff", "concurrency", "rate", "fairness_key", "guarantee",
+    "retry_on", "never_on",
+    "max_snoozes", "signal", "metadata", "tags", "notify", "templates",
 )  # fmt: skip
 options_of = attrgetter(*OPTIONS)
 NO_OPTIONS = (None,) * len(OPTIONS)
@@ -47,7 +47,7 @@ Retries = Annotated[int, Meta(ge=0, le=MAX_RETRIES)]
 
 
 class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """`job_type` and `max_retries` are other names of `task` and `retries`."""
+    """`job_type` and `max_retries` are aliases of `task` and `retries`."""
 
     task: Name | None = None
     job_type: Name | None = None
@@ -57,7 +57,7 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         ]
         | None
     ) = None
-    payload: Annotated[dict[str, Any], Meta(description="What the task gets: its keyword arguments.")] | None = None
+    payload: Annotated[dict[str, Any], Meta(description="The keyword arguments of the task.")] | None = None
     name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     delay_seconds: Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)] | None = None
     signal: (
@@ -65,30 +65,41 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         | None
     ) = None
     queue: Name | None = None
-    priority: Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Higher first.")] = 0
+    priority: Annotated[
+        int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Runs with a higher priority start first.")
+    ] = 0
     retries: Retries | None = None
-    max_retries: Annotated[Retries, Meta(description="Another name of `retries`: give one of the two.")] | None = None
+    max_retries: Annotated[Retries, Meta(description="Alias of `retries`; set only one of the two.")] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)] | None = None
     backoff: Backoff | None = None
     concurrency: Concurrency | None = None
     rate: RateLimit | None = None
     fairness_key: FairnessKey | None = None
     guarantee: Guarantee | None = None
-    retry_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: only these are retried.")] | None = (
-        None
-    )
+    retry_on: Annotated[Causes, Meta(description="Error names or exit codes. Only these are retried.")] | None = None
     never_on: Annotated[Causes, Meta(description="Names of errors, or exit codes: these are not retried.")] | None = (
         None
     )
     max_snoozes: Annotated[int, Meta(ge=0, le=MAX_SNOOZES)] | None = None
-    tags: Annotated[Tags, Meta(description="Words to find it and its runs by.")] | None = None
+    tags: Annotated[Tags, Meta(description="Labels to find the job and its runs by.")] | None = None
     notify: (
-        Annotated[Notification, Meta(description="Who is told when it has ended for good; several: a list.")]
+        Annotated[Notification, Meta(description="Where to report the end of the job: one notification, or a list.")]
         | Annotated[tuple[Notification, ...], Meta(max_length=NOTIFICATIONS_MAX)]
         | None
     ) = None
+    templates: (
+        Annotated[
+            bool,
+            Meta(
+                description="Whether placeholders such as `{{ scheduled_for | date }}` in the payload are rendered. "
+                "By default they are in commands and in the payloads of `shell`, `http` and `wait_for_...`."
+            ),
+        ]
+        | None
+    ) = None
     metadata: (
-        Annotated[dict[str, Any], Meta(description="Yours: carried along, and of no meaning to Foliot.")] | None
+        Annotated[dict[str, Any], Meta(description="Your own data. Foliot stores and shows it, and does not use it.")]
+        | None
     ) = None
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -108,6 +119,12 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         if len(set(named)) > 1:
             raise Invalid(f"task: {' and '.join(map(repr, named))} name different tasks; give one", field="task")
         return named[0]
+
+    def as_asked(self, error: Invalid) -> Invalid:
+        """The error, with the field as the request calls it: a command is given as `command`, too."""
+        if self.command is None or error.field != "payload.command":
+            return error
+        return type(error)(error.detail.removeprefix("payload."), field="command")
 
     def payload_tree(self) -> dict[str, Any] | None:
         payload = self.payload
@@ -147,6 +164,7 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             never_on=self.never_on,
             max_snoozes=self.max_snoozes,
             signal=self.signal,
+            templates=self.templates,
             metadata=self.metadata or None,
             tags=tuple(dict.fromkeys(self.tags)) if self.tags else None,
             notify=(self.notify,) if isinstance(self.notify, Notification) else self.notify or None,

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
-from foliot.triggers.base import Trigger, to_instant
+from foliot.triggers.base import Trigger, last_before, to_instant
 from foliot.triggers.calendar import Calendar, CalendarTrigger, OnExcluded
 from foliot.triggers.composite import BoundedTrigger, OnceTrigger, UnionTrigger
 from foliot.triggers.cron import parse_cron
@@ -27,6 +27,7 @@ from foliot.triggers.zones import offset_at, same_wall, zone_named
 Overlap = Literal["skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"]
 Catchup = Literal["none", "latest", "all"]
 Reason = Literal["overlap", "missed", "superseded", "paused", "excluded"]
+Neighbours = tuple[int | None, int | None]
 MAX_CATCHUP_WINDOW_SECONDS = 31_536_000
 MAX_EXPRESSIONS = 20
 MAX_TIMES = 1000
@@ -88,10 +89,10 @@ class Timetable:
         return self.ticks if self.excluded is None else CalendarTrigger(self.ticks, self.excluded)
 
     def first_after(self, now: int, pending: int | None) -> int | None:
-        """The first tick of a job that begins, or begins anew, now. What it was to do next, if anything, was `pending`.
+        """The first tick of a job that starts or restarts now. `pending` was its next tick, if any.
 
-        Where ticks are moved, one whose own day is past may lie ahead. It counts only if it was pending: else it has
-        had its turn.
+        Where a calendar moves ticks, a tick of an earlier day may lie ahead. It counts only if it was pending, because
+        otherwise it has fired already.
         """
         moved = self.moved
         if moved is None or (
@@ -101,15 +102,25 @@ class Timetable:
         later = CalendarTrigger(BoundedTrigger(moved.origins, now + 1), moved.calendar, "move")
         return BoundedTrigger(later, moved.start, moved.end).next_after(now)
 
+    def around(self, instant: int) -> Neighbours:
+        """The ticks that become runs before and after an instant; one at the instant itself counts as before."""
+        after = self.fires.next_after(instant)
+        return last_before(self.fires, instant + 1, 1 if after is None else after - instant), after
+
+    def beside(self, tick: int, following: int | None = None) -> Neighbours:
+        """The same of a tick. `following`: the one after it, if it is known."""
+        after = self.fires.next_after(tick) if following is None else following
+        return last_before(self.fires, tick, 1 if after is None else after - tick), after
+
     def offset_of(self, tick: int | None) -> int | None:
         """The offset of the zone under which a tick was found; see `corrected`."""
         return None if tick is None else offset_at(self.zone, tick)
 
     def corrected(self, tick: int, offset_before: int | None, now: int) -> int:
-        """The same time on the wall by today's rules, for a tick that was found under others: by another node, or
+        """The same local time under the current rules, for a tick that was found under other rules: by another node, or
         before an update.
 
-        Never in the past: then the tick is kept as it was found, for an instant that is over may have had its run.
+        If that time has passed, the tick stays as it was found, because it may have had its run.
         """
         if offset_before is None or self.ticks.is_elapsed or offset_at(self.zone, tick) == offset_before:
             return tick
@@ -138,10 +149,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done now about the ticks of a job that are due."""
+    """The plan for the due ticks of a job."""
 
     fire: int | None
-    """The tick that becomes a run. One at a time, so that each sees whether the one before is still open."""
+    """The tick that becomes a run. One at a time, so that each sees whether the previous run is live."""
     notes: tuple[Note, ...]
     next_tick: int | None
     """Where the cursor goes."""
@@ -259,7 +270,7 @@ def plan(schedule: Schedule, timetable: Timetable, first: int, now: int) -> Plan
     kept = last_ticks(timetable.fires, window_start - 1, late_until - 1, keep)
     if kept and kept[0] == first:
         return Plan(first, (), ticks.next_after(first))
-    # What is kept comes up tick by tick from here on; what lies before it is noted at once.
+    # The kept ticks are planned one by one from here on. Earlier ones are noted at once.
     until = kept[0] if kept else late_until
     inside: Reason = "superseded" if schedule.catchup == "latest" else "missed"
     outside = _note(ticks, "missed", first, window_start)

@@ -11,11 +11,11 @@ from enum import StrEnum
 
 class RunState(StrEnum):
     WAITING = "waiting"
-    """Its dependencies are unmet; or it is made of other runs, which have not ended."""
+    """Its dependencies are unmet; it is made of other runs, which have not ended; or its function waits for such."""
     SCHEDULED = "scheduled"
-    """Due in the future: a first start, a retry or a snooze."""
+    """Due in the future: a first start, a retry, a snooze, or the end of a sleep."""
     HELD = "held"
-    """Due, but a limit or an open circuit holds it."""
+    """Due, but a limit, an open circuit or a signal that has not come holds it."""
     READY = "ready"
     """May be claimed now."""
     RUNNING = "running"
@@ -41,20 +41,27 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     ),
     RunState.SCHEDULED: frozenset({RunState.READY, RunState.HELD, RunState.CANCELLED}),
     # scheduled, of what is held or ready: one with the same unique key took its place before it had started
-    RunState.HELD: frozenset({RunState.READY, RunState.SCHEDULED, RunState.CANCELLED}),
+    # skipped, failed: its condition was false, or had no value
+    RunState.HELD: frozenset(
+        {RunState.READY, RunState.SCHEDULED, RunState.CANCELLED, RunState.SKIPPED, RunState.FAILED}
+    ),
     # held: it stood in a long line of runs that nobody may start, or one that has a limit took its place
     RunState.READY: frozenset(
         {RunState.RUNNING, RunState.SCHEDULED, RunState.HELD, RunState.CANCELLED, RunState.SKIPPED}
     ),
-    # scheduled: a retry or a snooze; ready: released by a worker that stops, or its worker was lost; waiting: it is
-    # made of others now
+    # scheduled: a retry, a snooze or a sleep in the middle of its function; held: its function waits for a signal;
+    # skipped: the task found nothing to do;
+    # ready: released by a worker that stops, or its worker was lost; waiting: it is made of others now, or its function
+    # waits for a run that it called
     RunState.RUNNING: frozenset(
         {
             RunState.SUCCEEDED,
             RunState.FAILED,
             RunState.SCHEDULED,
+            RunState.HELD,
             RunState.READY,
             RunState.CANCELLED,
+            RunState.SKIPPED,
             RunState.WAITING,
         }
     ),

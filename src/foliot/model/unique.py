@@ -1,6 +1,6 @@
 """Unique keys: at most one live run for each key.
 
-A unique index on `runs.unique_key` enforces it. On a conflict, the query `find_unique_run` (store/sql/submissions.sql)
+A unique index on `runs.unique_key` enforces it. On a conflict, the query `find_unique_run` (store/sql/unique_runs.sql)
 returns the live run, and `replace_run` replaces it if it has not started.
 """
 

@@ -1,4 +1,4 @@
-"""What is wrong with a value that was decoded strictly: which field, in the words of a problem."""
+"""Turns decoding errors into error messages that name the field."""
 
 from __future__ import annotations
 

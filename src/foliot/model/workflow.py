@@ -1,4 +1,4 @@
-"""Workflows: steps that wait for one another. What may be asked for, whether it makes sense, and what it becomes.
+"""Workflows: steps that wait for one another. Their definitions, the checks of these, and the runs that they become.
 
 A step is a run like any other; its parent is the workflow's own run, which waits until all steps have ended. `after`
 names the steps that a step waits for, `rule` what they must have come to:
@@ -10,6 +10,8 @@ names the steps that a step waits for, `rule` what they must have come to:
     none_failed                     all ended, none failed: skipped ones do not matter
     none_failed_min_one_success     the same, and one succeeded
     always                          all ended, however, even if the workflow is cancelled or stops at its first failure
+
+`when` is a condition that is decided once the rule lets the step go: see `conditions.py`.
 
 A cancelled step counts as failed. `teardown` is `always` under the name of its purpose; without an `after` it waits for
 every other step.
@@ -26,49 +28,91 @@ from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
+from foliot.model.conditions import Ancestry, Condition, asks_for_status, check_condition, stored_condition
+from foliot.model.expressions import LENGTH_MAX
 from foliot.model.field_rules import Rule as FieldRule
-from foliot.model.field_rules import any_of, field_is
+from foliot.model.field_rules import any_of, field_is, not_given
 from foliot.model.ids import new_id
 from foliot.model.map import MAP_TASK, Map, MapPayload, OnFailure
 from foliot.model.namespace import Namespace
-from foliot.model.payloads import LEAVES, check_leaf, payload_of, pointing, within_payload
+from foliot.model.parameters import NAME as PARAMETER_NAME
+from foliot.model.parameters import NO_VALUES, PARAMETERS_MAX, Values, bind, values_of
+from foliot.model.payloads import LEAVES, WORKFLOW_TASK, check_leaf, payload_of, pointing, within_payload
+from foliot.model.references import check_references
+from foliot.model.rendering import check_templates, is_only_for_placeholders, sampled
 from foliot.model.run_request import Name, RunRequest
+from foliot.model.templates import Names
 
 Rule = Literal[
-    "all_success", "all_done", "all_failed", "one_success", "one_failed", "none_failed", "none_failed_min_one_success", "always"
+    "all_success", "all_done", "all_failed", "one_success", "one_failed", "none_failed", "none_failed_min_one_success",
+    "always"
 ]  # fmt: skip
-WORKFLOW_TASK = "workflow"
 STEPS_MAX = 20_000
 ARROWS_MAX = 200_000
 NESTING_MAX = 10
 CYCLE_SHOWN = 20
+ANY_NAMES = Names()
+ParametersField = Annotated[
+    dict[str, dict[str, Any]],
+    Meta(
+        max_length=PARAMETERS_MAX,
+        description="A JSON Schema for each parameter, with its default.",
+        extra_json_schema={"propertyNames": {"pattern": PARAMETER_NAME}},
+    ),
+]
+ParamsField = Annotated[dict[str, Any], Meta(description="Values of the parameters.")]
 
 
 class Step(RunRequest, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     key: Name
     after: Annotated[tuple[Name, ...], Meta(extra_json_schema={"uniqueItems": True})] = ()
-    rule: Rule = "all_success"
+    rule: Annotated[
+        Rule | UnsetType,
+        Meta(description="The default is all_success, or all_done for a condition that looks at the status of a step."),
+    ] = UNSET
+    when: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=LENGTH_MAX,
+                description="A condition on earlier steps and parameters, such as `steps.check.result.amount > 100`. "
+                "If it is false, the step is skipped.",
+            ),
+        ]
+        | None
+    ) = None
     teardown: Annotated[bool, Meta(description="It runs at the end, also after a failure or a cancel.")] = False
     map: Map | None = None
 
     RULES: ClassVar[tuple[FieldRule, ...]] = (
         *RunRequest.RULES,
-        any_of(field_is("teardown", {"const": False}), field_is("rule", {"const": "all_success"})),
+        any_of(field_is("teardown", {"const": False}), not_given("rule"), field_is("rule", {"const": "all_success"})),
     )
 
     @property
     def needs(self) -> Rule:
-        return "always" if self.teardown else self.rule
+        if self.teardown:
+            return "always"
+        if self.rule is not UNSET:
+            return self.rule
+        return "all_done" if self.when is not None and asks_for_status(self.when) else "all_success"
 
 
 class Workflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """What the built-in task `workflow` gets."""
+    """The payload of the built-in task `workflow`."""
 
     steps: Annotated[tuple[Step, ...], Meta(min_length=1)]
     on_failure: OnFailure = "continue"
+    parameters: ParametersField = msgspec.field(default_factory=dict)
+    params: ParamsField = msgspec.field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        """The values of the parameters. Raises `Invalid`."""
+        return values_of(self.parameters, self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +125,16 @@ class PlannedStep:
     """The runs that it waits for, or waited for."""
     has_dependents: bool
     rerun_of: UUID | None = None
+    condition: Condition | None = None
     met: Mapping[str, int] | None = None
     """Of a step that is run again: how many of its upstreams have ended already, by state."""
 
 
-def check(workflow: Workflow) -> tuple[Step, ...]:
-    """The steps, with the arrows of teardown made explicit. Raises `Invalid` that names the step, or the cycle."""
+def check(workflow: Workflow, *, has_tick: bool | None = None) -> tuple[Step, ...]:
+    """The steps, with the arrows of teardown made explicit. Raises `Invalid` that names the step, or the cycle.
+
+    `has_tick`: whether the workflow runs for the ticks of a schedule, if that is known.
+    """
     steps = workflow.steps
     refuse_many_steps(len(steps))
     keys = Counter(step.key for step in steps)
@@ -98,10 +146,17 @@ def check(workflow: Workflow) -> tuple[Step, ...]:
         raise Invalid(
             f"steps: there are more than {ARROWS_MAX} arrows; let steps wait for a step in between", field="steps"
         )
+    values, ancestry = workflow.values(), Ancestry({step.key: step.after for step in explicit})
     for index, step in enumerate(explicit):
-        _check_step(index, step, keys.keys())
+        _check_step(index, step, keys.keys(), has_tick, values)
     if cycle := find_cycle({step.key: step.after for step in explicit}):
         raise Invalid(f"steps: {' -> '.join(cycle)} wait for each other in a circle", field="steps")
+    for index, step in enumerate(explicit):
+        if step.when is not None:
+            try:
+                check_condition(step.when, step.key, ancestry, keys.keys(), values.keys())
+            except Invalid as error:
+                raise Invalid(f"steps[{index}].{error.detail}", field=f"steps[{index}].{error.field}") from None
     return explicit
 
 
@@ -116,13 +171,14 @@ def refuse_many_steps(number: int) -> None:
 def _with_teardown(steps: Sequence[Step]) -> tuple[Step, ...]:
     others = tuple(step.key for step in steps if not step.teardown)
     return tuple(
-        msgspec.structs.replace(step, after=others) if step.teardown and not step.after and others else step for step in steps
-    )  # fmt: skip
+        msgspec.structs.replace(step, after=others) if step.teardown and not step.after and others else step
+        for step in steps
+    )
 
 
-def _check_step(index: int, step: Step, keys: Iterable[str]) -> None:
+def _check_step(index: int, step: Step, keys: Iterable[str], has_tick: bool | None, values: Values) -> None:
     place = f"steps[{index}]"
-    if step.teardown and step.rule != "all_success":
+    if step.teardown and step.rule not in (UNSET, "all_success"):
         raise Invalid(f"{place}.rule: teardown has a rule of its own; leave one of the two out", field=f"{place}.rule")
     for number, key in enumerate(step.after):
         if key not in keys:
@@ -141,43 +197,75 @@ def _check_step(index: int, step: Step, keys: Iterable[str]) -> None:
         )
     try:
         step.run_options(Namespace())
+        step = bind(step, values)
         task, payload = step.task_name(), step.payload_tree()
-        references = pointing(payload) if step.after else set()
+        check_references(task, payload, None if step.map is None else step.map.items, step.after)
+        references = pointing(payload)
         if step.map is not None:
-            check_template(task, payload, step.map, references)
+            names = Names(has_tick, steps=())
+            check_template(task, payload, step.map, references, templates=step.templates, names=names)
         elif task != WORKFLOW_TASK:
             # A workflow inside is checked by those who complete it, level by level.
-            check_payload(task, payload, unknown=references)
-    except Invalid as error:
+            names = Names(has_tick, steps=step.after)
+            check_payload(task, payload, unknown=references, templates=step.templates, names=names)
+    except Invalid as found:
+        error = step.as_asked(found)
         raise type(error)(f"{place}.{error.detail}", field=f"{place}.{error.field}") from None
 
 
 def check_payload(
-    task: str, payload: Mapping[str, Any] | None, *, unknown: Collection[str] = (), depth: int = 1
+    task: str,
+    payload: Mapping[str, Any] | None,
+    *,
+    unknown: Collection[str] = (),
+    depth: int = 1,
+    templates: bool | None = None,
+    names: Names = ANY_NAMES,
 ) -> None:
-    """Raises `Invalid` for what a built-in task can't use; other tasks may get anything. `unknown` are fields whose
-    values come later."""
+    """Raises `Invalid` for what a built-in task can't use, and for placeholders that can't be rendered; other tasks may
+    get anything. `unknown` are fields whose values come later."""
+    check_templates(task, payload, templates, names)
     if task in LEAVES:
-        check_leaf(task, payload, unknown=unknown)
+        check_leaf(task, sampled(task, payload or {}, templates), unknown=unknown)
     elif task in (MAP_TASK, WORKFLOW_TASK) and not unknown:
         if depth > NESTING_MAX:
             raise Invalid(f"payload: maps and workflows are nested more than {NESTING_MAX} deep", field="payload")
         try:
             if task == WORKFLOW_TASK:
-                check(payload_of(payload or {}, Workflow))
+                check(payload_of(payload or {}, Workflow), has_tick=names.has_tick)
                 return
             asked = payload_of(payload or {}, MapPayload)
             asked.run_options(Namespace())
-            check_template(asked.task_name(), asked.payload_tree(), asked.map, (), depth=depth + 1)
+            check_template(
+                asked.task_name(),
+                asked.payload_tree(),
+                asked.map,
+                (),
+                depth=depth + 1,
+                templates=asked.templates,
+                names=Names(names.has_tick, steps=()),
+            )
         except Invalid as error:
             raise within_payload(error) from None
 
 
 def check_template(
-    task: str, payload: Mapping[str, Any] | None, over: Map, unknown: Collection[str], *, depth: int = 1
+    task: str,
+    payload: Mapping[str, Any] | None,
+    over: Map,
+    unknown: Collection[str],
+    *,
+    depth: int = 1,
+    templates: bool | None = None,
+    names: Names = ANY_NAMES,
 ) -> None:
     """The payload of a map's runs, each of which gets an item beside it."""
+    check_templates(task, payload, templates, names, skip=over.item_name)
+    if task in LEAVES and is_only_for_placeholders(task, payload, over.item_name, templates):
+        check_leaf(task, sampled(task, payload or {}, templates), unknown=unknown)
+        return
     if task in LEAVES:
+        payload = sampled(task, payload or {}, templates)
         check_leaf(task, payload, unknown={*unknown, over.item_name})
     # Numbers of a range are alike: the first stands for all.
     items = over.items if over.range is None else [over.range.start][: over.range.count]
@@ -209,7 +297,7 @@ def find_cycle(after: Mapping[str, Sequence[str]]) -> list[str]:
                 free.append(dependent)
     if not waiting:
         return []
-    # Whoever is left has an upstream that is left: going up from anywhere ends in a circle.
+    # Every remaining step has an upstream that also remains, so following upstreams from any of them ends in a circle.
     path: dict[str, None] = {}
     key = next(iter(waiting))
     while key not in path:
@@ -220,18 +308,29 @@ def find_cycle(after: Mapping[str, Sequence[str]]) -> list[str]:
     return [*shown, key]
 
 
-def plan(steps: Sequence[Step]) -> list[PlannedStep]:
-    """Steps that `check` has passed, as runs to be stored."""
+def plan(steps: Sequence[Step], values: Values = NO_VALUES) -> list[PlannedStep]:
+    """Steps that `check` has passed, as runs to be stored, with the values of the workflow's parameters."""
     ids = {step.key: new_id() for step in steps}
     followed = {key for step in steps for key in step.after}
     return [
-        PlannedStep(ids[step.key], step, tuple(ids[key] for key in step.after), step.key in followed) for step in steps
+        PlannedStep(
+            ids[step.key],
+            bind(step, values),
+            tuple(ids[key] for key in step.after),
+            step.key in followed,
+            condition=_condition(step, ids, values),
+        )
+        for step in steps
     ]
 
 
-def plan_redrive(steps: Sequence[Step], last: Mapping[str, tuple[UUID, str]]) -> list[PlannedStep]:
-    """What is run again of a workflow that has ended: steps that failed or were cancelled, and all that follows from
-    them. `last` is the latest run of each step, and its state. Nothing: an empty list."""
+def _condition(step: Step, ids: Mapping[str, UUID], values: Values) -> Condition | None:
+    return None if step.when is None else stored_condition(step.when, ids, values)
+
+
+def plan_redrive(steps: Sequence[Step], last: Mapping[str, tuple[UUID, str]], values: Values) -> list[PlannedStep]:
+    """Plans the steps that run again after a workflow has ended: those that failed or were cancelled, and all that
+    follow them. `last` is the latest run of each step, and its state. Nothing: an empty list."""
     again = {step.key for step in steps if step.key not in last or last[step.key][1] in ("failed", "cancelled")}
     following: dict[str, list[str]] = {}
     for step in steps:
@@ -248,9 +347,10 @@ def plan_redrive(steps: Sequence[Step], last: Mapping[str, tuple[UUID, str]]) ->
     return [
         PlannedStep(
             ids[step.key],
-            step,
+            bind(step, values),
             tuple(ids[key] for key in step.after),
             step.key in followed,
+            condition=_condition(step, ids, values),
             rerun_of=last[step.key][0] if step.key in last else None,
             met=Counter(last[key][1] for key in step.after if key not in again),
         )

@@ -34,12 +34,12 @@ class NewToken:
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody asked for and what came of it."""
+    """One request and its result."""
 
     id: UUID
     actor: str
     actor_namespace: str | None
-    """The namespace of the actor's token, or `*`; null for one without a token: local, anonymous, database."""
+    """The namespace of the actor's token, or `*`. Null for an actor without a token: local, anonymous, database."""
     token_id: str | None
     role: str | None
     namespace: str
@@ -54,7 +54,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditRecord(AuditEntry, frozen=True, kw_only=True):
-    """An entry as it was stored."""
+    """An entry with the time at which it was stored."""
 
     at: datetime
 
@@ -81,7 +81,7 @@ class Access:
         )
 
     async def insert_token(self, new: NewToken, *, within: Transaction | None = None) -> Token | None:
-        """None when there is a token of that name in force."""
+        """Returns None if a valid token has the name."""
         row = await (within or self._database).fetch_row(
             self._queries["insert_token"],
             id=new.id,
@@ -109,7 +109,7 @@ class Access:
         return [_token(row) for row in rows]
 
     async def find_tokens_named(self, reference: str, namespace: str | None) -> list[Token]:
-        """The one of that id comes first; some of many."""
+        """Finds up to `NAMED_MAX` tokens by id or name. The token with that id comes first."""
         now = self._database.clock.sql_now()
         return [
             _token(row)
@@ -131,7 +131,7 @@ class Access:
         await self._database.execute(self._queries["note_use"], token_ids=token_ids, now=self._database.clock.sql_now())
 
     async def insert_audit(self, entries: Sequence[AuditEntry]) -> None:
-        """Sent again after a lost answer, an entry is not there twice."""
+        """Inserts each entry once, even if an answer gets lost."""
         try:
             await self._database.execute(self._insert_audit, *self._entries(entries), is_repeatable=False)
         except StoreUnavailable as error:
@@ -140,8 +140,8 @@ class Access:
             await self.insert_audit_again(entries)
 
     async def insert_audit_again(self, entries: Sequence[AuditEntry]) -> None:
-        """Those that are missing, once nobody is inserting them any more: PostgreSQL may go on with a statement whose
-        sender is gone."""
+        """Inserts the missing entries after running inserts have ended, because PostgreSQL may still be executing a
+        statement whose client has disconnected."""
 
         async def work(within: Transaction) -> None:
             await within.execute(self._queries["lock_audit"])
@@ -150,13 +150,12 @@ class Access:
         await self._database.in_transaction("insert_audit", work)
 
     async def insert_audit_within(self, within: Transaction, entries: Sequence[AuditEntry]) -> None:
-        """After what they tell of: a repetition has then waited for the first one, and sees what that wrote."""
+        """Must follow the audited change: a repetition has then waited for the first attempt, and sees its entries."""
         query = self._insert_missing_audit if within.is_repetition else self._insert_audit
         await within.execute(query, *self._entries(entries))
 
     async def with_audit(self, entries: Sequence[AuditEntry], write: Callable[[Beside], Awaitable[T]]) -> T:
-        """The same by the statement that `write` sends, so that what is written and what is told of it are there
-        together."""
+        """Inserts the entries with the statement that `write` sends, so that both are stored or neither is."""
         first, again = self._insert_audit, self._insert_missing_audit
         arguments = self._entries(entries)
         return await write(Beside(self._database, first, again, *arguments))

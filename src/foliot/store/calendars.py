@@ -11,6 +11,8 @@ from foliot.store import queries
 from foliot.store.postgres import Database, Record
 
 LIST_MAX = 1000
+JOBS_COUNTED = 100
+"""The jobs of a calendar are counted up to here."""
 decode_days = msgspec.json.Decoder(CalendarDays).decode
 
 
@@ -20,7 +22,7 @@ class Calendars:
         self._queries = queries.load("calendars")
 
     async def put_calendar(self, name: str, days: CalendarDays) -> int:
-        """The version; 1 when it was made by this."""
+        """Creates or changes a calendar. Returns its version, which is 1 for a new one."""
         encoded = msgspec.json.encode(days).decode()
         return int(
             await self._database.fetch_value(
@@ -29,7 +31,7 @@ class Calendars:
         )
 
     async def make_calendar(self, name: str, days: CalendarDays) -> bool:
-        """False when there is one of that name already."""
+        """Returns False if the name is taken."""
         return bool(
             await self._database.fetch_value(
                 self._queries["make_calendar"],
@@ -41,7 +43,7 @@ class Calendars:
         )
 
     async def change_calendar(self, before: NamedCalendar, days: CalendarDays) -> bool:
-        """False when it is not what it was any more."""
+        """Returns False if the calendar has changed since `before` was read."""
         now, encoded = self._database.clock.sql_now(), msgspec.json.encode(days).decode()
         return bool(
             await self._database.fetch_value(
@@ -56,15 +58,17 @@ class Calendars:
         )
 
     async def get_calendar(self, name: str) -> NamedCalendar | None:
-        row = await self._database.fetch_row(self._queries["get_calendar"], name=name)
+        row = await self._database.fetch_row(self._queries["get_calendar"], name=name, most=JOBS_COUNTED)
         return _calendar(row) if row else None
 
     async def list_calendars(self, namespace: Namespace) -> list[NamedCalendar]:
-        rows = await self._database.fetch(self._queries["list_calendars"], limit=LIST_MAX, namespace=namespace.name)
+        rows = await self._database.fetch(
+            self._queries["list_calendars"], limit=LIST_MAX, namespace=namespace.name, most=JOBS_COUNTED
+        )
         return [_calendar(row) for row in rows]
 
     async def delete_calendar(self, name: str, only: NamedCalendar | None = None) -> bool | None:
-        """None: a job refers to it. With `only`, False when it is not that any more."""
+        """Returns None if a job refers to the calendar, and False if it is gone or no longer equals `only`."""
         arguments = (name, only.version, only.created_at) if only else (name, None, None)
         try:
             return bool(
@@ -81,4 +85,6 @@ class Calendars:
 
 
 def _calendar(row: Record) -> NamedCalendar:
-    return NamedCalendar(row["name"], row["version"], decode_days(row["days"]), row["created_at"], row["updated_at"])
+    return NamedCalendar(
+        row["name"], row["version"], decode_days(row["days"]), row["created_at"], row["updated_at"], row["jobs"]
+    )

@@ -1,8 +1,8 @@
-"""What a failed statement means: whether it passes, and whether it may have been carried out all the same.
+"""Classifies database errors: whether the cause is temporary, and whether the statement may have been carried out.
 
-The difference decides what may be repeated blindly. A statement refused for a lock, a deadlock, a full server or a
-read-only node did nothing. One whose connection broke may have committed with its answer lost: only what is idempotent
-may be sent again.
+The class decides what may be repeated. A statement that was refused for a lock, a deadlock, a full server or a
+read-only node did nothing. A statement whose connection broke may have committed, so only an idempotent one may be
+sent again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import asyncpg
 
 class Fault(Enum):
     CLEAN = auto()
-    """It passes, and nothing was done."""
+    """Temporary, and nothing was done."""
     DOUBTFUL = auto()
-    """It passes, and it is unknown whether it was done."""
+    """Temporary, and the statement may have been carried out."""
     LASTING = auto()
-    """Trying again would not help."""
+    """Permanent: a repetition would fail too."""
 
 
 _CLEAN_CODES = frozenset({
@@ -51,11 +51,11 @@ def judge(error: BaseException) -> Fault:
 
 
 def leaves_session_unusable(error: BaseException) -> bool:
-    """Silence; a client that lost track, as when the server said goodbye between two statements; or a caller that left.
+    """Whether the session must be closed: the server was silent, the client lost its state, or the caller left.
 
-    The pool would wait for a left statement to end, and raise *its* error in place of the cancellation.
+    The pool would wait for the abandoned statement to end, and raise its error instead of the cancellation.
     """
-    # By its real class: an error of a task's own may say what it likes about its class.
+    # The real class, because a task's own error may override `__class__`.
     return issubclass(type(error), (TimeoutError, asyncpg.InternalClientError, asyncio.CancelledError))
 
 
@@ -64,5 +64,5 @@ def is_read_only(error: BaseException) -> bool:
 
 
 def lacks_partition(error: BaseException) -> bool:
-    """An insert for a day that has no partition yet."""
+    """Whether an insert failed because its day has no partition yet."""
     return isinstance(error, asyncpg.CheckViolationError) and "no partition of relation" in str(error)

@@ -1,4 +1,4 @@
-"""Lists failed runs, and reruns finished ones."""
+"""Lists failed runs, and reruns finished runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.model.ids import made_at, not_finished_before
+from foliot.model.ids import none_finished_before
 from foliot.model.namespace import Namespace
 from foliot.model.priority import aging_microseconds
 from foliot.store import queries
 from foliot.store.postgres import Database, Transaction
 from foliot.store.run_lists import Page, page_of
 
+TREND_PARTS = 24
 decode_json = msgspec.json.Decoder().decode
 
 
@@ -29,6 +30,7 @@ class DeadFilter:
     queue: str | None = None
     fingerprint: str | None = None
     is_rerun_included: bool = False
+    is_dismissed_included: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,14 @@ class DeadGroup:
     queue: str
     kind: str | None
     message: str | None
+    trend: Sequence[int]
+    """How many failed in each twenty-fourth of the time, the oldest part first."""
+    note: str | None
+    noted_by: str | None
+    noted_at: datetime | None
+    dismissed_until: datetime | None
+    """Failures up to this instant were dismissed."""
+    dismissed_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,7 @@ class DeadLetters:
             wanted.queue,
             wanted.fingerprint,
             wanted.is_rerun_included,
+            wanted.is_dismissed_included,
             limit + 1,
             wanted.namespace.name,
         )
@@ -92,21 +103,51 @@ class DeadLetters:
         return page_of(items, limit, lambda letter: (letter.finished_at, letter.id), last)
 
     async def group_dead_letters(self, wanted: DeadFilter, *, limit: int, scan: int) -> tuple[list[DeadGroup], bool]:
-        """The groups, and whether there are more dead letters than were looked at."""
-        filters = (wanted.task, wanted.queue, wanted.is_rerun_included, limit, wanted.namespace.name)
+        """Returns the groups, and whether more dead letters exist than were read."""
         rows = await self._database.fetch(
-            self._queries["group_dead_letters"], wanted.since, wanted.until, scan, *filters
+            self._queries["group_dead_letters"],
+            since=wanted.since,
+            until=wanted.until,
+            scan=scan,
+            task=wanted.task,
+            queue=wanted.queue,
+            fingerprint=wanted.fingerprint,
+            is_rerun_included=wanted.is_rerun_included,
+            is_dismissed_included=wanted.is_dismissed_included,
+            limit=limit,
+            namespace=wanted.namespace.name,
+            parts=TREND_PARTS,
+            now=self._database.clock.sql_now(),
         )
         return [DeadGroup(*list(row)[1:]) for row in rows if row[1] is not None], rows[0][0] >= scan
+
+    async def put_note(self, namespace: Namespace, fingerprint: str, note: str | None, actor: str) -> None:
+        await self._database.execute(
+            self._queries["put_note"],
+            namespace=namespace.name,
+            fingerprint=fingerprint,
+            note=note,
+            actor=actor,
+            now=self._database.clock.sql_now(),
+        )
+
+    async def put_dismissal(self, namespace: Namespace, fingerprint: str, until: datetime | None, actor: str) -> None:
+        await self._database.execute(
+            self._queries["put_dismissal"],
+            namespace=namespace.name,
+            fingerprint=fingerprint,
+            until=until,
+            actor=actor,
+        )
 
     async def find_dead_letters(
         self, namespace: Namespace, run_ids: Sequence[UUID], *, is_rerun_included: bool
     ) -> dict[UUID, str]:
-        """The task of each, as it is stored."""
+        """Returns the qualified task of each."""
         rows = await self._database.fetch(
             self._queries["find_dead_letters"],
             run_ids=run_ids,
-            finished_from=_earliest(run_ids),
+            finished_from=none_finished_before(run_ids),
             is_rerun_included=is_rerun_included,
             namespace=namespace.name,
         )
@@ -122,22 +163,29 @@ class DeadLetters:
         payload: str | None = None,
         apart_seconds: float = 0.0,
         first_seconds: float = 0.0,
+        keeps_checkpoints: bool = False,
         within: Transaction | None = None,
     ) -> list[Rerun]:
-        """`new_ids`: for each finished run the id of the one to make. `is_repeated`: also those that were rerun before.
+        """`new_ids` maps each finished run to the id of its rerun. `is_repeated` includes runs that were rerun before.
 
-        The first is due after `first_seconds`, each other one `apart_seconds` after the one before.
+        With `keeps_checkpoints`, durable functions continue after their recorded steps.
+
+        The first rerun is due after `first_seconds`, and each later one `apart_seconds` after the one before.
         """
         old, new = list(new_ids), list(new_ids.values())
-        flags = (_earliest(old), is_any_state, is_repeated, payload, _earliest(new), apart_seconds)
-        arguments = (old, new, *flags, self._database.clock.sql_now(), self._aging, first_seconds, namespace.name)
+        flags = (
+            none_finished_before(old),
+            is_any_state,
+            is_repeated,
+            payload,
+            none_finished_before(new),
+            apart_seconds,
+        )
+        clock = (self._database.clock.sql_now(), self._aging, first_seconds)
+        arguments = (old, new, *flags, *clock, namespace.name, keeps_checkpoints)
         return [Rerun(*row) for row in await (within or self._database).fetch(self._queries["rerun_runs"], *arguments)]
 
 
 def _letter(values: list[Any]) -> DeadLetter:
     values[10] = None if values[10] is None else decode_json(values[10])
     return DeadLetter(*values)
-
-
-def _earliest(run_ids: Sequence[UUID]) -> datetime:
-    return not_finished_before(min(run_ids, key=made_at))

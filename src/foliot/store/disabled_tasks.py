@@ -1,4 +1,4 @@
-"""Stores which built-in tasks are disabled, and where."""
+"""Stores which built-in tasks are disabled in which namespaces."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from foliot.store.postgres import Database
 @dataclass(frozen=True, slots=True)
 class DisabledTask:
     namespace: str
-    """`*`: all of them."""
+    """`*` means all namespaces."""
     task: str
     disabled_at: datetime
     disabled_by: str
     reason: str | None
     is_imposed: bool
-    """By somebody whose token is for all namespaces; only such a one can turn it on again."""
+    """Disabled with a token for all namespaces. Only such a token can enable it again."""
 
 
 class DisabledTasks:
@@ -40,7 +40,7 @@ class DisabledTasks:
         )
 
     async def delete_disabled_task(self, namespace: str, task: str, *, may_lift: bool) -> bool:
-        """`may_lift`: also what was imposed. False when there was nothing to delete."""
+        """With `may_lift`, deletes an imposed entry too. Returns False if nothing was deleted."""
         return bool(
             await self._database.execute(
                 self._queries["delete_disabled_task"], namespace=namespace, task=task, may_lift=may_lift

@@ -1,12 +1,14 @@
-"""Reads what `explain` tells: for one run, job or queue, each gate between it and its start, with its numbers."""
+"""Explains why a run or a queue waits: each gate between it and its start, with its numbers."""
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
 
+from foliot.model.checkpoint import Awaits, describe
 from foliot.model.concurrency import Concurrency
 from foliot.model.explanation import Explanation, Gate, summed_up
 from foliot.model.namespace import bare, bare_key
@@ -19,6 +21,7 @@ COUNT_MAX = 10_000
 SHOWN = 10
 MADE_LATE = timedelta(seconds=1)
 decode_options = msgspec.json.Decoder(RunOptions).decode
+decode_awaits = msgspec.json.Decoder(Awaits).decode
 
 
 class Explain:
@@ -27,7 +30,7 @@ class Explain:
         self._queries = queries.load("explain")
 
     async def run(self, run_id: UUID) -> Explanation | None:
-        """None: there is no live run of this id."""
+        """Returns None if there is no live run with this id."""
         row = await self._database.fetch_row(self._queries["explain_run"], run_id=run_id, now=self._now())
         if row is None:
             return None
@@ -39,7 +42,7 @@ class Explain:
             gates = [await self._worker(row)]
         else:
             gates = await self._gates(row, options)
-        summary = summed_up(gates, "it may start at any moment: it is the next in line")
+        summary = summed_up(gates, "it may start at any moment: it is next in its queue")
         return Explanation(str(row["id"]), kind, row["name"] or row["step"], row["state"], summary, gates)
 
     async def queue(self, name: str, task: str = "") -> Explanation:
@@ -51,17 +54,19 @@ class Explain:
             "queue",
             bare(name),
             "paused" if pauses else "active",
-            summed_up(gates, f"{row[3]} runs are ready in it"),
+            summed_up(gates, f"{row[3]} of its runs are ready"),
             gates,
         )
 
     async def _gates(self, row: Record, options: RunOptions) -> list[Gate]:
-        """In the order in which a run passes them."""
+        """The gates in the order in which a run passes them."""
         gates = [
             _cancelled(row),
             await self._dependencies(row),
-            _due(row),
+            _conditional(row, options),
+            None if row["awaits"] else _due(row),
             _signalled(row, options),
+            _suspended(row),
             await self._overlap(row),
         ]
         if options.concurrency is not None:
@@ -75,13 +80,14 @@ class Explain:
         return [gate for gate in gates if gate is not None]
 
     async def _dependencies(self, row: Record) -> Gate | None:
-        if row["state"] != "waiting":
+        if row["state"] != "waiting" or row["awaits"]:
             return None
         before = await self._database.fetch(self._queries["explain_upstream"], run_id=row["id"], limit=SHOWN)
         shown = [{"id": str(found[0]), "name": found[1], "state": found[2], "since": found[3]} for found in before]
-        names = ", ".join(f"{found[1]} ({found[2]})" for found in before[:3]) or "what has ended a moment ago"
+        names = ", ".join(f"{found[1]} ({found[2]})" for found in before[:3]) or "a run that has just ended"
         more = f" and {row['unmet'] - 3} more" if (row["unmet"] or 0) > 3 else ""
-        detail = f"waits for {row['unmet']} of those before it by the rule {row['rule']}: {names}{more}"
+        number = f"{row['unmet']} upstream {'run' if row['unmet'] == 1 else 'runs'}"
+        detail = f"waits for {number}, with the rule {row['rule']}: {names}{more}"
         return Gate(
             "dependencies",
             is_open=False,
@@ -93,15 +99,15 @@ class Explain:
         open_ones = await self._database.fetch(self._queries["explain_children"], run_id=row["id"], limit=SHOWN)
         names = ", ".join(f"{found[1]} ({found[2]})" for found in open_ones[:3])
         shown = [{"id": str(found[0]), "name": found[1], "state": found[2], "since": found[3]} for found in open_ones]
-        return Gate("children", is_open=False, detail=f"is under way: {names}", numbers={"open": shown})
+        return Gate("children", is_open=False, detail=f"waits for its children: {names}", numbers={"open": shown})
 
     async def _overlap(self, row: Record) -> Gate | None:
         if row["held_by"] != "overlap":
             return None
         other = await self._database.fetch_row(self._queries["explain_overlap"], job_id=row["job_id"], run_id=row["id"])
         if other is None:
-            return Gate("overlap", is_open=True, detail="the run before it has ended")
-        detail = f"waits for the run before it, {other[0]}, which is {other[1]}"
+            return Gate("overlap", is_open=True, detail="the previous run has ended")
+        detail = f"waits for the previous run {other[0]}, which is {other[1]}"
         return Gate("overlap", is_open=False, detail=detail, numbers={"blocked_by": str(other[0])})
 
     async def _concurrency(self, row: Record, limit: Concurrency) -> Gate:
@@ -117,7 +123,7 @@ class Explain:
             "held_by": [str(holder) for holder in holders],
         }
         is_open = row["held_by"] != "limit" or taken + before < limit.limit
-        detail = f"key {bare_key(limit.key)!r} is at {taken} of {limit.limit}, and {before} stand before it"
+        detail = f"key {bare_key(limit.key)!r}: {taken} of {limit.limit} places are taken, and {before} runs are ahead"
         return Gate("concurrency", is_open=is_open, detail=detail, numbers=numbers)
 
     async def _rate(self, row: Record, limit: RateLimit) -> Gate:
@@ -133,7 +139,8 @@ class Explain:
         key = bare_key(limit.key)
         numbers = {"key": key, "limit": limit.limit, "started": started, "before": before, "free_at": free_at}
         is_open = row["held_by"] != "limit" or started + before < limit.limit
-        detail = f"rate {key!r}: {started} of {limit.limit} in {limit.period_seconds:g} s have started, and {before} stand before it"
+        used = f"{started} of {limit.limit} starts in {limit.period_seconds:g} s are used"
+        detail = f"rate {key!r}: {used}, and {before} runs are ahead"
         return Gate("rate", is_open=is_open, detail=detail, numbers=numbers)
 
     async def _pauses(self, queue: str, task: str) -> list[Gate]:
@@ -144,7 +151,10 @@ class Explain:
         found = await self._database.fetch_row(self._queries["explain_circuit"], task=row["task"])
         if found is None:
             return None
-        detail = f"task {bare(row['task'])!r} rests after {found[0]} failures in a row, until {_iso(found[1])}"
+        detail = (
+            f"the circuit of the task {bare(row['task'])!r} is open until {_iso(found[1])}, after {found[0]} failures "
+            "in a row"
+        )
         numbers = {"failures": found[0], "open_until": found[1], "probe": None if found[2] is None else str(found[2])}
         return Gate("circuit", is_open=bool(row["is_probe"]), detail=detail, numbers=numbers)
 
@@ -160,12 +170,12 @@ class Explain:
         name, lives = found if found is not None else (str(row["worker_id"]), False)
         seconds = (row["at"] - row["started_at"]).total_seconds() if row["started_at"] else 0.0
         if row["cancel"] is not None:
-            return Gate("cancel", is_open=False, detail=f"runs on {name}, and was asked to end")
+            return Gate("cancel", is_open=False, detail=f"runs on {name}, and is being cancelled")
         if not lives:
             return Gate(
                 "worker",
                 is_open=False,
-                detail=f"its worker {name} does not answer any more: it will be given to another",
+                detail=f"its worker {name} no longer responds; another worker will run it",
             )
         return Gate(
             "worker",
@@ -180,9 +190,7 @@ class Explain:
 
 def _cancelled(row: Record) -> Gate | None:
     return (
-        None
-        if row["cancel"] is None
-        else Gate("cancel", is_open=False, detail="was asked to end, and will in a moment")
+        None if row["cancel"] is None else Gate("cancel", is_open=False, detail="was cancelled, and ends in a moment")
     )
 
 
@@ -201,21 +209,46 @@ def _overdue(row: Record) -> Gate:
     seconds = (row["at"] - row["due_at"]).total_seconds()
     if row["held_by"] == "signal" or seconds < 0:
         return Gate("due", is_open=True, detail="is due")
-    detail, numbers = f"is due since {_iso(row['due_at'])}", {"due_at": row["due_at"], "late_seconds": seconds}
-    # A run of a tick that was made long after it: its due instant is still that of the tick.
+    detail, numbers = f"has been due since {_iso(row['due_at'])}", {"due_at": row["due_at"], "late_seconds": seconds}
+    # A run that was created long after its tick is still due at the tick's time.
     if row["job_id"] is not None and row["created_at"] - row["due_at"] >= MADE_LATE:
-        detail += f"; no scheduler node was there to make it until {_iso(row['created_at'])}"
+        detail += f"; no scheduler node was running to create it before {_iso(row['created_at'])}"
         numbers["made_at"] = row["created_at"]
     return Gate("due", is_open=True, detail=detail, numbers=numbers)
+
+
+def _conditional(row: Record, options: RunOptions) -> Gate | None:
+    if options.condition is None:
+        return None
+    when = options.condition.when
+    if row["state"] == "waiting":
+        return Gate("condition", is_open=False, detail=f"is skipped then unless {when}")
+    if row["held_by"] == "condition":
+        return Gate("condition", is_open=False, detail=f"a scheduler node is about to decide whether {when}")
+    return Gate("condition", is_open=True, detail=f"its condition is true: {when}")
 
 
 def _signalled(row: Record, options: RunOptions) -> Gate | None:
     if options.signal is None:
         return None
     if row["held_by"] != "signal":
-        return Gate("signal", is_open=True, detail="needs a signal: it has it, or does not wait for it yet")
+        return Gate("signal", is_open=True, detail="has received its signal, or does not wait for it yet")
     until = f" until {_iso(row['due_at'])}" if options.signal.timeout_seconds is not None else ""
-    return Gate("signal", is_open=False, detail=f"waits for a signal{until}: POST /v1/runs/{row['id']}/signal")
+    return Gate(
+        "signal",
+        is_open=False,
+        detail=f"waits for a signal{until}: foliot signal {row['id']}, or POST /v1/runs/{row['id']}/signal",
+    )
+
+
+def _suspended(row: Record) -> Gate | None:
+    if row["awaits"] is None:
+        return None
+    awaits = decode_awaits(row["awaits"])
+    detail = describe(awaits, None if awaits.until is None else _iso(awaits.until))
+    if awaits.signals:
+        detail += f": foliot signal {row['id']} {shlex.quote(awaits.signals[0])}, or POST /v1/runs/{row['id']}/signal"
+    return Gate("function", is_open=False, detail=f"its function {detail}", numbers=msgspec.to_builtins(awaits))
 
 
 def _paused(
@@ -228,12 +261,14 @@ def _paused(
         f" until {_iso(until)}" if until else "",
     )
     numbers = {"kind": kind, "name": bare(name), "reason": reason, "actor": actor, "since": since, "until": until}
-    return Gate("pause", is_open=False, detail=f"{what} is paused{by}{because}{end}", numbers=numbers)
+    return Gate(
+        "pause", is_open=False, detail=f"{what} has been paused since {_iso(since)}{by}{because}{end}", numbers=numbers
+    )
 
 
 def _queue_limit(line: Record) -> Gate:
     most, running = line[0], line[2]
-    detail = f"{running} run in its queue" if most is None else f"{running} of {most} run in its queue"
+    detail = f"{_runs(running)} in its queue" if most is None else f"{running} of at most {_runs(most)} in its queue"
     return Gate(
         "queue_limit",
         is_open=most is None or running < most,
@@ -275,20 +310,25 @@ def _served(line: Record, queue: str, task: str) -> Gate:
 def _expired(row: Record) -> Gate | None:
     if row["expires_at"] is None or row["started_at"] is not None or row["expires_at"] > row["at"]:
         return None
-    return Gate("expired", is_open=False, detail=f"was to start by {_iso(row['expires_at'])}: it is being skipped")
+    return Gate("expired", is_open=False, detail=f"did not start by {_iso(row['expires_at'])}, so it is being skipped")
 
 
 def _place(row: Record, line: Record) -> Gate:
     before = line[3]
     many = f"{before} or more" if before >= COUNT_MAX else str(before)
+    ahead = "no run is" if before == 0 else "1 run is" if before == 1 else f"{many} runs are"
     is_next = before == 0 or row["state"] != "ready"
-    return Gate("line", is_open=is_next, detail=f"{many} runs stand before it in its queue", numbers={"before": before})
+    return Gate("line", is_open=is_next, detail=f"{ahead} ahead of it in its queue", numbers={"before": before})
 
 
 def _depth(line: Record) -> Gate:
     most, ready = line[1], line[3]
     detail = f"{ready} runs are ready" if most is None else f"{ready} of {most} runs are ready"
     return Gate("depth", is_open=most is None or ready < most, detail=detail, numbers={"limit": most, "ready": ready})
+
+
+def _runs(number: int) -> str:
+    return "1 run is running" if number == 1 else f"{number} runs are running"
 
 
 def _iso(at: datetime) -> str:

@@ -1,9 +1,9 @@
-"""Hints: "something may be ready in this queue", "shards are free". They shorten a wait and carry no truth; losing them
-all loses nothing.
+"""Hints such as "this queue may have ready runs" or "shards are free". They only shorten a wait: losing all of them
+loses nothing.
 
-A NOTIFY makes commits wait for each other, so none is ever sent inside the transaction that stores a job: it goes out
-on its own afterwards, the first at once, later ones gathered and at most a hundred times a second. A LISTEN needs a
-session of its own, which a pooler in transaction mode can't give: there, without a direct URL, Foliot polls.
+NOTIFY makes commits wait for each other, so it is never sent inside the transaction that stores a job. It follows in a
+statement of its own: the first hint at once, later ones gathered and at most a hundred times a second. LISTEN needs a
+session of its own, which a pooler in transaction mode can't offer. There, without a direct URL, Foliot polls.
 """
 
 from __future__ import annotations
@@ -23,23 +23,26 @@ from foliot.store import queries
 from foliot.store.postgres import Database
 
 CHANNEL = "foliot_ready"
-# Every other topic is the name of a queue, and no queue's name has a slash.
+# Every other topic is the name of a queue, and no such name begins with a slash.
 SHARDS_TOPIC = "/shards"
 JOBS_TOPIC = "/jobs"
 GATES_TOPIC = "/gates"
+SOURCES_TOPIC = "/sources"
 ALL_QUEUES_TOPIC = "/queues"
+BROKERLESS_TOPIC = "/brokerless"
+"""Runs are ready, and the scheduler can't reach the broker that announces them."""
 WORKER_TOPIC = "/worker/"
 GATHER_SECONDS = 0.01
 CHECK_SECONDS = 10.0
 
 
 def worker_topic(worker_id: UUID) -> str:
-    """Something that this worker should look at now: a run that it holds is asked to end."""
+    """Hints on this topic wake one worker, because a run that it holds was cancelled."""
     return f"{WORKER_TOPIC}{worker_id}"
 
 
 class HintSender(Service):
-    """Tells listeners which queues, or shards, got something to do."""
+    """Sends hints in the background, without delaying the caller."""
 
     def __init__(self, database: Database, *, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
@@ -62,8 +65,7 @@ class HintSender(Service):
 
 
 class HintListener(Service):
-    """Calls `on_hint(topic)` for every hint, over a session of its own that is looked after and made anew when it
-    dies."""
+    """Calls `on_hint(topic)` for every hint. It uses a session of its own, and replaces it when it breaks."""
 
     def __init__(
         self, database: Database, url: str, on_hint: Callable[[str], None], *, clock: Clock, events: EventBus
@@ -92,7 +94,7 @@ class HintListener(Service):
             self._session.terminate()
 
     async def _prove_alive(self) -> None:
-        """A half-open socket stays silent for ever; only asking shows it."""
+        """A half-open connection stays silent forever, so only a statement shows it."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await self._session.execute("select 1")

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.model.ids import made_at, not_finished_before
+from foliot.model.ids import none_finished_before, not_finished_before
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.arrays import columns
@@ -25,7 +25,7 @@ class LogPart:
     run_id: UUID
     token: int
     part: int
-    """Where it begins in all that the attempt has written."""
+    """The position of the chunk in the attempt's output."""
     chunk: bytes
 
 
@@ -58,7 +58,7 @@ class Logs:
         await self._database.execute(self._queries["write_logs"], *arguments)
 
     async def read_logs(self, run_id: UUID, token: int, position: int, *, parts: int) -> bytes:
-        """What there is from a position on, as far as there is no gap, of so many parts at the most."""
+        """Returns the output from a position up to the first gap, from at most `parts` parts."""
         found = bytearray()
         for part, chunk in await self._database.fetch(
             self._queries["read_logs"],
@@ -76,16 +76,15 @@ class Logs:
         return bytes(found)
 
     async def read_parts(self, attempts: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bytes]:
-        """All that these attempts have shown, of each as far as there is no gap. Those that have shown nothing are left
-        out."""
+        """Returns the output of each attempt up to the first gap. Attempts without output are left out."""
         found: dict[tuple[UUID, int], bytearray] = {}
         for run_id, token, part, chunk in await self._database.fetch(
             self._queries["read_parts"], *columns(attempts, 2), _earliest(attempts)
         ):
-            shown = found.setdefault((run_id, token), bytearray())
-            if part <= len(shown):
-                shown += chunk[len(shown) - part :]
-        return {attempt: bytes(shown) for attempt, shown in found.items()}
+            output = found.setdefault((run_id, token), bytearray())
+            if part <= len(output):
+                output += chunk[len(output) - part :]
+        return {attempt: bytes(output) for attempt, output in found.items()}
 
     async def keep_lost_outputs(self, outputs: Mapping[tuple[UUID, int], bytes]) -> None:
         given = columns([(run_id, token, output) for (run_id, token), output in outputs.items()], 3)
@@ -110,4 +109,4 @@ class Logs:
 
 
 def _earliest(attempts: Sequence[tuple[UUID, int]]) -> datetime:
-    return not_finished_before(min((run_id for run_id, _ in attempts), key=made_at))
+    return none_finished_before([run_id for run_id, _ in attempts])

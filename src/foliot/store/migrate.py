@@ -3,9 +3,9 @@
 If two nodes migrate at once, one waits and then finds nothing to do. A file that changed after it was applied is
 refused.
 
-Tables are in `migrations/`, functions and triggers in `functions/`. A function file always holds the present source.
-Whenever a migration is applied, all functions are created again after it, so a changed function needs a migration too,
-even if that holds only a comment.
+Tables are in `migrations/`, functions and triggers in `functions/`. A function file always holds the current source.
+The database stores a checksum of each, and `migrate` replaces the functions whose file has changed; after a migration
+it replaces all of them. A database that a newer Foliot has migrated keeps its functions.
 
 The first line of a migration says which processes can work beside it: `-- works beside: 12` means processes that know
 migration 12 or a newer one. Without that line, only processes that know the migration itself can. Old code works on a
@@ -21,8 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
+import msgspec
+
 from foliot.errors import SchemaError
-from foliot.events import EventBus, SchemaMigrated
+from foliot.events import EventBus, FunctionsReplaced, SchemaMigrated
 from foliot.store import queries
 from foliot.store.partitions import Partitions
 from foliot.store.postgres import MAINTENANCE_SECONDS, Database, Transaction
@@ -75,30 +77,35 @@ def known_functions() -> dict[str, str]:
 
 
 async def migrate(database: Database, *, partitions: Partitions, events: EventBus, is_forced: bool = False) -> int:
-    """Applies the missing migrations and returns the version of the schema.
+    """Applies the missing migrations, replaces outdated functions, and returns the version of the schema.
 
     Raises `SchemaError` if running processes could not work with the new schema, unless it is forced.
     """
     known, before = known_migrations(), 0
 
-    async def work(within: Transaction) -> bool:
+    async def work(within: Transaction) -> tuple[bool, list[str]]:
         nonlocal before
         applied = await _apply_missing(within, known, is_forced=is_forced)
         before = max(applied, default=0)
-        return any(migration.version not in applied for migration in known)
+        has_missing = any(migration.version not in applied for migration in known)
+        if before > known[-1].version:
+            return has_missing, []
+        return has_missing, await _replace_functions(within, replaces_all=has_missing)
 
     # The transaction starts again when it cannot get a lock at once, as under load. So other transactions never queue
     # behind it for longer than for any other lock.
-    has_changed = await database.in_transaction("migrate", work, statement_seconds=MAINTENANCE_SECONDS)
+    has_migrated, replaced = await database.in_transaction("migrate", work, statement_seconds=MAINTENANCE_SECONDS)
     after = max(before, known[-1].version)
     await partitions.create_missing()
-    if has_changed:
+    if has_migrated:
         events.emit(SchemaMigrated(before, after))
+    elif replaced:
+        events.emit(FunctionsReplaced(tuple(replaced)))
     return after
 
 
 async def _apply_missing(within: Transaction, known: Sequence[Migration], *, is_forced: bool) -> dict[int, Applied]:
-    """Applies the missing migrations and then the functions; returns the migrations that were applied before."""
+    """Applies the missing migrations. Returns the migrations that were applied before."""
     named = queries.load("migrations")
     await within.execute(named["lock_migrations"])
     await within.execute(named["create_schema"])
@@ -118,10 +125,20 @@ async def _apply_missing(within: Transaction, known: Sequence[Migration], *, is_
             checksum=migration.checksum,
             works_beside=migration.works_beside,
         )
-    if missing:
-        for name, sql in known_functions().items():
-            await within.execute(queries.Query(name, sql))
     return applied
+
+
+async def _replace_functions(within: Transaction, *, replaces_all: bool) -> list[str]:
+    """Creates the functions again whose file has changed, or all of them. Returns their names."""
+    named, known = queries.load("migrations"), known_functions()
+    checksums = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in known.items()}
+    stored = {row[0]: row[1] for row in await within.fetch(named["function_checksums"])}
+    changed = [name for name in known if replaces_all or stored.get(name) != checksums[name]]
+    for name in changed:
+        await within.execute(queries.Query(name, known[name]))
+    if changed:
+        await within.execute(named["record_functions"], functions=msgspec.json.encode(checksums).decode())
+    return changed
 
 
 async def check_schema(database: Database) -> None:
@@ -167,9 +184,9 @@ async def _refuse_to_leave_behind(within: Transaction, missing: Sequence[Migrati
             ", ..." if len(left) > 10 else ""
         )
         raise SchemaError(
-            f"the new schema needs processes that know migration {needed}, and these running processes do not: {shown}. "
-            "Nothing was changed. Stop them first; or run `foliot migrate --force`, and they stop by themselves within "
-            "seconds"
+            f"the new schema needs processes that know migration {needed}, and these running processes do not: "
+            f"{shown}. Nothing was changed. Stop them first; or run `foliot migrate --force`, and they stop by "
+            f"themselves within seconds"
         )
 
 

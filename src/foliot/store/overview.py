@@ -8,6 +8,7 @@ from datetime import datetime
 
 from foliot.model.ids import first_id_of, not_finished_before
 from foliot.model.namespace import Namespace
+from foliot.model.scaling import QueueLoad
 from foliot.store import queries
 from foliot.store.postgres import Database
 
@@ -30,7 +31,19 @@ class QueueView:
     max_running: int | None
     max_depth: int | None
     uncounted_states: Sequence[str]
-    """States of which there are more, in all queues together, than were counted."""
+    """States with more runs, in all queues together, than were counted."""
+
+
+def load_of(queue: QueueView, *, slots: int, elsewhere: int = 0) -> QueueLoad:
+    return QueueLoad(
+        waiting=queue.ready,
+        running=queue.running,
+        slots=slots,
+        lag_seconds=max(0.0, queue.oldest_ready_seconds or 0.0),
+        max_running=queue.max_running,
+        is_paused=queue.paused_at is not None,
+        elsewhere=elsewhere,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class Overview:
         self._queries = queries.load("overview")
 
     async def list_queues(self, namespace: Namespace | None, most: int | None = None) -> list[QueueView]:
-        """Those of a namespace, or of all. Nothing is counted further than to `most`, or to `COUNT_MAX`."""
+        """Lists the queues of one namespace, or of all. Counts stop at `most`, by default at `COUNT_MAX`."""
         rows = await self._database.fetch(
             self._queries["list_queues"], most=most or COUNT_MAX, now=self._database.clock.sql_now()
         )
@@ -58,7 +71,7 @@ class Overview:
         return [queue for queue in found if namespace is None or namespace.owns(queue.name)]
 
     async def count_runs(self, namespace: Namespace, since: datetime) -> dict[str, int]:
-        """By state, up to `COUNT_MAX` each; finished ones since an instant, up to that number together."""
+        """Counts live runs by state, up to `COUNT_MAX` each, and as many of those that finished since a time."""
         first = first_id_of(since)
         rows = await self._database.fetch(
             self._queries["count_runs"],
@@ -70,7 +83,7 @@ class Overview:
         return {row[0]: row[1] for row in rows}
 
     async def count_nodes(self, namespace: Namespace | None) -> Nodes:
-        """The workers are those of the namespace, or of all; scheduler nodes work for all."""
+        """Counts the workers of one namespace, or of all. Scheduler nodes serve all namespaces."""
         row = await self._database.fetch_row(
             self._queries["count_nodes"],
             now=self._database.clock.sql_now(),

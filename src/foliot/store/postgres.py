@@ -1,22 +1,21 @@
-"""The way to PostgreSQL: a pool, limits on every session, and statements that outlive restarts and failovers.
+"""Access to PostgreSQL: a pool, time limits on every session, and retries that survive restarts and failovers.
 
-Every session has connect, statement, lock and idle-in-transaction time limits. A statement that fails for a reason that
-passes (a restart, a lost connection, a demoted node, a deadlock) is sent again with jitter until
-`database_retry_seconds` are over, provided that it is idempotent or surely did nothing; after that the caller gets
-`StoreUnavailable`. A write for a day that has no partition yet has the day made, and is sent again: no caller has to
-think of it.
+Every session has connect, statement, lock and idle-in-transaction limits. A statement that fails for a temporary reason
+(a restart, a lost connection, a demoted node, a deadlock) is retried with jitter for `database_retry_seconds`, if it is
+idempotent or certainly did nothing. After that, the caller gets `StoreUnavailable`. A write for a day without a
+partition creates the day and is retried; no caller has to handle this.
 
-Behind a pooler in transaction mode (PgBouncer; noticed by itself) a session belongs to us for one transaction only.
+Behind a pooler in transaction mode (such as PgBouncer, which is detected) a session lasts for one transaction only.
 There each statement runs in a transaction that begins with its limits, and nothing is prepared on the server.
 """
 
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from random import uniform
 from typing import Any, TypeVar
 
 import asyncpg
@@ -30,26 +29,29 @@ from foliot.store.queries import Query, together
 
 T = TypeVar("T")
 Statement = Callable[[Any], Awaitable[T]]
-"""Given a session, it sends itself there."""
-# A plan that is kept may have been made when tables were empty, so it must not be one that reads all of a table.
+"""Sends itself on a given session."""
+# A cached plan may date from when tables were empty, so it must not read whole tables.
 PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
-Record = Any  # asyncpg ships no types; its records are read by position in one typed method each
+# Statements are short: to compile one takes longer than to run it. PostgreSQL would, where it must estimate without
+# statistics, or without the plans that PLANNED_ONCE forbids.
+UNCOMPILED = {"jit": "off"}
+Record = Any  # asyncpg ships no types; one typed method reads the columns of each query
 
 
 FIRST_PAUSE_SECONDS = 0.02
 LAST_PAUSE_SECONDS = 1.0
-# The server ends a statement by its own limit first; this one catches a server that no longer answers at all.
+# The server ends a statement at its own limit first. This one detects a server that no longer responds.
 SILENCE_SECONDS = 2.0
 MAINTENANCE_SECONDS = 60
-# Less than firewalls and address translators remember a connection on which nothing happens.
+# Shorter than the time after which firewalls and NAT forget an idle connection.
 IDLE_SECONDS = 60
 AT_HAND = 2
-"""That of a loop that looks, and that of one that writes."""
+"""Sessions kept outside the pool: one for a loop that reads, and one for a loop that writes."""
 
 
 class Session(asyncpg.Connection):
-    """A connection that is not reset on its way back to the pool: we leave no session state behind, and a reset is a
-    round trip."""
+    """A connection that is not reset when it returns to the pool: Foliot leaves no session state behind, and a reset
+    costs a round trip."""
 
     __slots__ = ()
 
@@ -58,13 +60,12 @@ class Session(asyncpg.Connection):
 
 
 class Transaction:
-    """Statements inside one transaction, asked for as they are of the `Database`. None of them is repeated by
-    itself."""
+    """Runs statements inside one transaction, with the methods of `Database`. It retries none of them."""
 
     def __init__(self, session: Any, *, is_repetition: bool) -> None:
         self._session = session
         self.is_repetition = is_repetition
-        """It was tried before, and may have been carried out."""
+        """An earlier try may have committed."""
 
     async def fetch(
         self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object
@@ -83,11 +84,10 @@ class Transaction:
 
 
 class Beside:
-    """Makes one statement of each that is fetched and of another that writes, so that both are carried out, or
-    neither."""
+    """Combines each fetched statement with another one that writes, so that both take effect or neither does."""
 
     def __init__(self, database: Database, query: Query, again: Query, *arguments: object) -> None:
-        """`again` writes what is missing of what `query` writes, and takes the same arguments."""
+        """`again` writes the missing rows of `query`, and takes the same arguments."""
         self._database = database
         self._query = query
         self._again = again
@@ -98,7 +98,7 @@ class Beside:
         return await self._database.fetch(both, *arguments, *self._arguments, is_repeatable=is_repeatable)
 
     async def write_again(self, within: Transaction) -> None:
-        """For a transaction that repeats what may have been carried out already, with what was written beside it."""
+        """Writes the missing rows, in a transaction that repeats a statement which may have committed."""
         await within.execute(self._again, *self._arguments)
 
 
@@ -115,8 +115,7 @@ class Database:
         part: str = "foliot",
         plans_once: bool = False,
     ) -> None:
-        """`plans_once`: for a process that sends the same few statements again and again, each of which looks rows up
-        by key."""
+        """`plans_once` suits a process that repeats a few statements, each of which looks rows up by key."""
         self.url = url
         self._plans_once = plans_once
         self.clock = clock
@@ -126,11 +125,11 @@ class Database:
         self._part = part
         self._pool: Any = None
         self._at_hand: list[tuple[Any, float]] = []
-        """Sessions that were taken from the pool and not given back, and when each was used last."""
+        """Sessions kept outside the pool, and when each was last used."""
         self._waiting = 0
-        """For a session of the pool: one that becomes free is theirs."""
+        """The number of callers that wait for a session. A free session goes back to the pool for them."""
         self.make_days: Callable[[], Awaitable[object]] | None = None
-        """Makes the partitions of the days around now."""
+        """Creates the partitions of the days around now."""
 
     async def __aenter__(self) -> Database:
         await self.open()
@@ -163,15 +162,14 @@ class Database:
         settings = {"application_name": self._part}
         if not self.is_pooled:
             settings |= {name: f"{milliseconds}ms" for name, milliseconds in self._limits().items()}
-            settings |= PLANNED_ONCE if self._plans_once else {}
+            settings |= UNCOMPILED | (PLANNED_ONCE if self._plans_once else {})
         return {
             "timeout": self._config.database_connect_seconds,
             "server_settings": settings,
             "target_session_attrs": "any" if self.is_pooled else "read-write",
         }
 
-    # Arguments are given by name. Statements of which there are many a second pass them by position, in the order in
-    # which the query declares its parameters.
+    # Arguments are named. Frequent statements pass them by position, in the order in which the query declares them.
 
     async def fetch(
         self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object
@@ -190,13 +188,13 @@ class Database:
         return await self._run(query, is_repeatable, lambda session: session.fetchval(query.sql, *given))
 
     async def execute(self, query: Query, *arguments: object, is_repeatable: bool = True, **named: object) -> int:
-        """The number of rows that the statement wrote."""
+        """Returns the number of rows written."""
         given = arguments or query.arranged(named)
         status: str = await self._run(query, is_repeatable, lambda session: session.execute(query.sql, *given))
         return int(status.rpartition(" ")[2])
 
     async def command(self, name: str, sql: str) -> None:
-        """A statement that PostgreSQL takes outside of transactions only."""
+        """Runs a statement that PostgreSQL accepts only outside of transactions."""
 
         async def work() -> None:
             async with self._session() as session:
@@ -212,7 +210,7 @@ class Database:
     async def transaction(
         self, *, statement_seconds: float = MAINTENANCE_SECONDS, idle_seconds: float | None = None
     ) -> AsyncIterator[Any]:
-        """One transaction on one session, for the rare unit of several statements. It is not repeated by itself."""
+        """One transaction on one session. It is not retried."""
         async with self._session() as session:
             await session.execute(self._begin(statement_seconds, idle_seconds))
             try:
@@ -224,9 +222,8 @@ class Database:
             await session.execute("commit")
 
     async def in_its_end(self, session: Any, write: Callable[[], Awaitable[T]]) -> T:
-        """The last write of a transaction that a task has used. From here on it may sit idle no longer than any other,
-        whatever it was allowed when it began. A day that is missing is made, and the transaction loses nothing of what
-        it has done."""
+        """Runs the last write of a transaction that a task has used. From now on the usual limit for idle transactions
+        applies. If a partition is missing, it is created, and the transaction keeps its earlier changes."""
         limit = self._limits()["idle_in_transaction_session_timeout"]
         await session.execute(f"set local idle_in_transaction_session_timeout = {limit}; savepoint the_end")
         try:
@@ -234,7 +231,7 @@ class Database:
         except Exception as error:
             if not lacks_partition(error) or self.make_days is None:
                 raise
-            # Gives up the locks of the write, too: whoever makes the day must not wait for this transaction.
+            # Also releases the locks of the write, because the creation of the day must not wait for this transaction.
             await session.execute("rollback to savepoint the_end")
             await self.make_days()
             return await write()
@@ -242,8 +239,8 @@ class Database:
     async def in_transaction(
         self, name: str, work: Callable[[Transaction], Awaitable[T]], *, statement_seconds: float | None = None
     ) -> T:
-        """Several statements that are carried out together or not at all. What fails for a reason that passes is begun
-        anew: `work` must be such that doing it again after it was committed changes nothing."""
+        """Runs several statements in one transaction, and starts again after a temporary error. So `work` must change
+        nothing if it is repeated after a commit."""
 
         attempts = itertools.count()
 
@@ -265,8 +262,8 @@ class Database:
             return await statement(session)
 
     async def _alone(self, statement: Statement[T]) -> T:
-        """The way of nearly every statement. What it went well on is kept at hand for the next one: to ask the pool for
-        a session and to give it back costs as much as a short statement."""
+        """Runs a statement outside of a transaction, as nearly all are. The session stays at hand for the next one,
+        because taking one from the pool and returning it costs as much as a short statement."""
         session = await self._taken()
         try:
             found = await statement(session)
@@ -291,7 +288,7 @@ class Database:
                 return await work()
             except Exception as error:
                 if make_days is not None and lacks_partition(error):
-                    # It did nothing, and need not wait.
+                    # The statement did nothing, so it need not wait.
                     is_making_days = True
                     continue
                 fault = judge(error)
@@ -304,8 +301,8 @@ class Database:
                         f"PostgreSQL: {name}: {type(error).__name__}: {error}", is_doubtful=fault is Fault.DOUBTFUL
                     ) from error
                 self._events.emit(StoreInterrupted(name, f"{type(error).__name__}: {error}", attempt))
-            # Full jitter: a server that comes back is not met by everybody at once.
-            await self.clock.sleep(random.uniform(0, min(FIRST_PAUSE_SECONDS * 2**attempt, LAST_PAUSE_SECONDS)))  # noqa: S311
+            # Full jitter, so that a server that comes back does not meet all clients at once.
+            await self.clock.sleep(uniform(0, min(FIRST_PAUSE_SECONDS * 2**attempt, LAST_PAUSE_SECONDS)))  # noqa: S311
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[Any]:
@@ -320,7 +317,7 @@ class Database:
     async def _taken(self) -> Any:
         while self._at_hand:
             session, since = self._at_hand.pop()
-            # What was idle for longer may have been forgotten by something between here and there.
+            # A firewall or NAT may have dropped a session that was idle for longer.
             if self.clock.monotonic() - since < IDLE_SECONDS and not has_ended(session):
                 return session
             end(session)
@@ -333,9 +330,9 @@ class Database:
             self._waiting -= 1
 
     async def _returned(self, session: Any, error: BaseException | None = None) -> None:
-        """Back to the pool, or ended, if what happened on it says so."""
+        """Returns a session to the pool, or ends it after an error that makes it unusable."""
         if error is not None and is_read_only(error):
-            # The node was demoted under us; its connections look healthy and would fail for ever.
+            # The node was demoted. Its connections look healthy, but every write on them would fail.
             for other, _ in self._at_hand:
                 end(other)
             self._at_hand.clear()
@@ -344,11 +341,17 @@ class Database:
                 await self._pool.expire_connections()
         elif error is not None and leaves_session_unusable(error):
             end(session)
-        if self._pool is not None:
+        if self._pool is None:
+            return
+        try:
             await self._pool.release(session)
+        except Exception:
+            # The pool releases in a task of the loop, and a job may have set a task factory that raises. A session that
+            # stays taken is lost to the process.
+            end(session)
 
     async def _meets_a_pooler(self) -> bool:
-        """A pooler answers with a process id of its own making."""
+        """Detects a pooler: it reports a process id of its own."""
         session = await asyncpg.connect(self.url, timeout=self._config.database_connect_seconds, statement_cache_size=0)
         try:
             async with session.transaction():
@@ -361,7 +364,7 @@ class Database:
             "statement_timeout": int(self._config.database_statement_seconds * 1000),
             "lock_timeout": int(self._config.database_lock_seconds * 1000),
             "idle_in_transaction_session_timeout": int(self._config.database_idle_in_transaction_seconds * 1000),
-            # A statement whose caller has gone ends soon, instead of at its own limit.
+            # Ends a statement soon after its client has disconnected, instead of at its limit.
             "client_connection_check_interval": 1000,
         }
 
@@ -376,11 +379,11 @@ def has_ended(session: Any) -> bool:
     try:
         return bool(session.is_closed())
     except asyncpg.InterfaceError:
-        # The pool has noticed, and has taken it back.
+        # The pool has noticed the end, and has taken the session back.
         return True
 
 
 def end(session: Any) -> None:
-    """At once, and the pool has room for another, unless it had noticed an end before."""
+    """Closes a session at once, and makes room in the pool, unless the pool had noticed its end before."""
     with suppress(asyncpg.InterfaceError):
         session.terminate()

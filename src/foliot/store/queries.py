@@ -2,7 +2,8 @@
 
 A block begins with `-- name: claim_runs(queues, slots, ...)` and holds one statement. In the statement a parameter is
 written `:queues`; PostgreSQL receives `$1`, by its place in the parentheses. A block that begins with
-`-- fragment: given_runs` holds a part of statements, and takes the place of `{{given_runs}}` in the same file.
+`-- fragment: given_runs` holds a part of statements, and replaces `{{given_runs}}` in the blocks after it. Fragments
+in `fragments.sql` are for every file.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ PARAMETER = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z]\w*)")
 class Query:
     name: str
     sql: str
-    """As PostgreSQL receives it."""
+    """The text that PostgreSQL receives."""
     parameters: tuple[str, ...] = ()
     source: str = ""
-    """As it is written in the file, with the names of the parameters."""
+    """The text in the file, with named parameters."""
 
     def arranged(self, arguments: Mapping[str, object]) -> list[object]:
-        """Arguments given by name, in the order of the parameters."""
+        """Puts arguments given by name into the order of the parameters."""
         if len(arguments) != len(self.parameters) or not all(name in arguments for name in self.parameters):
             raise TypeError(f"{self.name} takes {', '.join(self.parameters)}, not {', '.join(arguments)}")
         return [arguments[name] for name in self.parameters]
@@ -38,16 +39,23 @@ class Query:
 @cache
 def load(family: str) -> dict[str, Query]:
     """The named queries of one file."""
-    text = (resources.files("foliot.store") / "sql" / f"{family}.sql").read_text(encoding="utf-8")
-    return parsed(text, f"{family}.sql")
+    fragments: dict[str, str] = {}
+    if family != "fragments":
+        parsed(_text("fragments"), "fragments.sql", fragments)
+    return parsed(_text(family), f"{family}.sql", fragments)
 
 
-def parsed(text: str, place: str) -> dict[str, Query]:
-    # A split by a pattern with groups yields what is before the first block, and then kind, name, parameters and body
-    # of each.
+def _text(family: str) -> str:
+    return (resources.files("foliot.store") / "sql" / f"{family}.sql").read_text(encoding="utf-8")
+
+
+def parsed(text: str, place: str, fragments: dict[str, str] | None = None) -> dict[str, Query]:
+    """The queries of a text. Adds its fragments to the given ones."""
+    # Splitting by a pattern with groups yields the text before the first block, then kind, name, parameters and body
+    # of each block.
     pieces = BLOCK.split(text)[1:]
     found: dict[str, Query] = {}
-    fragments: dict[str, str] = {}
+    fragments = {} if fragments is None else fragments
     for kind, name, listed, body in zip(pieces[::4], pieces[1::4], pieces[2::4], pieces[3::4], strict=True):
         if name in found or name in fragments:
             raise ValueError(f"{place} has two blocks named {name}")

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from foliot.model.ids import made_at, not_finished_before
+from foliot.model.ids import none_finished_before
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.postgres import Database, Record
@@ -20,7 +20,7 @@ decode_json = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """Where a run stands, and since when."""
+    """The state of a run, and since when it has it."""
 
     id: UUID
     name: str | None
@@ -44,7 +44,7 @@ class RunEvents:
         self._queries = queries.load("run_events")
 
     async def ending_horizon(self, hold_seconds: float) -> datetime:
-        """An instant before which no ending is still to come."""
+        """Returns a time before which no further ending will appear."""
         found: datetime = await self._database.fetch_value(
             self._queries["ending_horizon"], now=self._database.clock.sql_now(), hold_seconds=hold_seconds
         )
@@ -57,9 +57,11 @@ class RunEvents:
         return [_change(row) for row in await self._database.fetch(self._queries["list_running"], limit=limit)]
 
     async def find_changes(self, run_ids: Sequence[UUID]) -> list[RunChange]:
-        earliest = not_finished_before(min(run_ids, key=made_at))
         rows = await self._database.fetch(
-            self._queries["find_changes"], run_ids=run_ids, finished_from=earliest, now=self._database.clock.sql_now()
+            self._queries["find_changes"],
+            run_ids=run_ids,
+            finished_from=none_finished_before(run_ids),
+            now=self._database.clock.sql_now(),
         )
         return [_change(row) for row in rows]
 

@@ -24,6 +24,7 @@ CREATE FUNCTION foliot.fire_dependents(upstreams uuid[], run_ids uuid[], at time
 declare
     job record;
     open_run uuid;
+    upstream_tick jsonb;
 begin
     -- In a statement of its own, so that the statements below see what the previous holder of the lock has written.
     perform 1 from foliot.jobs
@@ -49,6 +50,10 @@ begin
             values (job.id, at, at, 'overlap', open_run);
             continue;
         end if;
+        -- The tick of the upstream run, so that a backfill of the upstream reaches this job too. Of several, the latest.
+        select options -> 'tick' into upstream_tick from foliot.history
+        where id = any (job.run_ids) and finished_at >= at - interval '1 day' and options ? 'tick'
+        order by options #> '{tick,at}' desc limit 1;
         insert into foliot.runs (
             id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id,
             tick_at, upstream
@@ -58,7 +63,13 @@ begin
             job.priority,
             case when foliot.has_limits(job.options) then 'held' else 'ready' end,
             case when foliot.has_limits(job.options) then 'limit' end,
-            job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
+            job.queue, job.task, job.name, job.payload,
+            foliot.with_tick(
+                job.options, coalesce((upstream_tick ->> 'at')::float8, extract(epoch from at)::float8),
+                (upstream_tick ->> 'previous')::float8, (upstream_tick ->> 'next')::float8, upstream_tick ->> 'origin',
+                case when upstream_tick is null then job.schedule
+                    else jsonb_build_object('timezone', upstream_tick -> 'zone') end, job.name, job.id
+            ), job.id, at, job.run_ids
         );
         update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
         perform foliot.note_count('submitted', 1);
@@ -198,7 +209,12 @@ begin
                 'links', jsonb_build_object('run', '/v1/runs/' || g.id, 'logs', '/v1/runs/' || g.id || '/logs')
             )
         ),
-        jsonb_build_object('retries', 10, 'notifies', g.id)
+        jsonb_strip_nulls(jsonb_build_object(
+            'retries', 10, 'notifies', g.id,
+            -- The delivery belongs to the trace of the run, below its span: see model/tracing.py.
+            'traceparent', left(g.options ->> 'traceparent', 36) || right(replace(g.id::text, '-', ''), 16)
+                || right(g.options ->> 'traceparent', 3)
+        ))
     from (
         select *, case when job_id is null then name else foliot.bare(name) end as shown_name,
             case state when 'succeeded' then 'completed' else state end as status,
@@ -282,6 +298,7 @@ CREATE FUNCTION foliot.payload_fault(task text, payload jsonb) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $$
 declare
+    polling text[] := array['every_seconds', 'at_most_seconds', 'within_seconds'];
     fields text[] := case task
         when 'shell' then array[
             'command', 'argv', 'cwd', 'environment', 'stdin', 'sandbox', 'memory_mb', 'cpu_seconds', 'file_size_mb',
@@ -289,6 +306,11 @@ declare
         ]
         when 'http' then array['url', 'method', 'headers', 'body', 'expected_status', 'timeout_seconds', 'redirects']
         when 'wait' then array[]::text[]
+        when 'wait_for_file' then polling || array['path', 'min_bytes']
+        when 'wait_for_url' then polling || array[
+            'url', 'method', 'headers', 'expected_status', 'timeout_seconds', 'redirects'
+        ]
+        when 'wait_for_row' then polling || array['query', 'parameters']
     end;
     strange text;
 begin
@@ -308,7 +330,11 @@ begin
         when task = 'shell'
                 and coalesce(payload -> 'sandbox', 'null') not in ('"none"', '"process"', '"bubblewrap"', 'null')
             then 'payload.sandbox: must be none, process or bubblewrap'
-        when task = 'http' and payload ->> 'url' !~* '^https?://[^\s/]' is not false
+        when task = 'wait_for_file' and payload ->> 'path' !~ '^/' is not false
+            then 'payload.path: must be an absolute path'
+        when task = 'wait_for_row' and coalesce(payload ->> 'query', '') = ''
+            then 'payload.query: must be a SELECT'
+        when task in ('http', 'wait_for_url') and payload ->> 'url' !~* '^https?://[^\s/]' is not false
             then 'payload.url: must begin with http:// or https://'
     end;
 end
@@ -453,13 +479,15 @@ begin
     with recursive met as (
         delete from foliot.dependencies d using unnest(ended) as e
         where d.upstream_id = e.id and e.has_dependents
-        returning d.run_id, e.state, e.blame
+        returning d.run_id, d.nudge, e.state, e.blame
+    ), nudged as (
+        insert into foliot.nudges (run_id, nudge) select run_id, nudge from met where nudge is not null
     ), counted as materialized (
         select run_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
             count(*) filter (where state in ('failed', 'cancelled')) as failed,
             count(*) filter (where state = 'skipped') as skipped,
             min(blame) as blame, min(blame) filter (where state = 'skipped') as blame_of_skipped
-        from met group by run_id
+        from met where nudge is null group by run_id
     ), locked as materialized (
         -- A run without a counter waits for its own children.
         select id, rule, options, signal, due_at, delay_seconds, rank, unmet, met_succeeded, met_failed, met_skipped,
@@ -482,24 +510,27 @@ begin
             blame = d.blame,
             state = case
                 when d.verdict is null then 'waiting'
+                when d.options ? 'condition' then 'held'
                 when d.due > at then 'scheduled'
                 when d.options ? 'signal' and d.signal is null then 'held'
                 when foliot.has_limits(d.options) then 'held'
                 else 'ready'
             end,
             held_by = case
-                when d.verdict is null or d.due > at then null
+                when d.verdict is null then null
+                when d.options ? 'condition' then 'condition'
+                when d.due > at then null
                 when d.options ? 'signal' and d.signal is null then 'signal'
                 when foliot.has_limits(d.options) then 'limit'
             end,
             due_at = case
-                when d.verdict is null then d.due_at
+                when d.verdict is null or d.options ? 'condition' then d.due_at
                 when d.due <= at and d.options ? 'signal' and d.signal is null
                     then at + foliot.signal_wait(d.options)
                 else d.due
             end,
             rank = case
-                when d.verdict is null then d.rank
+                when d.verdict is null or d.options ? 'condition' then d.rank
                 else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint
             end
         from decided d
@@ -724,7 +755,7 @@ CREATE FUNCTION foliot.submit(job jsonb) RETURNS uuid
 declare
     option_names constant text[] := array[
         'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate',
-        'fairness_key', 'guarantee', 'metadata', 'tags', 'notify'
+        'fairness_key', 'guarantee', 'metadata', 'tags', 'notify', 'templates', 'traceparent'
     ];
     known constant text[] := option_names || array[
         'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique',
@@ -806,6 +837,11 @@ begin
         raise exception 'tags: a list of up to 20 words of up to 64 characters, without blanks and commas'
             using errcode = 'invalid_parameter_value';
     end if;
+    if job ->> 'traceparent' is not null
+        and job ->> 'traceparent' !~ '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' then
+        raise exception 'traceparent: must look like 00-<32 hex digits>-<16 hex digits>-01, as W3C says'
+            using errcode = 'invalid_parameter_value';
+    end if;
     if job ->> 'notify' is not null then
         notices := case jsonb_typeof(job -> 'notify') when 'array' then job -> 'notify'
         else jsonb_build_array(job -> 'notify') end;
@@ -824,8 +860,17 @@ begin
             from jsonb_array_elements(notices) as n (notice)
         ));
     end if;
-    if asked.task in ('shell', 'http', 'wait') then
+    if asked.task in ('shell', 'http', 'wait', 'wait_for_file', 'wait_for_row', 'wait_for_url') then
         fault := foliot.payload_fault(asked.task, asked.payload);
+        if fault is not null then
+            raise exception '%', fault using errcode = 'invalid_parameter_value';
+        end if;
+    end if;
+    if coalesce(jsonb_typeof(job -> 'templates'), 'null') not in ('boolean', 'null') then
+        raise exception 'templates: must be true or false' using errcode = 'invalid_parameter_value';
+    end if;
+    if coalesce((job ->> 'templates')::boolean, asked.task in ('shell', 'http', 'wait_for_file', 'wait_for_row', 'wait_for_url')) then
+        fault := foliot.template_fault(asked.payload);
         if fault is not null then
             raise exception '%', fault using errcode = 'invalid_parameter_value';
         end if;
@@ -912,9 +957,98 @@ begin
 end
 $_$;
 
+CREATE FUNCTION foliot.template_fault(payload jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (SELECT (('payload: no placeholder of a one-off job begins '::text || quote_literal(substr(texts.left_over, POSITION(('{{'::text) IN (texts.left_over)), 60))) || '; to keep the braces as they are, set templates to false'::text) FROM (SELECT regexp_replace((leaf.leaf #>> '{}'::text[]), (((('\{\{\s*(?:"[^"]*"|''[^'']*''|(?:run_id|attempt|task|queue|namespace|is_backfill)\y'::text || '|(?:scheduled_for|previous_tick|next_tick|timezone|job)\y(?=[^{}]*\|\s*default\y)'::text) || '|signal\y(?:\.[\w-]+|\[[^]]*\])*|payload(?:\.[\w-]+|\[[^]]*\])+)'::text) || '(?:\s*\|\s*(?:(?:date|time|iso|epoch|json|quote)\y'::text) || '|(?:format|add|in_zone|default)\y\s*\(?\s*(?:"[^"]*"|''[^'']*'')\s*\)?))*\s*\}\}'::text), ''::text, 'g'::text) AS left_over FROM jsonb_path_query(template_fault.payload, 'strict $.**'::jsonpath) leaf(leaf) WHERE ((jsonb_typeof(leaf.leaf) = 'string'::text) AND ((leaf.leaf #>> '{}'::text[]) ~~ '%{{%'::text))) texts WHERE (texts.left_over ~~ '%{{%'::text) LIMIT 1);
+
 CREATE FUNCTION foliot.utc_text(at timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text);
+
+CREATE FUNCTION foliot.with_tick(options jsonb, at double precision, previous double precision, next double precision, origin text, schedule jsonb, name text, job_id uuid) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (COALESCE(options, '{}'::jsonb) || jsonb_build_object('tick', jsonb_strip_nulls(jsonb_build_object('at', at, 'previous', previous, 'next', next, 'origin', origin, 'zone', (schedule -> 'timezone'::text), 'job', name, 'job_id', job_id))));
+
+CREATE TABLE foliot.alert_channels (
+    name text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    channel jsonb NOT NULL,
+    secrets jsonb NOT NULL
+);
+
+CREATE TABLE foliot.alert_counts (
+    rule text NOT NULL,
+    subject text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    succeeded bigint NOT NULL,
+    failed bigint NOT NULL
+);
+
+CREATE TABLE foliot.alert_deliveries (
+    id uuid NOT NULL,
+    alert_id uuid NOT NULL,
+    number bigint NOT NULL,
+    channel text NOT NULL,
+    state text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    attempt bigint DEFAULT 0 NOT NULL,
+    finished_at timestamp with time zone,
+    error text,
+    message jsonb NOT NULL,
+    CONSTRAINT alert_deliveries_state_is_known CHECK ((state = ANY (ARRAY['waiting'::text, 'sent'::text, 'failed'::text, 'dropped'::text])))
+);
+
+CREATE TABLE foliot.alert_rules (
+    name text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    updated_by text NOT NULL,
+    heartbeat text,
+    rule jsonb NOT NULL
+);
+
+CREATE TABLE foliot.alert_silences (
+    id uuid NOT NULL,
+    namespace text NOT NULL,
+    rule text,
+    subject text,
+    reason text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    until_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE foliot.alerts (
+    id uuid NOT NULL,
+    namespace text NOT NULL,
+    rule text NOT NULL,
+    subject text NOT NULL,
+    state text NOT NULL,
+    severity text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    since timestamp with time zone NOT NULL,
+    opened_at timestamp with time zone,
+    resolved_at timestamp with time zone,
+    resolved_by text,
+    last_at timestamp with time zone,
+    number bigint NOT NULL,
+    title text NOT NULL,
+    summary text NOT NULL,
+    subjects jsonb NOT NULL,
+    log_tail text NOT NULL,
+    page text NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    told_at timestamp with time zone,
+    acknowledged_at timestamp with time zone,
+    acknowledged_by text,
+    note text,
+    CONSTRAINT alerts_resolved_have_an_end CHECK (((state = 'resolved'::text) = (resolved_at IS NOT NULL))),
+    CONSTRAINT alerts_state_is_known CHECK ((state = ANY (ARRAY['pending'::text, 'open'::text, 'resolved'::text])))
+);
 
 CREATE TABLE foliot.runs (
     id uuid NOT NULL,
@@ -955,6 +1089,7 @@ CREATE TABLE foliot.runs (
     delay_seconds double precision,
     signal jsonb,
     seen_rank bigint,
+    awaits jsonb,
     CONSTRAINT runs_held_for_a_reason CHECK (((state = 'held'::text) = (held_by IS NOT NULL))),
     CONSTRAINT runs_running_has_a_worker CHECK (((state = 'running'::text) = (worker_id IS NOT NULL))),
     CONSTRAINT runs_state_is_live CHECK ((state = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'held'::text, 'ready'::text, 'running'::text])))
@@ -984,7 +1119,8 @@ CREATE VIEW foliot.all_runs AS
     runs.parent_id,
     runs.step,
     (runs.options -> 'tags'::text) AS tags,
-    (runs.options ? 'tags'::text) AS is_tagged
+    (runs.options ? 'tags'::text) AS is_tagged,
+    runs.payload
    FROM foliot.runs
 UNION ALL
  SELECT history.id,
@@ -1009,8 +1145,49 @@ UNION ALL
     history.parent_id,
     history.step,
     (history.options -> 'tags'::text) AS tags,
-    (history.options ? 'tags'::text) AS is_tagged
+    (history.options ? 'tags'::text) AS is_tagged,
+    history.payload
    FROM foliot.history;
+
+CREATE TABLE foliot.announcements (
+    hash text NOT NULL,
+    tasks json NOT NULL,
+    announced_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE foliot.archived_days (
+    kind text NOT NULL,
+    day date NOT NULL,
+    namespace text NOT NULL,
+    rows bigint NOT NULL,
+    objects bigint NOT NULL,
+    first_id uuid NOT NULL,
+    last_id uuid NOT NULL,
+    location text NOT NULL
+);
+
+CREATE TABLE foliot.archived_objects (
+    kind text NOT NULL,
+    day date NOT NULL,
+    name text NOT NULL,
+    namespace text NOT NULL,
+    rows bigint NOT NULL,
+    bytes bigint NOT NULL,
+    sha256 text NOT NULL,
+    first_id uuid NOT NULL,
+    last_id uuid NOT NULL
+);
+
+CREATE TABLE foliot.archives (
+    kind text NOT NULL,
+    location text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    id uuid NOT NULL,
+    owner uuid NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    failing_since timestamp with time zone,
+    error text
+);
 
 CREATE TABLE foliot.attempts (
     run_id uuid NOT NULL,
@@ -1022,7 +1199,7 @@ CREATE TABLE foliot.attempts (
     outcome text NOT NULL,
     error jsonb,
     output bytea,
-    CONSTRAINT attempts_outcome_is_known CHECK ((outcome = ANY (ARRAY['error'::text, 'timeout'::text, 'lost'::text, 'snoozed'::text])))
+    CONSTRAINT attempts_outcome_is_known CHECK ((outcome = ANY (ARRAY['error'::text, 'timeout'::text, 'lost'::text, 'snoozed'::text, 'suspended'::text])))
 )
 PARTITION BY RANGE (finished_at);
 
@@ -1053,6 +1230,24 @@ CREATE TABLE foliot.calendars (
     days jsonb NOT NULL
 );
 
+CREATE TABLE foliot.checkpoints (
+    run_id uuid NOT NULL,
+    name text NOT NULL,
+    kind text NOT NULL,
+    function text,
+    token bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    due_at timestamp with time zone,
+    child_id uuid,
+    result json,
+    error jsonb,
+    is_unused boolean DEFAULT false NOT NULL,
+    CONSTRAINT checkpoints_kind_is_known CHECK ((kind = ANY (ARRAY['step'::text, 'transaction'::text, 'sleep'::text, 'signal'::text, 'call'::text])))
+);
+
 CREATE TABLE foliot.circuits (
     task text NOT NULL,
     failures bigint NOT NULL,
@@ -1063,9 +1258,58 @@ CREATE TABLE foliot.circuits (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE foliot.dead_groups (
+    namespace text NOT NULL,
+    fingerprint text NOT NULL,
+    note text,
+    noted_by text,
+    noted_at timestamp with time zone,
+    dismissed_until timestamp with time zone,
+    dismissed_by text
+);
+
+CREATE TABLE foliot.dead_messages (
+    id uuid NOT NULL,
+    source text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    message_id text NOT NULL,
+    reason text NOT NULL,
+    body bytea NOT NULL,
+    headers jsonb NOT NULL
+);
+
 CREATE TABLE foliot.dependencies (
     upstream_id uuid NOT NULL,
-    run_id uuid NOT NULL
+    run_id uuid NOT NULL,
+    nudge text,
+    CONSTRAINT dependencies_nudge_is_known CHECK ((nudge = ANY (ARRAY['wake'::text, 'cancel'::text])))
+);
+
+CREATE TABLE foliot.exports (
+    name text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    id uuid NOT NULL,
+    owner uuid NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE foliot.gone_workers (
+    id uuid NOT NULL,
+    name text,
+    queues jsonb,
+    labels jsonb,
+    started_at timestamp with time zone,
+    gone_at timestamp with time zone NOT NULL,
+    is_dead boolean NOT NULL,
+    lost bigint DEFAULT 0 NOT NULL,
+    lost_runs uuid[] DEFAULT '{}'::uuid[] NOT NULL
+);
+
+CREATE TABLE foliot.heartbeats (
+    name text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    by text NOT NULL,
+    number bigint DEFAULT 1 NOT NULL
 );
 
 CREATE TABLE foliot.idempotency (
@@ -1084,10 +1328,27 @@ CREATE TABLE foliot.job_dependencies (
     run_id uuid
 );
 
+CREATE TABLE foliot.job_series (
+    job text NOT NULL,
+    succeeded bigint NOT NULL,
+    failed bigint NOT NULL,
+    cancelled bigint NOT NULL,
+    skipped bigint NOT NULL,
+    seconds double precision NOT NULL,
+    buckets bigint[] NOT NULL,
+    succeeded_at timestamp with time zone,
+    ended_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
 CREATE TABLE foliot.job_versions (
     job_id uuid NOT NULL,
     version bigint NOT NULL,
     made_at timestamp with time zone NOT NULL,
+    deleted_at timestamp with time zone,
+    runs_left bigint,
+    made_by text,
+    deleted_by text,
     definition jsonb NOT NULL
 );
 
@@ -1107,6 +1368,7 @@ CREATE TABLE foliot.jobs (
     task text NOT NULL,
     queue text NOT NULL,
     paused_reason text,
+    paused_by text,
     schedule jsonb NOT NULL,
     payload jsonb,
     options jsonb,
@@ -1145,8 +1407,15 @@ CREATE TABLE foliot.migrations (
     name text NOT NULL,
     checksum text NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    works_beside bigint
+    works_beside bigint,
+    functions jsonb
 );
+
+CREATE TABLE foliot.nudges (
+    run_id uuid NOT NULL,
+    nudge text NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
 CREATE TABLE foliot.pauses (
     kind text NOT NULL,
@@ -1179,6 +1448,46 @@ CREATE TABLE foliot.rate_starts (
     started_at timestamp with time zone NOT NULL
 );
 
+CREATE TABLE foliot.recorded (
+    step bigint NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE foliot.replays (
+    id uuid NOT NULL,
+    namespace text NOT NULL,
+    fingerprint text NOT NULL,
+    actor text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    reason text,
+    released_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    old_ids uuid[] NOT NULL,
+    new_ids uuid[] NOT NULL,
+    total bigint NOT NULL,
+    released bigint DEFAULT 1 NOT NULL,
+    started bigint DEFAULT 1 NOT NULL,
+    payload jsonb,
+    apart_seconds double precision NOT NULL,
+    keeps_checkpoints boolean NOT NULL,
+    is_repeated boolean NOT NULL,
+    CONSTRAINT replays_state_is_known CHECK ((state = ANY (ARRAY['waiting'::text, 'releasing'::text, 'done'::text, 'stopped'::text])))
+);
+
+CREATE TABLE foliot.rollups (
+    step bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    namespace text NOT NULL,
+    queue text NOT NULL,
+    succeeded bigint NOT NULL,
+    failed bigint NOT NULL,
+    cancelled bigint NOT NULL,
+    skipped bigint NOT NULL,
+    waits bigint[] NOT NULL,
+    ready bigint NOT NULL
+);
+
 CREATE TABLE foliot.schedulers (
     id uuid NOT NULL,
     name text NOT NULL,
@@ -1188,6 +1497,14 @@ CREATE TABLE foliot.schedulers (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE foliot.sessions (
+    hash bytea NOT NULL,
+    token_id text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE foliot.shards (
     id bigint NOT NULL,
     owner_id uuid,
@@ -1196,6 +1513,26 @@ CREATE TABLE foliot.shards (
     zones text
 )
 WITH (fillfactor='50');
+
+CREATE TABLE foliot.signals (
+    run_id uuid NOT NULL,
+    name text NOT NULL,
+    sent_at timestamp with time zone NOT NULL,
+    signal json NOT NULL
+);
+
+CREATE TABLE foliot.sources (
+    name text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    definition jsonb NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    owner uuid,
+    expires_at timestamp with time zone,
+    received_at timestamp with time zone,
+    failing_since timestamp with time zone,
+    error text
+);
 
 CREATE TABLE foliot.tallies (
     slot bigint NOT NULL,
@@ -1209,7 +1546,8 @@ CREATE TABLE foliot.tasks (
     queue text NOT NULL,
     seen_at timestamp with time zone NOT NULL,
     guarantee text,
-    tags jsonb
+    tags jsonb,
+    announcement text
 );
 
 CREATE TABLE foliot.ticks (
@@ -1246,6 +1584,16 @@ CREATE TABLE foliot.turns (
 )
 WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
+CREATE TABLE foliot.views (
+    namespace text NOT NULL,
+    owner text NOT NULL,
+    page text NOT NULL,
+    name text NOT NULL,
+    search text NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    updated_by text NOT NULL
+);
+
 CREATE TABLE foliot.workers (
     id uuid NOT NULL,
     name text NOT NULL,
@@ -1256,24 +1604,80 @@ CREATE TABLE foliot.workers (
     expires_at timestamp with time zone NOT NULL,
     labels jsonb DEFAULT '{}'::jsonb NOT NULL,
     draining_at timestamp with time zone,
-    left_running bigint DEFAULT 0 NOT NULL
+    left_running bigint DEFAULT 0 NOT NULL,
+    announcement text,
+    token_id text
 )
 WITH (fillfactor='50');
+
+ALTER TABLE ONLY foliot.alert_channels
+    ADD CONSTRAINT alert_channels_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY foliot.alert_counts
+    ADD CONSTRAINT alert_counts_pkey PRIMARY KEY (rule, subject, at);
+
+ALTER TABLE ONLY foliot.alert_deliveries
+    ADD CONSTRAINT alert_deliveries_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.alert_rules
+    ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY foliot.alert_silences
+    ADD CONSTRAINT alert_silences_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.alerts
+    ADD CONSTRAINT alerts_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.announcements
+    ADD CONSTRAINT announcements_pkey PRIMARY KEY (hash);
+
+ALTER TABLE ONLY foliot.archived_days
+    ADD CONSTRAINT archived_days_pkey PRIMARY KEY (kind, day, namespace);
+
+ALTER TABLE ONLY foliot.archived_objects
+    ADD CONSTRAINT archived_objects_pkey PRIMARY KEY (kind, day, name);
+
+ALTER TABLE ONLY foliot.archives
+    ADD CONSTRAINT archives_pkey PRIMARY KEY (kind);
 
 ALTER TABLE ONLY foliot.calendars
     ADD CONSTRAINT calendars_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY foliot.checkpoints
+    ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (run_id, name);
+
 ALTER TABLE ONLY foliot.circuits
     ADD CONSTRAINT circuits_pkey PRIMARY KEY (task);
 
+ALTER TABLE ONLY foliot.dead_groups
+    ADD CONSTRAINT dead_groups_pkey PRIMARY KEY (namespace, fingerprint);
+
+ALTER TABLE ONLY foliot.dead_messages
+    ADD CONSTRAINT dead_messages_are_unique UNIQUE (source, message_id);
+
+ALTER TABLE ONLY foliot.dead_messages
+    ADD CONSTRAINT dead_messages_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY foliot.disabled_tasks
     ADD CONSTRAINT disabled_tasks_pkey PRIMARY KEY (namespace, task);
+
+ALTER TABLE ONLY foliot.exports
+    ADD CONSTRAINT exports_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY foliot.gone_workers
+    ADD CONSTRAINT gone_workers_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.heartbeats
+    ADD CONSTRAINT heartbeats_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY foliot.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (key);
 
 ALTER TABLE ONLY foliot.job_dependencies
     ADD CONSTRAINT job_dependencies_pkey PRIMARY KEY (job_id, upstream_id);
+
+ALTER TABLE ONLY foliot.job_series
+    ADD CONSTRAINT job_series_pkey PRIMARY KEY (job);
 
 ALTER TABLE ONLY foliot.job_versions
     ADD CONSTRAINT job_versions_pkey PRIMARY KEY (job_id, version);
@@ -1305,14 +1709,32 @@ ALTER TABLE ONLY foliot.processes
 ALTER TABLE ONLY foliot.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY foliot.recorded
+    ADD CONSTRAINT recorded_pkey PRIMARY KEY (step, at);
+
+ALTER TABLE ONLY foliot.replays
+    ADD CONSTRAINT replays_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.rollups
+    ADD CONSTRAINT rollups_pkey PRIMARY KEY (step, namespace, at, queue);
+
 ALTER TABLE ONLY foliot.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY foliot.schedulers
     ADD CONSTRAINT schedulers_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY foliot.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (hash);
+
 ALTER TABLE ONLY foliot.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY foliot.signals
+    ADD CONSTRAINT signals_pkey PRIMARY KEY (run_id, name);
+
+ALTER TABLE ONLY foliot.sources
+    ADD CONSTRAINT sources_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY foliot.tallies
     ADD CONSTRAINT tallies_pkey PRIMARY KEY (slot, name);
@@ -1323,14 +1745,43 @@ ALTER TABLE ONLY foliot.tasks
 ALTER TABLE ONLY foliot.tokens
     ADD CONSTRAINT tokens_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY foliot.views
+    ADD CONSTRAINT views_pkey PRIMARY KEY (namespace, owner, page, name);
+
 ALTER TABLE ONLY foliot.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
+
+CREATE INDEX alert_deliveries_due ON foliot.alert_deliveries USING btree (due_at) WHERE (state = 'waiting'::text);
+
+CREATE INDEX alert_deliveries_in_line ON foliot.alert_deliveries USING btree (alert_id, channel, number) WHERE (state = 'waiting'::text);
+
+CREATE INDEX alert_deliveries_of_alert ON foliot.alert_deliveries USING btree (alert_id, number);
+
+CREATE INDEX alert_deliveries_of_channel ON foliot.alert_deliveries USING btree (channel, created_at);
+
+CREATE INDEX alert_rules_heartbeat ON foliot.alert_rules USING btree (heartbeat) WHERE (heartbeat IS NOT NULL);
+
+CREATE INDEX alert_silences_until ON foliot.alert_silences USING btree (until_at);
+
+CREATE INDEX alerts_of_namespace ON foliot.alerts USING btree (namespace, id);
+
+CREATE INDEX alerts_resolved ON foliot.alerts USING btree (resolved_at) WHERE (state = 'resolved'::text);
+
+CREATE UNIQUE INDEX alerts_unresolved ON foliot.alerts USING btree (rule, subject) WHERE (state <> 'resolved'::text);
+
+CREATE INDEX attempts_finished ON ONLY foliot.attempts USING brin (finished_at) WITH (pages_per_range='32', autosummarize='on');
 
 CREATE INDEX attempts_run ON ONLY foliot.attempts USING btree (run_id, token);
 
 CREATE INDEX audit_at ON ONLY foliot.audit USING btree (at, id);
 
+CREATE INDEX checkpoints_started ON foliot.checkpoints USING btree (started_at);
+
+CREATE INDEX dead_messages_of_source ON foliot.dead_messages USING btree (source, id);
+
 CREATE INDEX dependencies_of_run ON foliot.dependencies USING btree (upstream_id, run_id);
+
+CREATE INDEX gone_workers_at ON foliot.gone_workers USING btree (gone_at, id);
 
 CREATE INDEX history_children ON ONLY foliot.history USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 
@@ -1350,9 +1801,19 @@ CREATE INDEX idempotency_expiring ON foliot.idempotency USING btree (expires_at)
 
 CREATE INDEX job_dependencies_upstream ON foliot.job_dependencies USING btree (upstream_id);
 
+CREATE INDEX job_versions_deleted ON foliot.job_versions USING btree (((definition ->> 'name'::text)), deleted_at) WHERE (deleted_at IS NOT NULL);
+
+CREATE INDEX job_versions_forgotten ON foliot.job_versions USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+
 CREATE INDEX jobs_calendar ON foliot.jobs USING btree (calendar, calendar_version) WHERE (calendar IS NOT NULL);
 
+CREATE INDEX jobs_calendar_names ON foliot.jobs USING btree (calendar, name) WHERE (calendar IS NOT NULL);
+
 CREATE INDEX jobs_due ON foliot.jobs USING btree (shard, due_bucket) WHERE (due_bucket IS NOT NULL);
+
+CREATE INDEX jobs_over ON foliot.jobs USING btree (name) WHERE ((due_bucket IS NULL) AND (paused_at IS NULL));
+
+CREATE INDEX jobs_paused ON foliot.jobs USING btree (name) WHERE (paused_at IS NOT NULL);
 
 CREATE INDEX jobs_resuming ON foliot.jobs USING btree (paused_until) WHERE (paused_until IS NOT NULL);
 
@@ -1370,6 +1831,14 @@ CREATE INDEX rate_starts_key ON foliot.rate_starts USING btree (rate_key, starte
 
 CREATE INDEX rate_starts_old ON foliot.rate_starts USING btree (started_at);
 
+CREATE INDEX replays_of_namespace ON foliot.replays USING btree (namespace, id);
+
+CREATE UNIQUE INDEX replays_open ON foliot.replays USING btree (namespace, fingerprint) WHERE (state = ANY (ARRAY['waiting'::text, 'releasing'::text]));
+
+CREATE INDEX rollups_old ON foliot.rollups USING btree (step, at);
+
+CREATE INDEX runs_approvals ON foliot.runs USING btree (id) WHERE (held_by = 'signal'::text);
+
 CREATE INDEX runs_arrived ON foliot.runs USING btree (rank) WHERE ((held_by = 'limit'::text) AND (seen_rank IS DISTINCT FROM rank));
 
 CREATE INDEX runs_at_limit ON foliot.runs USING btree (((options #>> '{concurrency,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{concurrency,at_limit}'::text[]) = ANY (ARRAY['drop_new'::text, 'cancel_old'::text])));
@@ -1379,6 +1848,8 @@ CREATE INDEX runs_awaiting_signal ON foliot.runs USING btree (due_at) WHERE (hel
 CREATE INDEX runs_cancelled ON foliot.runs USING btree (id) WHERE (cancel IS NOT NULL);
 
 CREATE INDEX runs_children ON foliot.runs USING btree (parent_id) WHERE (parent_id IS NOT NULL);
+
+CREATE INDEX runs_conditional ON foliot.runs USING btree (id) WHERE (held_by = 'condition'::text);
 
 CREATE INDEX runs_expiring ON foliot.runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (started_at IS NULL));
 
@@ -1414,7 +1885,13 @@ CREATE INDEX runs_waiting_for_key ON foliot.runs USING btree (((options #>> '{co
 
 CREATE INDEX runs_waiting_for_rate ON foliot.runs USING btree (((options #>> '{rate,key}'::text[])), rank) WHERE ((held_by = 'limit'::text) AND ((options #>> '{rate,key}'::text[]) IS NOT NULL));
 
+CREATE INDEX sessions_expiring ON foliot.sessions USING btree (expires_at);
+
+CREATE INDEX signals_sent ON foliot.signals USING btree (sent_at);
+
 CREATE INDEX ticks_job ON ONLY foliot.ticks USING btree (job_id, tick_at);
+
+CREATE INDEX ticks_noted ON ONLY foliot.ticks USING brin (noted_at) WITH (pages_per_range='32', autosummarize='on');
 
 CREATE UNIQUE INDEX tokens_name_is_unique ON foliot.tokens USING btree (namespace, name) WHERE (revoked_at IS NULL);
 
@@ -1428,6 +1905,15 @@ CREATE TRIGGER notify AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS go
 
 CREATE TRIGGER settle AFTER INSERT ON foliot.history REFERENCING NEW TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION foliot.settle();
 
+ALTER TABLE ONLY foliot.alert_counts
+    ADD CONSTRAINT alert_counts_rule_fkey FOREIGN KEY (rule) REFERENCES foliot.alert_rules(name) ON DELETE CASCADE;
+
+ALTER TABLE ONLY foliot.alert_deliveries
+    ADD CONSTRAINT alert_deliveries_alert_id_fkey FOREIGN KEY (alert_id) REFERENCES foliot.alerts(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY foliot.dead_messages
+    ADD CONSTRAINT dead_messages_source_fkey FOREIGN KEY (source) REFERENCES foliot.sources(name) ON DELETE CASCADE;
+
 ALTER TABLE ONLY foliot.job_dependencies
     ADD CONSTRAINT job_dependencies_job_id_fkey FOREIGN KEY (job_id) REFERENCES foliot.jobs(id) ON DELETE CASCADE;
 
@@ -1436,3 +1922,6 @@ ALTER TABLE ONLY foliot.job_dependencies
 
 ALTER TABLE ONLY foliot.jobs
     ADD CONSTRAINT jobs_calendar_exists FOREIGN KEY (calendar) REFERENCES foliot.calendars(name);
+
+ALTER TABLE ONLY foliot.sessions
+    ADD CONSTRAINT sessions_token_id_fkey FOREIGN KEY (token_id) REFERENCES foliot.tokens(id);

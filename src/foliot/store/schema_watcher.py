@@ -1,7 +1,7 @@
-"""Tells that this process is at work, and notices when the schema becomes one that it can't work with.
+"""Registers this process in the database, and stops it when the schema becomes too new for it.
 
-`foliot migrate` refuses to leave a process behind that tells of itself here. If it is forced, the process finds out
-within `INTERVAL_SECONDS`: it says so, takes no more work, and ends with an error that names the cause.
+`foliot migrate` refuses a migration that a registered process could not work with. If the migration is forced, the
+process notices within `INTERVAL_SECONDS`, logs it, takes no more work, and exits with an error that names the cause.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from foliot.store import queries
 from foliot.store.migrate import check_schema, known_migrations, refuse_newer
 from foliot.store.postgres import Database, Transaction
 
-# A write for every process: often enough for somebody who waits at a terminal, seldom enough for ten thousand idle
-# workers.
+# Each process writes once in this time: short for a person who waits at a terminal, long for ten thousand idle workers.
 INTERVAL_SECONDS = 30.0
 TTL_SECONDS = 2.5 * INTERVAL_SECONDS
 
@@ -36,22 +35,22 @@ class SchemaWatcher(Service):
         self._id = new_id()
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._known = [migration.version for migration in known_migrations()]
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._on_misfit = on_misfit
         self._queries = queries.load("processes")
-        self._tell = self._queries["tell_process"]
+        self._register = self._queries["tell_process"]
         self.misfit: SchemaError | None = None
-        """Why this process has to end."""
+        """Why this process must stop."""
 
     async def on_start(self) -> None:
-        """Raises `SchemaError` when there is no sense in starting."""
+        """Raises `SchemaError` if this process can't work with the schema."""
 
         async def work(within: Transaction) -> None:
             await within.execute(self._queries["wait_for_migrations"])
-            await within.fetch(self._tell, *self._arguments())
+            await within.fetch(self._register, *self._arguments())
 
-        # Once before, because the table may be missing; and once after, because from there on `foliot migrate` knows of
-        # this process.
+        # Checked before, because the table may be missing, and after, because from then on `foliot migrate` sees this
+        # process.
         await check_schema(self._database)
         await self._database.in_transaction("tell_process", work)
         try:
@@ -61,7 +60,7 @@ class SchemaWatcher(Service):
             raise
 
     async def run_once(self) -> float:
-        unknown = {row[0]: row[1] for row in await self._database.fetch(self._tell, *self._arguments())}
+        unknown = {row[0]: row[1] for row in await self._database.fetch(self._register, *self._arguments())}
         try:
             refuse_newer(unknown, self._known[-1])
         except SchemaError as error:
@@ -70,13 +69,13 @@ class SchemaWatcher(Service):
                 self.events.emit(SchemaIsTooNew(max(unknown), max(unknown.values()), self._known[-1]))
                 self._on_misfit()
         else:
-            if new := set(unknown) - self._told:
-                self._told |= new
+            if new := set(unknown) - self._reported:
+                self._reported |= new
                 self.events.emit(SchemaIsNewer(max(new), self._known[-1]))
         return INTERVAL_SECONDS
 
     async def on_stop(self) -> None:
-        # Should PostgreSQL be gone, this process is forgotten a little later.
+        # If PostgreSQL is down, the entry expires by itself.
         with suppress(StoreUnavailable):
             await self._database.execute(self._queries["remove_process"], id=self._id)
 

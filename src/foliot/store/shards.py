@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from foliot.store import queries
@@ -9,7 +12,17 @@ from foliot.store.hints import CHANNEL, SHARDS_TOPIC
 from foliot.store.postgres import Database
 
 Epochs = dict[int, int]
-"""The epoch under which each shard is owned."""
+"""The epoch of each owned shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerView:
+    id: UUID
+    name: str
+    started_at: datetime
+    beat_at: datetime | None
+    is_alive: bool
+    shards: int
 
 
 class Shards:
@@ -25,10 +38,17 @@ class Shards:
         )
         return {row[0]: row[1] for row in rows}
 
-    async def take_shards(self, scheduler_id: UUID) -> Epochs:
+    async def take_shards(self, scheduler_id: UUID, *, nodes: int | None = None, dead: Sequence[UUID] = ()) -> Epochs:
+        """`nodes`: the number of nodes that share the shards, if a coordinator knows it. `dead`: nodes whose shards are
+        free although their leases have not ended."""
         now = self._database.clock.sql_now()
         rows = await self._database.fetch(
-            self._queries["take_shards"], scheduler_id=scheduler_id, ttl_seconds=self._ttl, now=now
+            self._queries["take_shards"],
+            scheduler_id=scheduler_id,
+            ttl_seconds=self._ttl,
+            now=now,
+            nodes=nodes,
+            dead=dead,
         )
         return {row[0]: row[1] for row in rows}
 
@@ -43,18 +63,18 @@ class Shards:
             self._queries["mark_zones"], shard=shard, scheduler_id=scheduler_id, epoch=epoch, zones=zones
         )
 
-    async def seconds_until_free(self, scheduler_id: UUID) -> float | None:
-        """Until the first lease of another node ends, should it not be renewed; 0 when a shard is free."""
+    async def seconds_until_free(self, scheduler_id: UUID, *, dead: Sequence[UUID] = ()) -> float | None:
+        """Seconds until the first lease of another node ends, if it is not renewed. 0 if a shard is free."""
         now = self._database.clock.sql_now()
         seconds: float | None = await self._database.fetch_value(
-            self._queries["seconds_until_free"], scheduler_id=scheduler_id, now=now
+            self._queries["seconds_until_free"], scheduler_id=scheduler_id, now=now, dead=dead
         )
         return seconds
 
-    async def give_up_surplus(self, scheduler_id: UUID) -> list[int]:
+    async def give_up_surplus(self, scheduler_id: UUID, *, nodes: int | None = None) -> list[int]:
         now = self._database.clock.sql_now()
         rows = await self._database.fetch(
-            self._queries["give_up_surplus"], scheduler_id=scheduler_id, ttl_seconds=self._ttl, now=now
+            self._queries["give_up_surplus"], scheduler_id=scheduler_id, ttl_seconds=self._ttl, now=now, nodes=nodes
         )
         return [row[0] for row in rows]
 
@@ -65,3 +85,13 @@ class Shards:
 
     async def remove_dead_schedulers(self) -> int:
         return await self._database.execute(self._queries["remove_dead_schedulers"], now=self._database.clock.sql_now())
+
+    async def list_schedulers(self) -> list[SchedulerView]:
+        rows = await self._database.fetch(self._queries["list_schedulers"], now=self._database.clock.sql_now())
+        return [SchedulerView(*row) for row in rows]
+
+    async def count_shards(self) -> tuple[int, int, datetime]:
+        """All shards, those that a living node owns, and the database's clock."""
+        row = await self._database.fetch_row(self._queries["count_shards"], now=self._database.clock.sql_now())
+        assert row is not None  # noqa: S101
+        return row[0], row[1], row[2]

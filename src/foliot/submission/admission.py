@@ -12,13 +12,15 @@ from foliot.errors import Invalid
 from foliot.model.ids import new_id
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace, bare
+from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.run import NewRun
-from foliot.model.workflow import WORKFLOW_TASK, check_payload
+from foliot.model.workflow import check_payload
 from foliot.store.store import Store
 from foliot.submission.back_pressure import BackPressure
 from foliot.submission.calendars import find_calendar
 from foliot.submission.dependencies import find_dependencies
 from foliot.submission.known_tasks import KnownTasks
+from foliot.submission.payload_checks import PayloadChecks
 from foliot.submission.restrictions import refusal, refuse_in_batch
 from foliot.submission.storage import Accepted, DependentRun, NewRecurringJob
 from foliot.submission.workflow_definitions import TURN, WorkflowDefinitions
@@ -40,23 +42,26 @@ class DirectAdmission:
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self.known_tasks = KnownTasks(store=store, clock=clock)
+        self.payloads = PayloadChecks(self.known_tasks)
 
-    async def accept_run(self, namespace: Namespace, job: JobRequest) -> NewRun:
-        """Raises `Invalid`, `UnknownTask` or `TaskDisabled`."""
-        job, queue = await self.complete(namespace, job)
+    async def accept_run(self, namespace: Namespace, job: JobRequest, *, is_whole: bool = True) -> NewRun:
+        """Raises `Invalid`, `UnknownTask` or `TaskDisabled`. Without `is_whole`, the payload is checked apart."""
+        job, queue = await self.complete(namespace, job, is_whole=is_whole)
         return job.new_run(new_id(), namespace=namespace, queue=queue)
 
-    async def complete(self, namespace: Namespace, job: JobRequest) -> tuple[JobRequest, str]:
+    async def complete(self, namespace: Namespace, job: JobRequest, *, is_whole: bool = True) -> tuple[JobRequest, str]:
         """The job with what its task and its definition add, and the queue that its task declares."""
         task = job.task_name()
         await self.known_tasks.refuse_disabled_items(namespace, task, job.payload)
         if task == WORKFLOW_TASK:
             job = await self.complete_workflow(namespace, job)
         queue = await self.known_tasks.queue_of(namespace, task)
+        if is_whole:
+            await self.payloads.check(namespace, task, job.payload, has_upstream=job.dependencies is not None)
         return self.known_tasks.with_declared(namespace, job), queue
 
     async def complete_workflow(self, namespace: Namespace, job: JobRequest) -> JobRequest:
-        check_payload(WORKFLOW_TASK, job.payload)
+        check_payload(WORKFLOW_TASK, job.payload, templates=job.templates, names=job.template_names)
         return job
 
 
@@ -67,7 +72,9 @@ class Admission(DirectAdmission):
         super().__init__(store=store, clock=clock)
         self._store = store
         self._back_pressure = BackPressure(store=store, clock=clock)
-        self.definitions = WorkflowDefinitions(known_tasks=self.known_tasks, back_pressure=self._back_pressure)
+        self.definitions = WorkflowDefinitions(
+            known_tasks=self.known_tasks, payloads=self.payloads, back_pressure=self._back_pressure
+        )
 
     async def accept(self, namespace: Namespace, job: JobRequest) -> Accepted:
         """Raises `Invalid`, `UnknownTask`, `TaskDisabled` or `QueueFull`."""
@@ -102,7 +109,9 @@ class Admission(DirectAdmission):
         return runs
 
     async def complete_workflow(self, namespace: Namespace, job: JobRequest) -> JobRequest:
-        return msgspec.structs.replace(job, payload=await self.definitions.of_payload(namespace, job.payload))
+        has_tick = job.template_names.has_tick
+        payload = await self.definitions.of_payload(namespace, job.payload, has_tick=has_tick)
+        return msgspec.structs.replace(job, payload=payload)
 
     async def _become(self, namespace: Namespace, job: JobRequest, queue: str) -> Accepted:
         if job.dependencies is not None:
@@ -127,6 +136,7 @@ class Admission(DirectAdmission):
             if found.run_ids:
                 raise refusal("dependencies", f"{str(found.run_ids[0])!r} is no recurring job")
             names = tuple(upstream.name for upstream in found.jobs)
+            job = msgspec.structs.replace(job, traceparent=None)
             made = await self._become_recurring(namespace, job, queue, names)
             return NewRecurringJob(made.job, [upstream.id for upstream in found.jobs])
         if job.unique is not None or job.signal is not None:

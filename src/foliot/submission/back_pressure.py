@@ -23,6 +23,6 @@ class BackPressure:
         if now - self._read_at > FRESH_SECONDS:
             # Only one caller reads; the others use the previous list meanwhile.
             self._read_at = now
-            self._full = await self._store.gates.full_queues()
+            self._full = await self._store.queues.full_queues()
         if namespace.qualified(queue) in self._full:
             raise QueueFull(f"the queue {queue!r} is as deep as it may be; try again later", retry_after=1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from foliot.errors import Invalid
 from foliot.model.job import RecurringJob
 from foliot.model.job_request import LATEST
+from foliot.model.schedule import Neighbours
 from foliot.triggers.base import fire_times, to_instant
 
 TICKS_MAX = 10_000
@@ -26,3 +28,11 @@ def ticks_between(job: RecurringJob, start: datetime, end: datetime) -> list[int
     if len(found) > TICKS_MAX:
         raise Invalid(f"to: more than {TICKS_MAX} ticks; take a smaller range", field="to")
     return found
+
+
+def neighbours_of(job: RecurringJob, ticks: Sequence[int]) -> list[Neighbours]:
+    """The ticks before and after each of these, which follow one another."""
+    if not ticks:
+        return []
+    before, after = job.timetable.beside(ticks[0])[0], job.timetable.beside(ticks[-1])[1]
+    return list(zip([before, *ticks[:-1]], [*ticks[1:], after], strict=True))

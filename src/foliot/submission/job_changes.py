@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -12,9 +13,10 @@ from foliot.model.calendar import NamedCalendar
 from foliot.model.job import RecurringJob, resumed
 from foliot.model.job_request import SCHEDULE_FIELDS, JobRequest, check_times, cron_is_over, planned_from
 from foliot.model.namespace import Namespace, bare
-from foliot.model.payloads import pointing
+from foliot.model.payloads import WORKFLOW_TASK, pointing
 from foliot.model.schedule import from_cron
-from foliot.model.workflow import WORKFLOW_TASK, check_payload
+from foliot.model.templates import Names
+from foliot.model.workflow import check_payload
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.store import Store
 from foliot.submission.admission import Admission
@@ -36,6 +38,7 @@ OPTION_FIELDS = frozenset(
         "metadata",
         "tags",
         "notify",
+        "templates",
     }
 )
 CHANGEABLE = frozenset(SCHEDULE_FIELDS) | OPTION_FIELDS | {"catchup_window", "max_runs", "priority", "queue", "payload"}
@@ -46,7 +49,9 @@ class JobChanges:
         self._store = store
         self._admission = admission
 
-    async def apply(self, namespace: Namespace, job: RecurringJob, asked: JobRequest, given: set[str]) -> bool:
+    async def apply(
+        self, namespace: Namespace, job: RecurringJob, asked: JobRequest, given: set[str], actor: str
+    ) -> bool:
         """Changes the fields in `given` to those of `asked`. False when the job has changed or fired since it was
         read. Raises `Invalid` as a new job would."""
         asked = await self._complete(namespace, job, asked, given)
@@ -56,7 +61,10 @@ class JobChanges:
         changed = planned_from(apply_change(job, asked, given, calendar, namespace), now)
         if asked.cron is not None and asked.times is None and cron_is_over(changed.schedule, now):
             raise Invalid("cron: the job would never fire: its years are past", field="cron")
-        if await self._store.jobs.change_job(job, changed, first_missed, last_missed, unchanged.next_at) is None:
+        version = await self._store.jobs.change_job(
+            job, changed, first_missed, last_missed, unchanged.next_at, actor=actor
+        )
+        if version is None:
             return False
         self._store.hints.send([JOBS_TOPIC])
         return True
@@ -66,14 +74,29 @@ class JobChanges:
     ) -> JobRequest:
         task = bare(job.task)
         if "payload" in given and task == WORKFLOW_TASK:
-            payload = await self._admission.definitions.of_payload(namespace, asked.payload)
+            payload = await self._admission.definitions.of_payload(namespace, asked.payload, has_tick=True)
             asked = msgspec.structs.replace(asked, payload=payload)
-        elif "payload" in given:
-            check_payload(task, asked.payload, unknown=pointing(asked.payload) if job.schedule.after else ())
+        elif given & {"payload", "templates"}:
+            tree = asked.payload if "payload" in given else decoded(job.payload)
+            templates = asked.templates if "templates" in given else (job.options or {}).get("templates")
+            unknown = pointing(tree) if job.schedule.after else set[str]()
+            check_payload(task, tree, unknown=unknown, templates=templates, names=names_of(job))
+            if "payload" in given:
+                has_upstream = bool(job.schedule.after)
+                await self._admission.payloads.check(namespace, task, asked.payload, has_upstream=has_upstream)
         if "tags" in given and asked.tags is None:
             tags = await self._admission.known_tasks.tags_of(namespace, task)
             asked = msgspec.structs.replace(asked, tags=tags)
         return asked
+
+
+def names_of(job: RecurringJob) -> Names:
+    """Returns the names that placeholders may use. Only a job that depends on others has results to read."""
+    return Names(has_tick=True, steps=None if job.schedule.after else ())
+
+
+def decoded(payload: Any) -> Any:
+    return msgspec.json.decode(payload) if isinstance(payload, msgspec.Raw) else payload
 
 
 def apply_change(

@@ -25,7 +25,7 @@ class Submitter(Batcher[tuple[NewRun, AuditEntry | None], StoredRun]):
     async def write(self, items: Sequence[tuple[NewRun, AuditEntry | None]]) -> list[StoredRun]:
         runs = [run for run, _ in items]
         entries = [entry for _, entry in items if entry is not None]
-        insert = self._store.runs.insert_runs
+        insert = self._store.run_inserts.insert_runs
         stored = await (
             self._store.access.with_audit(entries, lambda beside: insert(runs, beside=beside))
             if entries

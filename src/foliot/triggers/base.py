@@ -1,4 +1,4 @@
-"""What every trigger can do."""
+"""The interface of every trigger."""
 
 from __future__ import annotations
 
@@ -39,7 +39,32 @@ def _walk(trigger: Trigger, after: int) -> Iterator[int]:
         found = trigger.next_after(found)
 
 
-def to_datetime(instant: int) -> datetime:
+def last_before(trigger: Trigger, instant: int, reach: int = 1) -> int | None:
+    """The last due instant strictly before this one; None when there is none.
+
+    `reach` is a guess of how far back it lies. The search doubles the guess until it meets a due instant, then halves
+    the rest, so its cost does not depend on how many there are.
+    """
+    while True:
+        start = max(instant - reach, EARLIEST)
+        found = trigger.next_after(start - 1)
+        if found is not None and found < instant:
+            break
+        if start == EARLIEST:
+            return None
+        reach *= 2
+    end = instant
+    while (later := trigger.next_after(found)) is not None and later < end:
+        found, middle = later, (later + end + 1) // 2
+        later = trigger.next_after(middle - 1)
+        if later is not None and later < end:
+            found = later
+        else:
+            end = middle
+    return found
+
+
+def to_datetime(instant: float) -> datetime:
     return datetime.fromtimestamp(instant, UTC)
 
 

@@ -107,10 +107,10 @@ class CalendarTrigger:
         first = today
         while calendar.excludes(first - 1) and today - first < LONGEST_SEARCH_DAYS:
             first -= 1
-        # Those that are on their way already ...
+        # The ticks that were moved here from an earlier day ...
         moved = self._moved_from(first, today, instant)
         if moved is None:
-            # ... and else those of the next day that fires, if it is excluded.
+            # ... or else those of the next day that fires, if that day is excluded.
             found = self.inner.next_after(instant)
             if found is None or not calendar.excludes(day := calendar.day_of(found)):
                 return found

@@ -142,7 +142,8 @@ def _trigger_of(
         day, month, weekday = fields.texts[3:6]
         years = "" if fields.years is None else f" of the years {fields.texts[6]!r}"
         raise CronError(
-            f"day-of-month: {day!r} never comes in month {month!r}{years} on day-of-week {weekday!r}, so this never fires",
+            f"day-of-month: {day!r} never comes in month {month!r}{years} on day-of-week {weekday!r}, so this never "
+            f"fires",
             field="day-of-month",
             start=fields.places[3],
             end=fields.places[3] + len(day),

@@ -136,8 +136,8 @@ class CronFields:
     years: tuple[int, ...] | None
     """None is every year."""
     is_elapsed: bool
-    """The second, the minute or the hour begins with a star. Such an expression means "every so often" rather than "at
-    that time", and follows real time on the nights when the clocks change, as in Debian's cron."""
+    """The second, the minute or the hour begins with a star. Such an expression means an interval rather than a time of
+    day, so it follows elapsed time when the clocks change, as in Debian's cron."""
     texts: tuple[str, ...]
     """The fields as written, from the second on, aliases resolved."""
     places: tuple[int, ...]
@@ -157,6 +157,7 @@ def parse_fields(expression: str, *, seed: str = "") -> CronFields:
     """`seed` is what H is hashed from: the same for the same job, for ever. Look at `refusal`, or use `parse_cron`."""
     check_length(expression)
     pieces, has_seconds = _split(expression)
+    _refuse_year_last(pieces, has_seconds=has_seconds)
     parsed = [
         _FieldParser(field, text, start, seed).parse() for field, (text, start) in zip(FIELDS, pieces, strict=False)
     ]
@@ -191,7 +192,8 @@ def check_length(expression: str) -> None:
     """Comes first: nothing else looks at a text that is longer."""
     if len(expression) > MAX_LENGTH:
         raise CronError(
-            f"the expression has {len(expression)} characters, and {MAX_LENGTH} is the most; use ranges and steps, or several expressions",
+            f"the expression has {len(expression)} characters, and {MAX_LENGTH} is the most; use ranges and steps, or "
+            f"several expressions",
             field="expression",
             start=MAX_LENGTH,
             end=len(expression),
@@ -213,13 +215,26 @@ def _split(expression: str) -> tuple[list[tuple[str, int]], bool]:
     ]
     if len(pieces) not in (5, 6, 7):
         raise CronError(
-            "expected 5 fields (minute hour day-of-month month day-of-week), 6 with a leading second, or 7 with a year at the end as well, "
-            f"found {len(pieces)}{cron_hints.not_cron(expression, [text for text, _ in pieces])}",
+            "expected 5 fields (minute hour day-of-month month day-of-week), 6 with a leading second, or 7 with a "
+            f"year at the end as well, found "
+            f"{len(pieces)}{cron_hints.not_cron(expression, [text for text, _ in pieces])}",
             field="expression",
             end=len(expression),
         )
     has_seconds = len(pieces) > 5
     return (pieces if has_seconds else [("0", 0), *pieces]), has_seconds
+
+
+def _refuse_year_last(pieces: list[tuple[str, int]], *, has_seconds: bool) -> None:
+    """Otherwise the error would be about a field that only stands in the wrong place."""
+    text, start = pieces[-1]
+    if has_seconds and len(pieces) == 6 and (advice := cron_hints.year_last([text for text, _ in pieces])):
+        raise CronError(
+            f"{WEEKDAY.name}: {text} is not between {WEEKDAY.low} and {WEEKDAY.high}{advice}",
+            field=WEEKDAY.name,
+            start=start,
+            end=start + len(text),
+        )
 
 
 def _looks_like_aws(expression: str, texts: tuple[str, ...], *, has_seconds: bool) -> CronError | None:
@@ -228,8 +243,8 @@ def _looks_like_aws(expression: str, texts: tuple[str, ...], *, has_seconds: boo
     if not has_seconds or len(texts) != 6 or "?" not in (texts[2], texts[4]) or "?" in (texts[3], texts[5]):
         return None
     return CronError(
-        "the hour or the month is ?, as in the six fields of AWS, which end with a year; here, six fields begin with a second: "
-        f"write cron({' '.join(expression.split())}) for the fields of AWS, or * in place of ?",
+        "the hour or the month is ?, as in the six fields of AWS, which end with a year; here, six fields begin with "
+        f"a second: write cron({' '.join(expression.split())}) for the fields of AWS, or * in place of ?",
         field="expression",
         end=len(expression),
     )

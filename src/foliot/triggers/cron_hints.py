@@ -8,7 +8,22 @@ from collections.abc import Iterable, Sequence
 from foliot.config import did_you_mean
 
 SYSTEMD_WORDS = ("minutely", "hourly", "daily", "weekly", "monthly", "yearly", "annually", "quarterly", "semiannually")
-PERIOD = re.compile(r"(?:EVERY\s+)?[0-9.]+\s*[A-Z]+", re.IGNORECASE)
+PERIOD = re.compile(r"(?:EVERY\s+)?[0-9.]+\s*[A-Z]+|P(?:[0-9.]+[WD])*(?:T(?:[0-9.]+[HMS])+)?", re.IGNORECASE)
+INSTEAD = {
+    "@once": "submit the job without a schedule, or with schedule_time",
+    "@quarterly": "write 0 0 1 */3 *",
+    "@semiannually": "write 0 0 1 */6 *",
+    "@noon": "write 0 12 * * *",
+    "@weekdays": "write 0 0 * * MON-FRI",
+    "@workdays": "write 0 0 * * MON-FRI",
+    "@weekends": "write 0 0 * * SAT,SUN",
+    "@fortnightly": "use every: 2w",
+    "@biweekly": "use every: 2w",
+    "@minutely": "write @every_minute",
+    "@secondly": "write * * * * * *",
+    "@every_second": "write * * * * * *",
+    "@continuous": "use every: 1s with overlap: skip",
+}
 UNIT_NAMES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -33,34 +48,37 @@ def reversed_range(part: str, low: int, high: int, bounds: tuple[int, int]) -> s
 
 def unknown_alias(text: str, known: Iterable[str]) -> str:
     word = text.split()[0].lower()
-    if word == "@reboot":
+    if word in ("@reboot", "@startup"):
         return (
-            "@reboot: a cluster has no such moment; let systemd run it when the machine starts, or submit a job that runs once; "
-            f"known: {', '.join(sorted(known))}"
+            f"{word}: a cluster has no such moment; let systemd run it when the machine starts, or submit a job that "
+            f"runs once; known: {', '.join(sorted(known))}"
         )
     if word == "@every":
         return "@every: give it a period, such as @every 5m, and nothing else; or use every: 5m"
+    if found := re.fullmatch(r"@([0-9]{1,9})\s*([smhdw])[a-z]*", text.lower()):
+        return f"a period is written as @every {found[1]}{found[2]}, or given as every: {found[1]}{found[2]}"
     if re.fullmatch(r"@[0-9]+", word):
         return f"{word}: a period in seconds is written as every: {word[1:]}s"
     if len(text.split()) > 1 and word in set(known):
         return f"{word} stands alone, without other fields"
-    return f"there is no alias {text[:100]!r}{did_you_mean(text[:100], list(known))}; known: {', '.join(sorted(known))}, @every 5m"
+    advice = f": {INSTEAD[word]}" if word in INSTEAD else did_you_mean(text[:100], list(known))
+    return f"there is no alias {text[:100]!r}{advice}; known: {', '.join(sorted(known))}, @every 5m"
 
 
 def not_cron(expression: str, pieces: Sequence[str]) -> str:
     """For text that has the wrong number of fields."""
     text = expression.strip()
     if text.lower() in SYSTEMD_WORDS:
-        return (
-            f"; write @{text.lower()}"
-            if text.lower() in ("hourly", "daily", "weekly", "monthly", "yearly", "annually")
-            else ""
-        )
+        return f"; {INSTEAD.get(f'@{text.lower()}', f'write @{text.lower()}')}"
+    if re.match(r"R[0-9]*/", text, re.IGNORECASE):
+        return "; a repeated interval is given as every and start_at"
+    if "FREQ=" in text.upper():
+        return "; a rule of iCalendar is written as cron, such as '0 9 * * MON', or its instants are given as times"
     if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return "; an instant is given as schedule_time, or several as times"
     if PERIOD.fullmatch(text) or text.upper().startswith("EVERY "):
         return "; a period is given as every: 5m"
-    if "*-*" in text or ".." in text or re.search(r"[0-9]:[0-9]", text):
+    if text.upper().startswith("ONCALENDAR") or "*-*" in text or ".." in text or re.search(r"[0-9]:[0-9]", text):
         return "; this looks like OnCalendar of systemd: 'Mon..Fri 09:00' is '0 9 * * MON-FRI'"
     if text.lower().startswith("crontab("):
         return "; write the fields of Celery's crontab() as one text, such as '0 4 * * *'"
@@ -77,13 +95,21 @@ def empty_part(text: str) -> str:
     return "an item of the list is empty; a list has commas between its items and no spaces: 1,2,3"
 
 
+def year_last(texts: Sequence[str]) -> str:
+    """For six fields, if the last one is a year."""
+    if not re.fullmatch(r"[0-9]{4}(?:[-,/][0-9]+)*", texts[-1]):
+        return ""
+    return (
+        f"; a year is the seventh field, and a second the first: write 0 {' '.join(texts)}, "
+        "or cron(...) around the six fields of AWS"
+    )
+
+
 def out_of_range(field: str, number: int) -> str:
     if field == "hour" and number == 24:
         return "; midnight is 0"
     if field in ("second", "minute") and number == 60:
         return "; the next one begins with 0"
-    if field == "day-of-week" and number >= 1970:
-        return "; a year is the seventh field, and a second the first; the six fields of AWS are written as cron(...)"
     return ""
 
 
@@ -112,7 +138,10 @@ def _of_dates(part: str) -> str:
     if part == "LAST":
         return "the last day of the month is L"
     if "#" in part or re.fullmatch(r"[0-9]L|L[0-9]|[A-Z]{3,}L?", part):
-        return "days of the week stand in the last field, as MON#2 or FRIL; the last day of the month is L, three days before it L-3"
+        return (
+            "days of the week stand in the last field, as MON#2 or FRIL; the last day of the month is L, three "
+            "days before it L-3"
+        )
     return "W stands after one day, as 15W, after L as LW, or after both as L-3W" if "W" in part else ""
 
 

@@ -10,7 +10,7 @@ from foliot.triggers.cron_fields import DAY, FIELDS, HOUR, MINUTE, MONTH, SECOND
 MONTHS = tuple(name.capitalize() for name in MONTH.names)
 WEEKDAYS = tuple(name.capitalize() for name in WEEKDAY.names)
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
-# What each field starts anew with.
+# The unit in which each field starts again.
 AROUND = {SECOND: "minute", MINUTE: "hour", HOUR: "day", MONTH: "year"}
 UNITS = ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
@@ -21,13 +21,17 @@ def explain(fields: CronFields) -> str:
 
 def explain_period(seconds: int) -> str:
     """Of `every`."""
+    return f"{period_in_words(seconds)}, counted from when the job is made or from its start_at"
+
+
+def period_in_words(seconds: int) -> str:
     words, rest = [], seconds
     for length, name in UNITS:
         count, rest = divmod(rest, length)
         if count:
             words.append(f"{count} {name}{'s' if count > 1 else ''}")
     period = words[0].removeprefix("1 ") if len(words) == 1 else _list(words)
-    return f"every {period}, counted from when the job is made or from its start_at"
+    return f"every {period}"
 
 
 def notes_on(fields: CronFields) -> list[str]:
@@ -39,13 +43,14 @@ def notes_on(fields: CronFields) -> list[str]:
     has_question_mark = "?" in (day, weekday)
     if fields.has_seconds and has_question_mark and re.search(r"(?<![0-9/#])[1-7](?![0-9])", weekday):
         notes.append(
-            "day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave no doubt"
+            "day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave "
+            "no doubt"
         )
     return notes
 
 
 def _on_steps(field: Field, text: str) -> str:
-    """On a step that starts anew before it is full."""
+    """A hint about a step that starts again before a full period."""
     found = re.search(r"(?:^|,)(?P<part>[*?]/(?P<step>[0-9]+))", text)
     step = int(found["step"]) if found else 1
     if found is None or step == 1 or step >= field.size or (field.size % step == 0 and field is not DAY):
@@ -53,12 +58,15 @@ def _on_steps(field: Field, text: str) -> str:
     unit = field.unit or "month"
     use = f"; for an even period, use every: {step}{field.unit}" if field.unit else ""
     if field is DAY:
-        return f"day-of-month: {found['part']} starts anew on the 1st of each month{use}"
+        return f"day-of-month: {found['part']} starts again on the 1st of each month{use}"
     if field is WEEKDAY:
-        return f"day-of-week: {found['part']} starts anew on each Sunday{use}"
+        return f"day-of-week: {found['part']} starts again on each Sunday{use}"
     last = field.size - 1 - (field.size - 1) % step
     name = {"s": "seconds", "m": "minutes", "h": "hours"}.get(unit, "months")
-    return f"{field.name}: {found['part']} starts anew with each {AROUND[field]}, {field.size - last} {name} after its last{use}"
+    return (
+        f"{field.name}: {found['part']} starts again with each {AROUND[field]}, {field.size - last} {name} after "
+        f"its last{use}"
+    )
 
 
 def _time(fields: CronFields) -> str:

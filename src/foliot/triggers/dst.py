@@ -51,7 +51,7 @@ def next_instant(policy: WallPolicy, next_wall: Callable[[int], int | None], aft
         transition = next_transition(policy.zone, instant, instant + LONGEST_TRANSITION)
         if found is not None and (candidate := found - offset) <= LATEST:
             if transition is None and candidate - instant > 4 * LONGEST_TRANSITION:
-                # What the transitions on the way skip or repeat is not named: only one near the end can matter.
+                # Ticks that earlier transitions skip or repeat are not reported: only one near the end can matter.
                 instant, wall = candidate - 2 * LONGEST_TRANSITION, found - 1
                 offset = offset_at(policy.zone, instant)
                 continue

@@ -1,7 +1,7 @@
-"""Every so often, counted from an anchor.
+"""A fixed interval, counted from an anchor.
 
-A period below a day, or no whole number of days, is elapsed time: always that many seconds apart. Whole days are
-calendar days: the same time on the wall, however long the day was.
+An interval of whole days keeps the local time of day, however long a day was. Any other interval is elapsed time: its
+ticks are always the same number of seconds apart.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ is a search for an instant. A *gap* is a transition that skips wall times, a *fo
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ SAMPLE_SECONDS = 7 * 86_400
 SPAN_SECONDS = 52 * SAMPLE_SECONDS
 OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*[+-]\s*[0-9]{1,2}(?::?[0-9]{2})?", re.IGNORECASE)
 LONGEST_ABBREVIATION = 4
-# What may lie among the files of zones, and is none, or not the same on every machine, or counts leap seconds.
+# Files beside the zones that are no zones, that differ between machines, or that count leap seconds.
 NOT_NAMES = ("/", ".", "localtime", "posixrules", "posix/", "right/")
 
 
@@ -60,13 +61,26 @@ def _hint(name: str) -> str:
     another time."""
     if OFFSET.fullmatch(name):
         return "; an offset is not a time zone: name a place, such as Europe/Berlin"
-    known = [other for other in _zone_names() if not other.startswith(NOT_NAMES)]
+    known = _known_names()
     if same := next((other for other in known if other.lower() == name.lower()), None):
         return f", did you mean {same!r}?"
-    return did_you_mean(
-        name,
-        [other for other in known if "/" in other or len(other) > LONGEST_ABBREVIATION or name.endswith(f"/{other}")],
-    )
+    return did_you_mean(name, [other for other in _same_region(name, known) if _is_hint(other, name)])
+
+
+def _same_region(name: str, known: tuple[str, ...]) -> list[str]:
+    """The names in the region that `name` most resembles. Comparing with all six hundred names takes milliseconds."""
+    region, slash, _ = name.partition("/")
+    near = difflib.get_close_matches(region, {other.partition("/")[0] for other in known if "/" in other}, n=1)
+    return [other for other in known if not slash or not near or other.startswith(f"{near[0]}/")]
+
+
+def _is_hint(other: str, name: str) -> bool:
+    return "/" in other or len(other) > LONGEST_ABBREVIATION or name.endswith(f"/{other}")
+
+
+@lru_cache(1)
+def _known_names() -> tuple[str, ...]:
+    return tuple(sorted(other for other in _zone_names() if not other.startswith(NOT_NAMES)))
 
 
 def offset_at(zone: ZoneInfo, instant: int) -> int:
@@ -136,7 +150,7 @@ def rules_fingerprint() -> str:
 
 
 def _rules_of(name: str) -> bytes:
-    """What `ZoneInfo` reads: the machine's own file, or else that of the package tzdata."""
+    """The file that `ZoneInfo` reads: the machine's own, or else the one of the package tzdata."""
     for directory in TZPATH:
         path = Path(directory) / name
         if path.is_file():

@@ -8,6 +8,7 @@ language plpgsql as $$
 declare
     job record;
     open_run uuid;
+    upstream_tick jsonb;
 begin
     -- In a statement of its own, so that the statements below see what the previous holder of the lock has written.
     perform 1 from foliot.jobs
@@ -33,6 +34,10 @@ begin
             values (job.id, at, at, 'overlap', open_run);
             continue;
         end if;
+        -- The tick of the upstream run, so that a backfill of the upstream reaches this job too. Of several, the latest.
+        select options -> 'tick' into upstream_tick from foliot.history
+        where id = any (job.run_ids) and finished_at >= at - interval '1 day' and options ? 'tick'
+        order by options #> '{tick,at}' desc limit 1;
         insert into foliot.runs (
             id, created_at, due_at, rank, priority, state, held_by, queue, task, name, payload, options, job_id,
             tick_at, upstream
@@ -42,7 +47,13 @@ begin
             job.priority,
             case when foliot.has_limits(job.options) then 'held' else 'ready' end,
             case when foliot.has_limits(job.options) then 'limit' end,
-            job.queue, job.task, job.name, job.payload, job.options, job.id, at, job.run_ids
+            job.queue, job.task, job.name, job.payload,
+            foliot.with_tick(
+                job.options, coalesce((upstream_tick ->> 'at')::float8, extract(epoch from at)::float8),
+                (upstream_tick ->> 'previous')::float8, (upstream_tick ->> 'next')::float8, upstream_tick ->> 'origin',
+                case when upstream_tick is null then job.schedule
+                    else jsonb_build_object('timezone', upstream_tick -> 'zone') end, job.name, job.id
+            ), job.id, at, job.run_ids
         );
         update foliot.jobs set runs_left = runs_left - 1 where id = job.id and runs_left is not null;
         perform foliot.note_count('submitted', 1);

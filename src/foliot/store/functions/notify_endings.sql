@@ -29,7 +29,12 @@ begin
                 'links', jsonb_build_object('run', '/v1/runs/' || g.id, 'logs', '/v1/runs/' || g.id || '/logs')
             )
         ),
-        jsonb_build_object('retries', 10, 'notifies', g.id)
+        jsonb_strip_nulls(jsonb_build_object(
+            'retries', 10, 'notifies', g.id,
+            -- The delivery belongs to the trace of the run, below its span: see model/tracing.py.
+            'traceparent', left(g.options ->> 'traceparent', 36) || right(replace(g.id::text, '-', ''), 16)
+                || right(g.options ->> 'traceparent', 3)
+        ))
     from (
         select *, case when job_id is null then name else foliot.bare(name) end as shown_name,
             case state when 'succeeded' then 'completed' else state end as status,

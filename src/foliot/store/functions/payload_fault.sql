@@ -2,6 +2,7 @@
 create or replace function foliot.payload_fault(task text, payload jsonb) returns text
 language plpgsql immutable parallel safe as $$
 declare
+    polling text[] := array['every_seconds', 'at_most_seconds', 'within_seconds'];
     fields text[] := case task
         when 'shell' then array[
             'command', 'argv', 'cwd', 'environment', 'stdin', 'sandbox', 'memory_mb', 'cpu_seconds', 'file_size_mb',
@@ -9,6 +10,11 @@ declare
         ]
         when 'http' then array['url', 'method', 'headers', 'body', 'expected_status', 'timeout_seconds', 'redirects']
         when 'wait' then array[]::text[]
+        when 'wait_for_file' then polling || array['path', 'min_bytes']
+        when 'wait_for_url' then polling || array[
+            'url', 'method', 'headers', 'expected_status', 'timeout_seconds', 'redirects'
+        ]
+        when 'wait_for_row' then polling || array['query', 'parameters']
     end;
     strange text;
 begin
@@ -28,7 +34,11 @@ begin
         when task = 'shell'
                 and coalesce(payload -> 'sandbox', 'null') not in ('"none"', '"process"', '"bubblewrap"', 'null')
             then 'payload.sandbox: must be none, process or bubblewrap'
-        when task = 'http' and payload ->> 'url' !~* '^https?://[^\s/]' is not false
+        when task = 'wait_for_file' and payload ->> 'path' !~ '^/' is not false
+            then 'payload.path: must be an absolute path'
+        when task = 'wait_for_row' and coalesce(payload ->> 'query', '') = ''
+            then 'payload.query: must be a SELECT'
+        when task in ('http', 'wait_for_url') and payload ->> 'url' !~* '^https?://[^\s/]' is not false
             then 'payload.url: must begin with http:// or https://'
     end;
 end

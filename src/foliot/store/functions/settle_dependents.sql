@@ -2,7 +2,8 @@
 --
 -- Where one skipped run is enough to doom the next, the whole chain goes in one call, however long it is. Where it
 -- takes several, the caller calls again. `blame` names the upstream that failed; under the rule all_failed, an upstream
--- that failed is not to blame.
+-- that failed is not to blame. A durable function and the runs that it called are no dependents of each other: they are
+-- only named in `nudges`, because a transaction that ends runs must not wait for running ones.
 create or replace function foliot.settle_dependents(ended foliot.ending[], at timestamptz) returns foliot.ending[]
 language plpgsql as $$
 declare
@@ -11,13 +12,15 @@ begin
     with recursive met as (
         delete from foliot.dependencies d using unnest(ended) as e
         where d.upstream_id = e.id and e.has_dependents
-        returning d.run_id, e.state, e.blame
+        returning d.run_id, d.nudge, e.state, e.blame
+    ), nudged as (
+        insert into foliot.nudges (run_id, nudge) select run_id, nudge from met where nudge is not null
     ), counted as materialized (
         select run_id, count(*) as number, count(*) filter (where state = 'succeeded') as succeeded,
             count(*) filter (where state in ('failed', 'cancelled')) as failed,
             count(*) filter (where state = 'skipped') as skipped,
             min(blame) as blame, min(blame) filter (where state = 'skipped') as blame_of_skipped
-        from met group by run_id
+        from met where nudge is null group by run_id
     ), locked as materialized (
         -- A run without a counter waits for its own children.
         select id, rule, options, signal, due_at, delay_seconds, rank, unmet, met_succeeded, met_failed, met_skipped,
@@ -40,24 +43,27 @@ begin
             blame = d.blame,
             state = case
                 when d.verdict is null then 'waiting'
+                when d.options ? 'condition' then 'held'
                 when d.due > at then 'scheduled'
                 when d.options ? 'signal' and d.signal is null then 'held'
                 when foliot.has_limits(d.options) then 'held'
                 else 'ready'
             end,
             held_by = case
-                when d.verdict is null or d.due > at then null
+                when d.verdict is null then null
+                when d.options ? 'condition' then 'condition'
+                when d.due > at then null
                 when d.options ? 'signal' and d.signal is null then 'signal'
                 when foliot.has_limits(d.options) then 'limit'
             end,
             due_at = case
-                when d.verdict is null then d.due_at
+                when d.verdict is null or d.options ? 'condition' then d.due_at
                 when d.due <= at and d.options ? 'signal' and d.signal is null
                     then at + foliot.signal_wait(d.options)
                 else d.due
             end,
             rank = case
-                when d.verdict is null then d.rank
+                when d.verdict is null or d.options ? 'condition' then d.rank
                 else d.rank + (extract(epoch from d.due - d.due_at) * 1000000)::bigint
             end
         from decided d

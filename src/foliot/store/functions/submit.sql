@@ -8,7 +8,7 @@ create or replace function foliot.submit(job jsonb) returns uuid language plpgsq
 declare
     option_names constant text[] := array[
         'retries', 'timeout_seconds', 'backoff', 'retry_on', 'never_on', 'max_snoozes', 'concurrency', 'rate',
-        'fairness_key', 'guarantee', 'metadata', 'tags', 'notify'
+        'fairness_key', 'guarantee', 'metadata', 'tags', 'notify', 'templates', 'traceparent'
     ];
     known constant text[] := option_names || array[
         'task', 'payload', 'name', 'queue', 'priority', 'delay_seconds', 'schedule_time', 'expires_at', 'unique',
@@ -90,6 +90,11 @@ begin
         raise exception 'tags: a list of up to 20 words of up to 64 characters, without blanks and commas'
             using errcode = 'invalid_parameter_value';
     end if;
+    if job ->> 'traceparent' is not null
+        and job ->> 'traceparent' !~ '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' then
+        raise exception 'traceparent: must look like 00-<32 hex digits>-<16 hex digits>-01, as W3C says'
+            using errcode = 'invalid_parameter_value';
+    end if;
     if job ->> 'notify' is not null then
         notices := case jsonb_typeof(job -> 'notify') when 'array' then job -> 'notify'
         else jsonb_build_array(job -> 'notify') end;
@@ -108,8 +113,17 @@ begin
             from jsonb_array_elements(notices) as n (notice)
         ));
     end if;
-    if asked.task in ('shell', 'http', 'wait') then
+    if asked.task in ('shell', 'http', 'wait', 'wait_for_file', 'wait_for_row', 'wait_for_url') then
         fault := foliot.payload_fault(asked.task, asked.payload);
+        if fault is not null then
+            raise exception '%', fault using errcode = 'invalid_parameter_value';
+        end if;
+    end if;
+    if coalesce(jsonb_typeof(job -> 'templates'), 'null') not in ('boolean', 'null') then
+        raise exception 'templates: must be true or false' using errcode = 'invalid_parameter_value';
+    end if;
+    if coalesce((job ->> 'templates')::boolean, asked.task in ('shell', 'http', 'wait_for_file', 'wait_for_row', 'wait_for_url')) then
+        fault := foliot.template_fault(asked.payload);
         if fault is not null then
             raise exception '%', fault using errcode = 'invalid_parameter_value';
         end if;

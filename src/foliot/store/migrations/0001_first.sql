@@ -41,7 +41,7 @@ create table foliot.runs (
     rerun_of uuid,
     -- At most one live run has a given unique key.
     unique_key text,
-    -- What a held run waits for: overlap, limit, signal, pause, circuit or no_worker.
+    -- Why a run is held: overlap, limit, signal, condition, pause, circuit or no_worker.
     held_by text,
     -- A probe may be claimed although the circuit of its task is open.
     is_probe boolean,
@@ -67,6 +67,9 @@ create table foliot.runs (
     -- The rank with which the gatekeeper last looked at the run. A run that has just begun to wait for a limit, or that
     -- was replaced, retried or ranked again, has another rank, so no statement has to reset this column.
     seen_rank bigint,
+    -- Of a run that gave up its slot in the middle of its function: what it waits for (see model/checkpoint.py). Null
+    -- as soon as it may go on.
+    awaits jsonb,
     constraint runs_state_is_live check (state in ('waiting', 'scheduled', 'held', 'ready', 'running')),
     constraint runs_running_has_a_worker check ((state = 'running') = (worker_id is not null)),
     constraint runs_held_for_a_reason check ((state = 'held') = (held_by is not null))
@@ -95,6 +98,8 @@ create index runs_tagged on foliot.runs (id) where options ? 'tags';
 create index runs_held on foliot.runs (job_id) where state = 'held';
 create index runs_overlapping on foliot.runs (job_id) where held_by = 'overlap';
 create index runs_awaiting_signal on foliot.runs (due_at) where held_by = 'signal';
+create index runs_approvals on foliot.runs (id) where held_by = 'signal';
+create index runs_conditional on foliot.runs (id) where held_by = 'condition';
 -- Long lines of runs that no worker may start are held apart from the ready ones; short ones stay ready.
 create index runs_parked on foliot.runs (queue, task, rank) where held_by in ('pause', 'circuit', 'no_worker');
 create index runs_in_turn on foliot.runs (queue, (options ->> 'fairness_key'), rank)
@@ -163,18 +168,62 @@ create index history_tagged on foliot.history (id) where options ? 'tags';
 create index history_finished on foliot.history
     using brin (finished_at) with (pages_per_range = 32, autosummarize = on);
 
+-- Notes of people about failures of one kind, and the instant up to which they dismissed them. Later failures are listed
+-- again.
+create table foliot.dead_groups (
+    namespace text not null,
+    fingerprint text not null,
+    note text,
+    noted_by text,
+    noted_at timestamptz,
+    dismissed_until timestamptz,
+    dismissed_by text,
+    primary key (namespace, fingerprint)
+);
+
+-- Replays of dead letters that begin with one run, the canary. The others follow once it has succeeded.
+create table foliot.replays (
+    id uuid primary key,
+    namespace text not null,
+    -- The group of the canary.
+    fingerprint text not null,
+    actor text not null,
+    created_at timestamptz not null,
+    state text not null default 'waiting',
+    -- Why it stopped.
+    reason text,
+    -- When the canary had succeeded.
+    released_at timestamptz,
+    finished_at timestamptz,
+    -- The dead letters in order, and the ids of their new runs. Assigned once, so that each step can be repeated.
+    old_ids uuid[] not null,
+    new_ids uuid[] not null,
+    total bigint not null,
+    -- How many of them have been dealt with, and how many became runs: others had been replayed in the meantime.
+    released bigint not null default 1,
+    started bigint not null default 1,
+    payload jsonb,
+    apart_seconds double precision not null,
+    keeps_checkpoints boolean not null,
+    is_repeated boolean not null,
+    constraint replays_state_is_known check (state in ('waiting', 'releasing', 'done', 'stopped'))
+);
+-- One at a time for each group.
+create unique index replays_open on foliot.replays (namespace, fingerprint) where state in ('waiting', 'releasing');
+create index replays_of_namespace on foliot.replays (namespace, id);
+
 -- Live and finished runs side by side, as lists show them.
 create view foliot.all_runs as
 select
     id, true as is_live, name, task, queue, state, null::text as reason, priority, attempt, worker_id, job_id, tick_at,
     rerun_of, null::uuid as rerun_as, null::jsonb as error, due_at, created_at, started_at,
-    null::timestamptz as finished_at, parent_id, step, options -> 'tags' as tags, options ? 'tags' as is_tagged
+    null::timestamptz as finished_at, parent_id, step, options -> 'tags' as tags, options ? 'tags' as is_tagged, payload
 from foliot.runs
 union all
 select
     id, false, name, task, queue, state, reason, priority, attempt, worker_id, job_id, tick_at,
     rerun_of, rerun_as, error, due_at, created_at, started_at,
-    finished_at, parent_id, step, options -> 'tags', options ? 'tags'
+    finished_at, parent_id, step, options -> 'tags', options ? 'tags', payload
 from foliot.history;
 
 -- Attempts before the last one, one partition a day; the last attempt is on the run itself.
@@ -188,9 +237,12 @@ create table foliot.attempts (
     outcome text not null,
     error jsonb,
     output bytea,
-    constraint attempts_outcome_is_known check (outcome in ('error', 'timeout', 'lost', 'snoozed'))
+    constraint attempts_outcome_is_known check (outcome in ('error', 'timeout', 'lost', 'snoozed', 'suspended'))
 ) partition by range (finished_at);
 create index attempts_run on foliot.attempts (run_id, token);
+-- For the archive, which reads a day in the order of finishing.
+create index attempts_finished on foliot.attempts
+    using brin (finished_at) with (pages_per_range = 32, autosummarize = on);
 
 -- Output of attempts while they run, one partition a day.
 create table foliot.logs (
@@ -217,6 +269,15 @@ create index idempotency_expiring on foliot.idempotency (expires_at);
 -- Workers and tasks
 -- ---------------------------------------------------------------------------------------------------------------------
 
+-- The tasks of each app as its workers announce them: `{task: {"schema": ..., "description": ...}}`. Workers of the
+-- same code share a row.
+create table foliot.announcements (
+    hash text primary key,
+    -- json and not jsonb, which would lose the order of the parameters.
+    tasks json not null,
+    announced_at timestamptz not null
+);
+
 -- One row a worker process; its lease covers all the attempts that it runs.
 create table foliot.workers (
     id uuid primary key,
@@ -230,8 +291,27 @@ create table foliot.workers (
     -- Since when the worker claims nothing more.
     draining_at timestamptz,
     -- Functions that still run although their attempts have ended; each occupies a slot.
-    left_running bigint not null default 0
+    left_running bigint not null default 0,
+    announcement text,
+    -- The token of a worker that works through the API: no other token may speak for it.
+    token_id text
 ) with (fillfactor = 50);
+
+-- Workers that have left or died lately, and the attempts that were lost with them.
+create table foliot.gone_workers (
+    id uuid primary key,
+    name text,
+    queues jsonb,
+    labels jsonb,
+    started_at timestamptz,
+    gone_at timestamptz not null,
+    -- Its lease expired; otherwise it shut down.
+    is_dead boolean not null,
+    lost bigint not null default 0,
+    -- The first hundred.
+    lost_runs uuid[] not null default '{}'
+);
+create index gone_workers_at on foliot.gone_workers (gone_at, id);
 
 -- Every task that a worker has ever announced, with what the task declares about itself.
 create table foliot.tasks (
@@ -241,7 +321,9 @@ create table foliot.tasks (
     -- The reaper does not repeat an at_most_once task whose worker is lost.
     guarantee text,
     -- Tags for jobs that name none: a list, or null.
-    tags jsonb
+    tags jsonb,
+    -- The latest announcement of the task.
+    announcement text
 );
 
 -- Built-in tasks that are disabled in a namespace, or with the namespace `*` in all of them.
@@ -295,6 +377,7 @@ create table foliot.jobs (
     task text not null,
     queue text not null,
     paused_reason text,
+    paused_by text,
     schedule jsonb not null,
     payload jsonb,
     options jsonb,
@@ -314,16 +397,30 @@ create table foliot.jobs (
 create index jobs_due on foliot.jobs (shard, due_bucket) where due_bucket is not null;
 create index jobs_resuming on foliot.jobs (paused_until) where paused_until is not null;
 create index jobs_calendar on foliot.jobs (calendar, calendar_version) where calendar is not null;
+create index jobs_calendar_names on foliot.jobs (calendar, name) where calendar is not null;
 create index jobs_tagged on foliot.jobs (name) where options ? 'tags';
+create index jobs_paused on foliot.jobs (name) where paused_at is not null;
+-- Its condition names no other column than the index of due jobs, so that a tick costs no more.
+create index jobs_over on foliot.jobs (name) where due_bucket is null and paused_at is null;
 
--- Every version of a job's definition, for ever.
+-- The latest versions of a job's definition, each written in the transaction that makes it current. The versions of a
+-- deleted job stay for as long as history does.
 create table foliot.job_versions (
     job_id uuid not null,
     version bigint not null,
     made_at timestamptz not null,
+    -- If set, the job was deleted then, when this version was current.
+    deleted_at timestamptz,
+    -- How many runs the job had left when it was deleted.
+    runs_left bigint,
+    made_by text,
+    deleted_by text,
     definition jsonb not null,
     primary key (job_id, version)
 );
+create index job_versions_deleted on foliot.job_versions ((definition ->> 'name'), deleted_at)
+    where deleted_at is not null;
+create index job_versions_forgotten on foliot.job_versions (deleted_at) where deleted_at is not null;
 
 -- Ticks that did not become a run, each with its reason; one partition a day.
 create table foliot.ticks (
@@ -337,6 +434,7 @@ create table foliot.ticks (
     constraint ticks_reason_is_known check (reason in ('overlap', 'missed', 'superseded', 'paused', 'excluded'))
 ) partition by range (noted_at);
 create index ticks_job on foliot.ticks (job_id, tick_at);
+create index ticks_noted on foliot.ticks using brin (noted_at) with (pages_per_range = 32, autosummarize = on);
 
 -- A slice of the jobs. One scheduler node owns it at a time, under an epoch that only grows.
 create table foliot.shards (
@@ -377,7 +475,10 @@ create table foliot.schedulers (
 
 create table foliot.dependencies (
     upstream_id uuid not null,
-    run_id uuid not null
+    run_id uuid not null,
+    -- Of a run that a function called, and of its caller: what becomes of `run_id` when the upstream ends. Null: it is
+    -- a dependent, and counts its upstreams.
+    nudge text constraint dependencies_nudge_is_known check (nudge in ('wake', 'cancel'))
 );
 -- With `run_id`, a look for one pair costs the same however many runs wait for the upstream.
 create index dependencies_of_run on foliot.dependencies (upstream_id, run_id);
@@ -423,7 +524,7 @@ create table foliot.map_items (
     primary key (map_id, place)
 );
 
--- What the settling functions pass on about a run that ended.
+-- An ended run, as the settling functions pass it on.
 create type foliot.ending as (id uuid, state text, parent_id uuid, blame text, has_dependents boolean);
 
 -- Jobs that depend on other jobs. A job with a schedule fires runs that wait for the latest upstream run due at or
@@ -448,6 +549,58 @@ create table foliot.links (
     tick_at timestamptz not null,
     primary key (run_id, upstream_id)
 );
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Durable functions
+-- ---------------------------------------------------------------------------------------------------------------------
+--
+-- A function that runs again from the top asks for its steps by name, and gets the recorded ones from here. Only runs
+-- that use it have rows. They stay as long as the run is in `history`.
+
+create table foliot.checkpoints (
+    run_id uuid not null,
+    name text not null,
+    kind text not null constraint checkpoints_kind_is_known
+        check (kind in ('step', 'transaction', 'sleep', 'signal', 'call')),
+    -- The qualified name of the step's function, or the task that was called.
+    function text,
+    -- The attempt that recorded it.
+    token bigint not null,
+    attempt bigint not null,
+    -- How many attempts had been lost by then. Losses before the last record do not count towards the most allowed.
+    lost bigint not null,
+    started_at timestamptz not null,
+    -- Null while the run waits for it.
+    finished_at timestamptz,
+    -- The end of a sleep, or the time limit of a wait for a signal.
+    due_at timestamptz,
+    child_id uuid,
+    -- json, not jsonb: a result is kept as the function returned it.
+    result json,
+    error jsonb,
+    -- The function ended without asking for it: it was renamed or removed in the code.
+    is_unused boolean not null default false,
+    primary key (run_id, name)
+);
+create index checkpoints_started on foliot.checkpoints (started_at);
+
+-- Signals that were sent to a run by name. Each is kept for when its function waits for it.
+create table foliot.signals (
+    run_id uuid not null,
+    name text not null,
+    sent_at timestamptz not null,
+    -- {payload, approved, message}; json, not jsonb, so that the payload arrives as it was sent.
+    signal json not null,
+    primary key (run_id, name)
+);
+create index signals_sent on foliot.signals (sent_at);
+
+-- Runs to look at: one that they called has ended (`wake`), or the one that called them (`cancel`). Rows are only added
+-- by the transactions that end runs, so that those never wait for the runs that are named here.
+create table foliot.nudges (
+    run_id uuid not null,
+    nudge text not null
+) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Pauses, limits and circuit breakers
@@ -529,6 +682,31 @@ create table foliot.tokens (
 -- A name is free again once its token is revoked.
 create unique index tokens_name_is_unique on foliot.tokens (namespace, name) where revoked_at is null;
 
+-- Browsers that are signed in. The cookie holds a random id, and only its hash is stored. A session is worth as much as
+-- its token is at the moment, so revoking the token ends it.
+create table foliot.sessions (
+    -- The SHA-256 of the id.
+    hash bytea primary key,
+    token_id text not null references foliot.tokens (id),
+    created_at timestamptz not null,
+    used_at timestamptz not null,
+    expires_at timestamptz not null
+);
+create index sessions_expiring on foliot.sessions (expires_at);
+
+-- Saved views of the web UI's lists.
+create table foliot.views (
+    namespace text not null,
+    -- The scope and the name of a token, or '' for a view that the namespace shares.
+    owner text not null,
+    page text not null,
+    name text not null,
+    search text not null,
+    updated_at timestamptz not null,
+    updated_by text not null,
+    primary key (namespace, owner, page, name)
+);
+
 -- Every requested change and every refusal, one partition a day. A trigger refuses updates and deletes.
 create table foliot.audit (
     id uuid not null,
@@ -569,6 +747,248 @@ create unlogged table foliot.counted (
     name text not null,
     value double precision not null
 ) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+
+-- Endings of the jobs with series of their own on /metrics; a bounded number of rows.
+create table foliot.job_series (
+    job text primary key,
+    succeeded bigint not null,
+    failed bigint not null,
+    cancelled bigint not null,
+    skipped bigint not null,
+    -- Durations of the last attempts: their sum, and one count for each bound of a histogram.
+    seconds double precision not null,
+    buckets bigint[] not null,
+    succeeded_at timestamptz,
+    ended_at timestamptz not null
+) with (fillfactor = 50);
+
+-- Sums of each minute and each hour, for charts. A scheduler node sums up the history once a minute, so neither
+-- the statements that end runs nor a chart of a year read it.
+create table foliot.rollups (
+    -- The length in seconds: 60 or 3600.
+    step bigint not null,
+    at timestamptz not null,
+    namespace text not null,
+    -- Empty for the whole namespace. Only the busiest queues have rows of their own.
+    queue text not null,
+    succeeded bigint not null,
+    failed bigint not null,
+    cancelled bigint not null,
+    skipped bigint not null,
+    -- How many runs had waited how long when they started, by the bounds in model/histogram.py.
+    waits bigint[] not null,
+    -- The ready runs at the end of the minute, and the most of them in the hour.
+    ready bigint not null,
+    primary key (step, namespace, at, queue)
+);
+create index rollups_old on foliot.rollups (step, at);
+
+-- The minutes and hours that are in the rollups, so that each is summed up once, and silence differs from absence.
+create table foliot.recorded (
+    step bigint not null,
+    at timestamptz not null,
+    primary key (step, at)
+);
+
+-- How far endings of runs have been sent to other systems, and which process does it.
+create table foliot.exports (
+    name text primary key,
+    -- The last ending that was sent.
+    at timestamptz not null,
+    id uuid not null,
+    owner uuid not null,
+    expires_at timestamptz not null
+);
+
+-- Rules that turn messages of other systems into jobs, and the scheduler node that receives them. A row holds no secret,
+-- only where it is.
+create table foliot.sources (
+    name text primary key,
+    version bigint not null default 1,
+    definition jsonb not null,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    owner uuid,
+    expires_at timestamptz,
+    received_at timestamptz,
+    failing_since timestamptz,
+    error text
+);
+
+-- Messages that could not become jobs. A message that is delivered again has one row.
+create table foliot.dead_messages (
+    id uuid primary key,
+    source text not null references foliot.sources (name) on delete cascade,
+    at timestamptz not null,
+    message_id text not null,
+    reason text not null,
+    body bytea not null,
+    headers jsonb not null,
+    constraint dead_messages_are_unique unique (source, message_id)
+);
+create index dead_messages_of_source on foliot.dead_messages (source, id);
+
+-- How far each kind of history is archived, and which process does it (see archive/archiver.py). A day of a kind that is
+-- listed here is dropped only once it is archived.
+create table foliot.archives (
+    kind text primary key,
+    location text not null,
+    -- The last row that was archived.
+    at timestamptz not null,
+    id uuid not null,
+    owner uuid not null,
+    expires_at timestamptz not null,
+    failing_since timestamptz,
+    error text
+);
+
+-- The archived objects of days that are not complete. A complete day has its list of objects in the archive.
+create table foliot.archived_objects (
+    kind text not null,
+    day date not null,
+    name text not null,
+    namespace text not null,
+    rows bigint not null,
+    bytes bigint not null,
+    sha256 text not null,
+    first_id uuid not null,
+    last_id uuid not null,
+    primary key (kind, day, name)
+);
+
+-- The days that the archive has confirmed. The ids lead from a run to the days on which it may have ended.
+create table foliot.archived_days (
+    kind text not null,
+    day date not null,
+    namespace text not null,
+    rows bigint not null,
+    objects bigint not null,
+    first_id uuid not null,
+    last_id uuid not null,
+    location text not null,
+    primary key (kind, day, namespace)
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Alerts
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- The conditions that scheduler nodes check, as users put them (see model/alert_rule.py).
+create table foliot.alert_rules (
+    name text primary key,
+    version bigint not null default 1,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    updated_by text not null,
+    -- The heartbeat that the rule waits for.
+    heartbeat text,
+    rule jsonb not null
+);
+create index alert_rules_heartbeat on foliot.alert_rules (heartbeat) where heartbeat is not null;
+
+-- A rule has at most one open alert for each subject. `pending`: the condition does not hold for long enough yet.
+create table foliot.alerts (
+    id uuid primary key,
+    namespace text not null,
+    rule text not null,
+    -- A job, task or queue, or empty for the whole scope of the rule.
+    subject text not null,
+    state text not null,
+    severity text not null,
+    -- Each change raises it. A change of an older version matches nothing.
+    version bigint not null default 1,
+    since timestamptz not null,
+    opened_at timestamptz,
+    resolved_at timestamptz,
+    -- Null if it resolved by itself.
+    resolved_by text,
+    -- The last of the things that the alert counts.
+    last_at timestamptz,
+    number bigint not null,
+    title text not null,
+    summary text not null,
+    subjects jsonb not null,
+    log_tail text not null,
+    -- The path of a page of the web UI.
+    page text not null,
+    -- The messages so far, and when the last was made.
+    messages bigint not null default 0,
+    told_at timestamptz,
+    acknowledged_at timestamptz,
+    acknowledged_by text,
+    note text,
+    constraint alerts_state_is_known check (state in ('pending', 'open', 'resolved')),
+    constraint alerts_resolved_have_an_end check ((state = 'resolved') = (resolved_at is not null))
+);
+create unique index alerts_unresolved on foliot.alerts (rule, subject) where state <> 'resolved';
+create index alerts_of_namespace on foliot.alerts (namespace, id);
+create index alerts_resolved on foliot.alerts (resolved_at) where state = 'resolved';
+
+-- Times for which alerts are not sent.
+create table foliot.alert_silences (
+    id uuid primary key,
+    namespace text not null,
+    -- Null: of every rule of the namespace.
+    rule text,
+    -- Null: of every subject.
+    subject text,
+    reason text not null,
+    created_at timestamptz not null,
+    created_by text not null,
+    until_at timestamptz not null
+);
+create index alert_silences_until on foliot.alert_silences (until_at);
+
+-- Messages to send. The messages about one alert go to a channel in order.
+create table foliot.alert_deliveries (
+    -- Derives from the alert, the channel and the number of the message, so that it is made once.
+    id uuid primary key,
+    alert_id uuid not null references foliot.alerts (id) on delete cascade,
+    number bigint not null,
+    channel text not null,
+    state text not null,
+    created_at timestamptz not null,
+    due_at timestamptz not null,
+    attempt bigint not null default 0,
+    finished_at timestamptz,
+    error text,
+    message jsonb not null,
+    constraint alert_deliveries_state_is_known check (state in ('waiting', 'sent', 'failed', 'dropped'))
+);
+create index alert_deliveries_due on foliot.alert_deliveries (due_at) where state = 'waiting';
+create index alert_deliveries_of_channel on foliot.alert_deliveries (channel, created_at);
+create index alert_deliveries_of_alert on foliot.alert_deliveries (alert_id, number);
+create index alert_deliveries_in_line on foliot.alert_deliveries (alert_id, channel, number) where state = 'waiting';
+
+-- How many runs succeeded and failed, for rules that watch a share of them over a time.
+create table foliot.alert_counts (
+    rule text not null references foliot.alert_rules (name) on delete cascade,
+    subject text not null,
+    at timestamptz not null,
+    succeeded bigint not null,
+    failed bigint not null,
+    primary key (rule, subject, at)
+);
+
+-- When each heartbeat came last. A rule declares the heartbeat.
+create table foliot.heartbeats (
+    name text primary key,
+    at timestamptz not null,
+    by text not null,
+    number bigint not null default 1
+);
+
+-- The channels that alerts go out by.
+create table foliot.alert_channels (
+    name text primary key,
+    version bigint not null default 1,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    -- As users put it (see model/alert_channel.py), with references to secrets, and *** in place of the others.
+    channel jsonb not null,
+    -- By field, encrypted (see alerts/secrets.py).
+    secrets jsonb not null
+);
 
 -- Running processes, each with the newest migration that it knows (see store/schema_watcher.py).
 create table foliot.processes (

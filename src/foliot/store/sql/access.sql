@@ -1,7 +1,8 @@
--- Tokens, and the record of who did what.
+-- Tokens and the audit log.
 
 -- name: insert_token(id, name, hash, role, namespace, created_by, created_by_id, lives_seconds, now)
--- Nothing when a living token of that namespace has the name; by itself when it is sent again after a lost answer.
+-- Returns nothing if a valid token of the namespace has the name. A repeated insert after a lost answer finds its own
+-- row.
 with made as (
     insert into foliot.tokens (id, name, hash, role, namespace, created_at, created_by, created_by_id, expires_at)
     select :id::text, :name::text, :hash::bytea, :role::text, :namespace::text, clock.at, :created_by::text,
@@ -16,20 +17,20 @@ select id, name, role, namespace, created_at, created_by, created_by_id, expires
 from foliot.tokens where id = :id::text
 
 -- name: find_token(token_id, now)
--- By the part of it that is no secret, with its hash; and whether it is in force.
+-- By the id, which is the public part of the token.
 select hash, id, name, role, namespace, created_at, created_by, created_by_id, expires_at, revoked_at, used_at,
     revoked_at is null and coalesce(expires_at > coalesce(:now::timestamptz, clock_timestamp()), true) as is_valid
 from foliot.tokens where id = :token_id::text
 
 -- name: list_tokens(namespace, now, limit)
--- Those of a namespace, or all of them (:namespace null): first those in force.
+-- Tokens of one namespace, or of all (null), valid ones first.
 select id, name, role, namespace, created_at, created_by, created_by_id, expires_at, revoked_at, used_at,
     revoked_at is null and coalesce(expires_at > coalesce(:now::timestamptz, clock_timestamp()), true) as is_valid
 from foliot.tokens where :namespace::text is null or namespace = :namespace::text
 order by revoked_at is not null, namespace, name, created_at limit :limit::bigint
 
 -- name: find_tokens_named(reference, namespace, now, limit)
--- The one of that id, or else those in force of that name, of a namespace or of all of them (:namespace null).
+-- The token with this id, or else the valid tokens with this name, in one namespace or in all (null).
 select id, name, role, namespace, created_at, created_by, created_by_id, expires_at, revoked_at, used_at,
     revoked_at is null and coalesce(expires_at > coalesce(:now::timestamptz, clock_timestamp()), true) as is_valid
 from foliot.tokens where (id = :reference::text
@@ -37,27 +38,27 @@ from foliot.tokens where (id = :reference::text
 order by id = :reference::text desc, namespace limit :limit::bigint
 
 -- name: revoke_token(token_id, now)
--- Revoked again, it has been since the first time.
+-- A second revocation does not change the time of the first.
 update foliot.tokens set revoked_at = coalesce(revoked_at, :now::timestamptz, clock_timestamp())
 where id = :token_id::text
 returning id, name, role, namespace, created_at, created_by, created_by_id, expires_at, revoked_at, used_at,
     false as is_valid
 
 -- name: has_tokens(now)
--- Whether anybody could get in.
+-- Whether any valid token exists.
 select exists (
     select from foliot.tokens where revoked_at is null and coalesce(expires_at > coalesce(:now::timestamptz,
         clock_timestamp()), true)
 )
 
 -- name: note_use(token_ids, now)
--- When tokens were last used, to the minute: more would be a write for each request.
+-- To the minute, because every request would otherwise be a write.
 update foliot.tokens set used_at = coalesce(:now::timestamptz, clock_timestamp())
 where id = any (:token_ids::text[])
     and coalesce(used_at < coalesce(:now::timestamptz, clock_timestamp()) - interval '1 minute', true)
 
 -- name: insert_audit(audited_at, entries)
--- Entries of about the same time, at once.
+-- Entries of about the same time, in one statement.
 insert into foliot.audit (
     id, at, actor, actor_namespace, token_id, role, namespace, address, request_id, method, path, action, target,
     status, code
@@ -72,8 +73,7 @@ from jsonb_to_recordset(:entries::jsonb) as e (
 )
 
 -- name: insert_missing_audit(audited_at, entries)
--- insert_audit for entries that may be there already, because the answer to their insert got lost: that was moments
--- ago.
+-- insert_audit for entries that may exist already, because the answer to their insert got lost moments ago.
 insert into foliot.audit (
     id, at, actor, actor_namespace, token_id, role, namespace, address, request_id, method, path, action, target,
     status, code
@@ -92,13 +92,13 @@ where e.id not in (
 )
 
 -- name: lock_audit
--- Waits for inserts that are under way: one of them may be that whose answer got lost. Others wait for us, or two of us
--- would for each other.
+-- Waits for running inserts, because one of them may be the one whose answer got lost. A weaker lock would not conflict
+-- with itself: two transactions could hold it, and then wait for each other.
 lock table only foliot.audit in share row exclusive mode
 
 -- name: list_audit(since, before_at, before_id, limit, scan, namespace, actor, action, target, is_denied, token_id)
--- Latest first, below a cursor. Looks at :scan entries at the most and says how far it got. Entries from before
--- namespaces of actors were written down get them from their tokens, which are never deleted.
+-- Latest first, below a cursor. Looks at :scan entries, and reports how far it got. Old entries without the actor's
+-- namespace get it from the token, because tokens are never deleted.
 with scanned as materialized (
     select * from foliot.audit
     where at >= :since::timestamptz and at <= :before_at::timestamptz

@@ -1,18 +1,18 @@
--- Why something does not run: what the statements that move runs look at, looked at for one of them. Bounded, however
--- much there is.
+-- Explains why a run, job or queue waits: reads for one of them what the statements that move runs read. The cost is
+-- bounded, however much waits.
 
 -- name: explain_run(run_id, now)
--- The run itself, as the engine sees it.
+-- One run, with the columns that decide whether it may start.
 select r.id, r.name, r.task, r.queue, r.state, r.held_by, r.priority, r.rank, r.attempt, r.created_at, r.due_at,
     r.started_at, r.expires_at,
-    r.options, r.cancel, r.unmet, r.rule, r.options #>> '{concurrency,key}' as concurrency_key,
+    r.options, r.cancel, r.awaits, r.unmet, r.rule, r.options #>> '{concurrency,key}' as concurrency_key,
     r.options #>> '{rate,key}' as rate_key, r.job_id, r.parent_id, r.step, r.worker_id, r.is_probe,
     exists (select from foliot.parents p where p.run_id = r.id) as is_parent, clock.at
 from foliot.runs r, (select coalesce(:now::timestamptz, clock_timestamp()) as at) as clock
 where r.id = :run_id::uuid
 
 -- name: explain_upstream(run_id, limit)
--- What it still waits for: live runs, and jobs of which it is not known yet which run it will be.
+-- The runs that it still waits for, and the jobs that have not created their run yet.
 (
     select u.id, coalesce(u.step, u.name, u.id::text), u.state, u.created_at
     from foliot.runs r join foliot.runs u on u.id = any (r.upstream) where r.id = :run_id::uuid order by u.id
@@ -26,12 +26,12 @@ union all
 )
 
 -- name: explain_children(run_id, limit)
--- Of a run that is made of others: those that have not ended.
+-- The live children of a workflow or map.
 select c.id, coalesce(c.step, c.name, c.id::text), c.state, c.created_at
 from foliot.runs c where c.parent_id = :run_id::uuid order by c.state = 'waiting', c.id limit :limit::bigint
 
 -- name: explain_concurrency(key, rank, most)
--- Who has the places of its key, and how many stand before it.
+-- The runs that hold the places of its key, and the number of runs that wait before it.
 select (select count(*) from foliot.runs r
     where r.options #>> '{concurrency,key}' = :key::text and r.state in ('ready', 'running')),
     array(select r.id from foliot.runs r
@@ -46,7 +46,7 @@ select (select count(*) from foliot.runs r
     )
 
 -- name: explain_rate(key, period_seconds, rank, most, now)
--- How many of its key have started in the period, when the first of them falls out of it, and how many stand before it.
+-- The number of starts in the period, when the first of them leaves it, and the number of runs that wait before it.
 select count(*), min(s.started_at) + :period_seconds::float8 * interval '1 second', (
         select count(*) from (
             select from foliot.runs r
@@ -59,12 +59,12 @@ where s.rate_key = :key::text and s.started_at > (select coalesce(:now::timestam
     - :period_seconds::float8 * interval '1 second')
 
 -- name: explain_overlap(job_id, run_id)
--- The run of the same job that is in its way.
+-- The run of the same job that blocks it.
 select r.id, r.state, r.tick_at from foliot.runs r
 where r.job_id = :job_id::uuid and r.id <> :run_id::uuid order by r.held_by is not null, r.tick_at limit 1
 
 -- name: explain_pauses(queue, task, now)
--- What of it is paused.
+-- The pauses that apply to it.
 select p.kind, p.name, p.reason, p.actor, p.paused_at, p.until_at from foliot.pauses p
 where (p.until_at is null or p.until_at > coalesce(:now::timestamptz, clock_timestamp()))
     and (p.kind = 'everything' or (p.kind = 'queue' and p.name = :queue::text)
@@ -72,11 +72,11 @@ where (p.until_at is null or p.until_at > coalesce(:now::timestamptz, clock_time
 order by p.kind
 
 -- name: explain_circuit(task)
--- Whether its task rests after failures.
+-- The circuit breaker of its task.
 select failures, open_until, probe_id from foliot.circuits where task = :task::text and open_until is not null
 
 -- name: explain_queue(queue, task, rank, most, now)
--- Its line: limits, what runs, how many stand before it, and who serves it.
+-- Its queue: limits, running runs, the number of runs before it, and the workers that serve it.
 select q.max_running, q.max_depth, (
         select count(*) from (select from foliot.runs r where r.state = 'running' and r.queue = :queue::text
             limit :most::bigint) as running
@@ -104,5 +104,5 @@ left join lateral (
 ) as w on true
 
 -- name: explain_worker(worker_id, now)
--- Who holds it.
+-- The worker that holds it.
 select name, expires_at > coalesce(:now::timestamptz, clock_timestamp()) from foliot.workers where id = :worker_id::uuid

@@ -1,4 +1,4 @@
--- Is this PostgreSQL of use?
+-- Checks whether PostgreSQL can be used.
 
 -- name: can_write
 -- False on a standby and on a node that was set read-only.

@@ -1,5 +1,5 @@
--- Hints to whoever listens.
+-- Hints to listeners.
 
 -- name: notify(channel, topics)
--- One notice a topic.
+-- One notification for each topic.
 select pg_notify(:channel::text, topic) from unnest(:topics::text[]) as t (topic)

@@ -1,8 +1,7 @@
 -- Output and progress of attempts while they run.
 
 -- name: write_logs(worker_id, run_ids, tokens, parts, chunks, now, noted_run_ids, noted_tokens, notes)
--- Appends what attempts have written, and notes how far they say they are. Sent again, it stores a part twice; readers
--- take it once.
+-- Appends output, and stores progress. A repetition stores a part twice; readers skip the second one.
 with written as (
     insert into foliot.logs (run_id, token, part, written_at, chunk)
     select run_id, token, part, coalesce(:now::timestamptz, clock_timestamp()), chunk
@@ -15,8 +14,8 @@ from unnest(:noted_run_ids::uuid[], :noted_tokens::bigint[], :notes::jsonb[]) as
 where r.id = p.id and r.token = p.token and r.worker_id = :worker_id::uuid and r.state = 'running'
 
 -- name: read_logs(run_id, token, written_from, position, limit, part_max_bytes)
--- From a position on. No part is longer than :part_max_bytes, so that none that reaches beyond the position begins
--- earlier.
+-- From a position on. No part is longer than :part_max_bytes, so no part that reaches past the position begins more
+-- than that before it.
 select distinct on (part) part, chunk
 from foliot.logs
 where run_id = :run_id::uuid and token = :token::bigint and written_at >= :written_from::timestamptz
@@ -25,14 +24,14 @@ where run_id = :run_id::uuid and token = :token::bigint and written_at >= :writt
 order by part limit :limit::bigint
 
 -- name: read_parts(run_ids, tokens, written_from)
--- All that attempts have shown, in order. Each part once.
+-- All output of these attempts, in order, each part once.
 select distinct on (l.run_id, l.token, l.part) l.run_id, l.token, l.part, l.chunk
 from unnest(:run_ids::uuid[], :tokens::bigint[]) as e (run_id, token)
 join foliot.logs l on l.run_id = e.run_id and l.token = e.token and l.written_at >= :written_from::timestamptz
 order by l.run_id, l.token, l.part
 
 -- name: keep_lost_outputs(run_ids, tokens, outputs, finished_from)
--- What a lost attempt had shown is its output. Nobody else writes one for it.
+-- Stores the streamed output of lost attempts as their output. No other statement writes it.
 with given as (
     select run_id, token, output from unnest(:run_ids::uuid[], :tokens::bigint[], :outputs::bytea[]) as g (run_id,
         token, output)
@@ -46,7 +45,7 @@ where h.id = g.run_id and h.token = g.token and h.finished_at >= :finished_from:
     and h.output is null
 
 -- name: get_output(run_id, token, finished_from)
--- What is kept of an attempt that has ended. No row: it has not ended, or not in a way that left anything.
+-- The stored output of an ended attempt. No row if it has not ended, or left no output.
 select output from foliot.history
 where id = :run_id::uuid and token = :token::bigint and finished_at >= :finished_from::timestamptz
     and output is not null
@@ -56,14 +55,14 @@ where run_id = :run_id::uuid and token = :token::bigint and finished_at >= :fini
     and output is not null
 
 -- name: follow_run(run_id, finished_from)
--- Where a run is, for those who follow its output. Small, because it is asked for twice a second.
+-- The state of a run, for followers of its output. Small, because each follower reads it twice a second.
 select state, null::text as reason, token, attempt, progress from foliot.runs where id = :run_id::uuid
 union all
 select state, reason, token, attempt, null from foliot.history
 where id = :run_id::uuid and finished_at >= :finished_from::timestamptz
 
 -- name: delete_logs(run_ids, tokens, written_from)
--- Parts of attempts whose output is kept elsewhere by now.
+-- Deletes the parts of attempts whose output is stored elsewhere.
 delete from foliot.logs l
 using unnest(:run_ids::uuid[], :tokens::bigint[]) as e (run_id, token)
 where l.run_id = e.run_id and l.token = e.token and l.written_at >= :written_from::timestamptz and (

@@ -1,8 +1,8 @@
--- What /metrics shows. Each statement looks at a bounded number of rows, however much has run.
+-- Numbers for /metrics. Each statement reads a bounded number of rows, however many runs there were.
 
 -- name: add_tallies(slot, names, values)
--- Takes along what was counted inside transactions of others. Ordered, so that processes that share a slot can't
--- deadlock.
+-- Also takes the counts that foliot.counted has gathered in other transactions. Ordered by name, so that processes that
+-- share a slot can't deadlock.
 with noted as (
     delete from foliot.counted
     where ctid = any (array(select ctid from foliot.counted limit 10000 for update skip locked))
@@ -18,7 +18,7 @@ group by name order by name
 on conflict (slot, name) do update set value = t.value + excluded.value
 
 -- name: sum_tallies
--- All slots together, and what nobody has added to them yet; there are a few dozen names.
+-- The sum of all slots, and the counts that are still in foliot.counted. There are a few dozen names.
 select name, sum(value)::float8 from (
     select name, value from foliot.tallies
     union all
@@ -27,8 +27,8 @@ select name, sum(value)::float8 from (
 group by name
 
 -- name: count_pending(most)
--- What waits, by what it waits for: a worker, or its time; and by whether a recurring job made it. Each state is
--- counted along its own index.
+-- Counts waiting runs: those that wait for a worker (`now`), those that wait for their time (`later`), and all runs of
+-- recurring jobs. Each state is counted along its own index.
 select kind, count(*) from (
     (select case when job_id is null then 'now' else 'recurring' end as kind from foliot.runs where state = 'ready'
         limit :most::bigint)
@@ -52,7 +52,7 @@ select kind, count(*) from (
 group by kind
 
 -- name: measure_recent(first_id, finished_from, limit, quantiles)
--- How the latest runs went, from an id on (:first_id, :finished_from), of which :limit are looked at.
+-- Measures the latest runs (:limit), from an id on (:first_id, :finished_from).
 with recent as materialized (
     select state, attempt - lost as tries, extract(epoch from started_at - due_at)::float8 as waited
     from foliot.history where id >= :first_id::uuid and finished_at >= :finished_from::timestamptz order by id desc
@@ -64,8 +64,20 @@ select count(*) filter (where state = 'succeeded') as succeeded, count(*) filter
         0)) filter (where waited is not null) as latencies
 from recent
 
+-- name: list_latest(first_id, finished_from, limit)
+-- The latest runs (:limit) from an id on (:first_id, :finished_from), the latest first, of those that a worker started.
+select id, case when job_id is not null then coalesce(name, task) else task end as job, state, attempt::bigint,
+    options ->> 'traceparent' as traceparent, extract(epoch from started_at - due_at)::float8 as waited,
+    extract(epoch from finished_at - started_at)::float8 as lasted, finished_at
+from (
+    select * from foliot.history where id >= :first_id::uuid and finished_at >= :finished_from::timestamptz
+    order by id desc limit :limit::bigint
+) as latest
+where started_at is not null and worker_id is not null
+order by finished_at desc
+
 -- name: count_dead_letters(limit)
--- Of the latest :limit failed runs, those that nobody has replayed.
+-- The number of unreplayed runs among the latest :limit failures.
 select count(*) filter (where rerun_as is null) from (
     select rerun_as from foliot.history where state = 'failed' order by finished_at desc, id desc limit :limit::bigint
 ) as latest

@@ -1,8 +1,8 @@
--- What there is to do and who does it. Nothing is counted further than to $1.
+-- Counts runs, queues and nodes. Counts stop at $1.
 
 -- name: list_queues(most, now)
--- Every queue that somebody works on, that a task declares, that is limited or paused, or that holds something. What
--- waits is counted along its index; of what is scheduled, the first to be due. The oldest is the oldest of those
+-- Every queue that a worker serves or a task declares, that is limited or paused, or that holds a run. Waiting runs are
+-- counted along their index, scheduled ones in the order in which they are due. The oldest run is the oldest of those
 -- counted.
 with recursive clock as (
     select coalesce(:now::timestamptz, clock_timestamp()) as at
@@ -60,8 +60,7 @@ left join lateral (
 order by n.queue
 
 -- name: count_runs(most, first_id, finished_from, namespace)
--- Live runs by state, each along its own index; finished ones of late, from an id on (:first_id, :finished_from), of
--- which the latest are counted.
+-- Live runs by state, each along its own index, and the latest finished runs from an id on (:first_id, :finished_from).
 select state, count(*) from (
     (select 'waiting' as state from foliot.runs
         where state = 'waiting' and parent_id is null and foliot.namespace_of(queue) = :namespace::text
@@ -90,7 +89,7 @@ select state, count(*) from (
 group by state
 
 -- name: count_nodes(now, namespace)
--- Workers, scheduler nodes and shards that are alive or in living hands.
+-- Live workers and scheduler nodes, and the shards that live nodes own.
 with clock as (
     select coalesce(:now::timestamptz, clock_timestamp()) as at
 ), living as (

@@ -1,11 +1,11 @@
--- The days of history and attempts.
+-- Daily partitions of history, attempts, ticks, logs and the audit log.
 
 -- name: today(now)
 -- Days are UTC days.
 select (coalesce(:now::timestamptz, clock_timestamp()) at time zone 'utc')::date
 
 -- name: list_partitions(parents)
--- A detach that was interrupted half-way is pending and must be finished first.
+-- An interrupted detach is pending, and must be finished before another begins.
 select c.relname, i.inhdetachpending
 from pg_inherits i
 join pg_class c on c.oid = i.inhrelid
@@ -15,7 +15,7 @@ where n.nspname = 'foliot' and p.relname = any (:parents::text[]) and p.relkind 
 order by c.relname
 
 -- name: list_detached(patterns)
--- Tables of the partitions' names that belong to no parent any more.
+-- Tables named like partitions that have no parent any more.
 select c.relname
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = 'foliot' and c.relkind = 'r' and c.relname like any (:patterns::text[]) and c.relname ~ '_[0-9]{8}$'
@@ -23,11 +23,11 @@ where n.nspname = 'foliot' and c.relkind = 'r' and c.relname like any (:patterns
 order by c.relname
 
 -- name: lock_partitions
--- For the transaction that makes a day.
+-- Lets one transaction at a time create a day.
 select pg_advisory_xact_lock(hashtextextended('foliot.partitions', 0))
 
 -- name: is_attached(name)
--- Asked again under the lock.
+-- Checked again under the lock.
 select exists (
     select from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = 'foliot' and c.relname = :name::text

@@ -1,13 +1,14 @@
--- Processes at work with this schema, and which migrations they know.
+-- Running processes, and the migrations that they know.
 
 -- name: wait_for_migrations
--- Migrations that are being applied are waited for, and those to come wait for us: a process is either seen by `foliot
--- migrate`, or sees what that has done.
+-- Waits for a running migration; later ones wait for this transaction. So `foliot migrate` either sees this process, or
+-- this process sees the migration.
 select pg_advisory_xact_lock_shared(hashtextextended('foliot.migrations', 0))
 
 -- name: tell_process(id, part, name, knows, ttl_seconds, known, now)
--- It is at work, for so many seconds (:ttl_seconds). The migrations that it does not know (:known), with the newest
--- that it must know to work beside each. A process that died tells nothing more, and is forgotten.
+-- Registers this process for :ttl_seconds, and returns the migrations that it does not know (not in :known), each with
+-- the newest migration that a process must know to work beside it. A dead process is forgotten when its time has
+-- passed.
 with clock as (
     select coalesce(:now::timestamptz, clock_timestamp()) as at
 ), told as (
@@ -25,14 +26,19 @@ select version, coalesce(works_beside, version) from foliot.migrations where ver
 order by version
 
 -- name: remove_process(id)
--- A clean stop.
+-- A clean shutdown.
 delete from foliot.processes where id = :id::uuid
 
 -- name: has_processes
--- A schema from before processes told of themselves has no such table.
+-- Older schemas lack the table.
 select to_regclass('foliot.processes') is not null
 
 -- name: list_misfits(needed)
--- Processes at work that could not work beside a migration that asks for this one (:needed).
+-- Running processes that could not work beside a migration that needs this one (:needed).
 select part, name, knows from foliot.processes
 where knows < :needed::bigint and expires_at > clock_timestamp() order by part, name
+
+-- name: list_processes
+-- Running processes, and the newest migration of the schema.
+select part, name, knows, started_at, (select max(version) from foliot.migrations) as newest
+from foliot.processes where expires_at > clock_timestamp() order by part, name, started_at limit 1000

@@ -1,7 +1,7 @@
--- Finds runs and parents whose counters are wrong, and repairs them. Each one found is a fault of Foliot.
+-- Finds runs and parents with wrong counters, and repairs them. Each finding is a bug in Foliot.
 
--- name: count_anew(run_id)
--- A run that waits counts what it waits for from the beginning.
+-- name: count_again(run_id)
+-- Counts the upstream runs of a waiting run from the beginning.
 with forgotten as (
     delete from foliot.dependencies
     where run_id = :run_id::uuid and upstream_id = any (array(select unnest(upstream) from foliot.runs
@@ -12,13 +12,12 @@ where id = :run_id::uuid and state = 'waiting' and unmet is not null and upstrea
 returning upstream
 
 -- name: find_stuck(after_run, after_parent, runs, parents)
--- What should not be there at any instant: dependents that count other upstreams than they have, or whose rule has been
--- decided; runs that wait for nothing; parents that count other children than they have, or none and have not ended, or
--- whose run is gone; children of a parent that has ended. Looked for now and then; anything found is a fault of ours.
--- Looks at so many runs (:runs) after :after_run, and so many parents (:parents) after :after_parent, and says where it
--- stopped: null at the end.
+-- Finds states that must never occur: dependents that count other upstream runs than they have, or whose rule is
+-- decided; runs that wait for nothing; parents that count other children than they have, that have none and have not
+-- ended, or whose run is gone; and children of an ended parent. One step reads :runs runs after :after_run and :parents
+-- parents after :after_parent, and returns where it stopped: null at the end.
 with some_runs as materialized (
-    select id, state, parent_id, rule, unmet, met_succeeded, met_failed, met_skipped, upstream
+    select id, state, parent_id, rule, unmet, met_succeeded, met_failed, met_skipped, upstream, awaits, cancel
     from foliot.runs where id > :after_run::uuid order by id limit :runs::bigint
 ), some_parents as materialized (
     select id, run_id, unfinished, finished_at from foliot.parents where id > :after_parent::uuid order by id
@@ -38,7 +37,15 @@ with some_runs as materialized (
     )
     union all
     select 'waiting', w.id from waiting w
-    where w.unmet is null and not exists (select from foliot.parents p where p.run_id = w.id and p.finished_at is null)
+    where w.unmet is null and w.awaits is null
+        and not exists (select from foliot.parents p where p.run_id = w.id and p.finished_at is null)
+    union all
+    select 'suspended', w.id from waiting w
+    where w.awaits is not null and not exists (
+        select from foliot.dependencies d join foliot.runs c on c.id = d.upstream_id
+        where d.run_id = w.id and d.nudge = 'wake'
+            and d.upstream_id = any (array(select value::uuid from jsonb_each_text(w.awaits -> 'children')))
+    ) and not exists (select from foliot.nudges n where n.run_id = w.id)
     union all
     select 'parent', p.id from some_parents p
     where p.finished_at is null and (
@@ -50,6 +57,8 @@ with some_runs as materialized (
     select 'child', c.id from some_runs c
     where c.parent_id is not null and not exists (select from foliot.parents p
         where p.id = c.parent_id and p.finished_at is null)
+        and not exists (select from foliot.runs caller where caller.id = c.parent_id)
+        and c.cancel is null and not exists (select from foliot.nudges n where n.run_id = c.id)
 )
 select stopped.*, found.*
 from (

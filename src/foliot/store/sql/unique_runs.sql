@@ -1,47 +1,16 @@
--- Jobs that carry a key: of the request, so that repeating it makes no second one, or of the run, of which only one may
--- be live.
-
--- name: take_key(key, fingerprint, keep_seconds, now)
--- First in its transaction: whoever else comes with the same key waits here until it is known what became of it. An
--- expired key is free.
-insert into foliot.idempotency as kept (key, fingerprint, answer, expires_at)
-select :key::text, :fingerprint::text, 'null', at + :keep_seconds::float8 * interval '1 second'
-from (select coalesce(:now::timestamptz, clock_timestamp()) as at) as clock
-on conflict (key) do update
-set fingerprint = excluded.fingerprint, answer = excluded.answer, expires_at = excluded.expires_at
-where kept.expires_at <= coalesce(:now::timestamptz, clock_timestamp())
-returning true
-
--- name: keep_answer(key, answer)
--- Last in the transaction that took the key.
-update foliot.idempotency set answer = :answer::json where key = :key::text
-
--- name: find_answer(key, now)
--- What a request with this key was answered before.
-select fingerprint, answer from foliot.idempotency
-where key = :key::text and expires_at > coalesce(:now::timestamptz, clock_timestamp())
-
--- name: forget_answers(limit, now)
--- Keys whose time is over, some at a time. Each is locked first, which checks its time again; one that a request is
--- renewing is stepped over.
-delete from foliot.idempotency
-where key = any (array(
-    select key from foliot.idempotency
-    where expires_at <= (select coalesce(:now::timestamptz, clock_timestamp())) order by expires_at limit :limit::bigint
-    for update skip locked
-))
+-- Unique keys: at most one live run has a key.
 
 -- name: find_unique_run(key)
--- The one live run with this key.
+-- The live run with this key.
 select id, name, task, queue, priority, state, attempt, due_at, created_at from foliot.runs
 where unique_key = :key::text
 
 -- name: replace_run(
 --     unique_key, task, queue, name, priority, due_at, delay_seconds, payload, options, expires_at, now, aging
 -- )
--- The live run with this key becomes what is asked for now, unless it has started, or is being cancelled. Its state is
--- that of a new run; only what waits for other runs goes on waiting for them. A signal that came was for what it was
--- before, and so was the choice of a circuit's probe. What waits for the same limits as it did moves up.
+-- Replaces the live run with this key by the new request, unless it has started or is being cancelled. Its state is
+-- that of a new run, but a run that waits for others keeps waiting for them. Its signal and its mark as a probe
+-- belonged to the old request. Runs that wait for the same limits move up.
 with old as materialized (
     select id, options #>> '{concurrency,key}' as concurrency_key, options #>> '{rate,key}' as rate_key from foliot.runs
     where unique_key = :unique_key::text and state <> 'running' and started_at is null and cancel is null
