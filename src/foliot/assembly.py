@@ -6,31 +6,33 @@ import asyncio
 import gc
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foliot import concealment
+from foliot.brokers.base import Broker, BrokerUnavailable
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
+from foliot.coordination.base import Coordinator, CoordinatorUnavailable
 from foliot.embedded import find_url
 from foliot.errors import ConfigurationError, Conflict
 from foliot.events import EventBus, ProcessIsExposed, ProcessStarted, ProcessStopped
 from foliot.model.ids import new_id
 from foliot.model.permissions import Role, new_token_text
+from foliot.model.tracing import TracingSettings
 from foliot.observability.logs import EventLog
 from foliot.observability.tallies import counting
-from foliot.sdk.app import App
-from foliot.service import own_task
+from foliot.service import Service, own_task
 from foliot.store.access import AuditEntry, NewToken
 from foliot.store.postgres import Transaction
 from foliot.store.schema_watcher import SchemaWatcher
 from foliot.store.store import Store, open_store
 
 if TYPE_CHECKING:
-    from foliot.worker.node import WorkerNode
+    from foliot.worker.node import Tracing
 
 # Net number of new objects between two garbage collections: about the objects of a hundred requests or jobs.
 GARBAGE_THRESHOLD = 20_000
@@ -110,11 +112,19 @@ async def run_migrate(config: Config, *, is_forced: bool = False) -> int:
         return await store.migrate(is_forced=is_forced)
 
 
-async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is_open: bool) -> None:
+async def run_server(
+    config: Config,
+    stop: Stop,
+    *,
+    listening: socket.socket,
+    is_open: bool,
+    sources: Mapping[str, str] | None = None,
+) -> None:
     """Runs the API on a bound socket. With `is_open` it needs no tokens, on the loopback interface only."""
     import uvicorn  # here, because only the server needs it and it is slow to load
 
     from foliot.api.app import build_app
+    from foliot.api.request_log import RequestLog
     from foliot.api.security.audit_log import AuditLog
     from foliot.api.security.connections import Connection, Connections
     from foliot.api.server import Server, limits_of
@@ -137,10 +147,13 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
             clock=around.clock,
             is_open=is_open,
             stopping=stop.asked,
+            sources=sources,
+            listen_url=listen_url_of(config, store),
         )
         server = Server(
             uvicorn.Config(
-                app, loop="none", http=Connection, ws="none", lifespan="off", log_config=None, access_log=False,
+                RequestLog(app, events=around.events), loop="none", http=Connection, ws="none", lifespan="off",
+                log_config=None, access_log=False,
                 backlog=2048, server_header=False, proxy_headers=False,
                 ssl_certfile=config.tls_certificate_file or None, ssl_keyfile=config.tls_key_file or None,
             ),
@@ -154,9 +167,10 @@ async def run_server(config: Config, stop: Stop, *, listening: socket.socket, is
         serving = asyncio.create_task(server.serve(sockets=[listening]), name="serve")
         scheme = "https" if config.tls_certificate_file else "http"
         around.events.emit(ProcessStarted("server", f"{scheme}://{address}:{port}"))
-        await _until(stop.asked, serving)
+        await until_set_or_done(stop.asked, serving)
         server.should_exit = True
         await serving
+        await app.from_workers.waiting_room.close()
         await submitter.stop()
         await audit.stop()
     around.events.emit(ProcessStopped("server"))
@@ -189,7 +203,8 @@ async def run_create_token(
         new = NewToken(token_id, digest, name, role, namespace, "database", None, lives_seconds)
         entry = AuditEntry(
             id=new_id(), actor="database", actor_namespace=None, token_id=None, role=None, namespace=namespace,
-            address=None, request_id=str(new_id()), method="", path="", action="create_token", target=token_id, status=201, code=None,
+            address=None, request_id=str(new_id()), method="", path="", action="create_token", target=token_id,
+            status=201, code=None,
         )  # fmt: skip
 
         async def work(within: Transaction) -> None:
@@ -205,13 +220,20 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     from foliot.scheduler.node import SchedulerNode
 
     around = surroundings(config, "scheduler")
-    async with counted_store_for(around, "scheduler", stop) as store:
+    async with (
+        broker_for(around) as broker,
+        coordinator_for(around) as coordinator,
+        counted_store_for(around, "scheduler", stop) as store,
+    ):
         node = SchedulerNode(
             store=store,
             config=config,
             clock=around.clock,
             events=around.events,
             listen_url=listen_url_of(config, store),
+            exporters=exporters_of(config, store, around),
+            broker=broker,
+            coordinator=coordinator,
         )
         settle()
         await node.start()
@@ -221,34 +243,117 @@ async def run_scheduler(config: Config, stop: Stop) -> None:
     around.events.emit(ProcessStopped("scheduler"))
 
 
-async def run_worker(
-    config: Config, stop: Stop, *, app: App, queues: Mapping[str, int], labels: Mapping[str, str] | None = None
-) -> None:
-    from foliot.worker.node import WorkerNode
+def exporters_of(config: Config, store: Store, around: Surroundings) -> list[Service]:
+    """The services of alerts, and the exporters that the configuration asks for."""
+    from foliot.alerts.channels.stored import StoredChannels
+    from foliot.alerts.deliverer import AlertDeliverer
+    from foliot.alerts.evaluator import AlertEvaluator
 
-    around = surroundings(config, "worker")
-    async with counted_store_for(around, "worker", stop) as store:
-        listen_url = listen_url_of(config, store)
-        node = WorkerNode(
-            store=store,
-            config=config,
-            clock=around.clock,
-            events=around.events,
-            app=app,
-            queues=queues,
-            listen_url=listen_url,
-            labels=labels,
+    channels = StoredChannels(store=store, config=config, clock=around.clock)
+    exporters: list[Service] = [
+        AlertEvaluator(store=store, config=config, clock=around.clock, events=around.events),
+        AlertDeliverer(store=store, channels=channels, clock=around.clock, events=around.events),
+    ]
+    if config.statsd_address:
+        from foliot.exporters.statsd import StatsdExporter
+
+        exporters.append(StatsdExporter(store=store, config=config, clock=around.clock, events=around.events))
+    if config.job_metrics_tag:
+        from foliot.exporters.job_series import JobSeriesExporter
+
+        exporters.append(JobSeriesExporter(store=store, config=config, clock=around.clock, events=around.events))
+    if config.archive_url:
+        from foliot.archive.archiver import Archiver
+        from foliot.archive.destination import open_destination
+
+        exporters.append(
+            Archiver(
+                store=store,
+                config=config,
+                destination=open_destination(config),
+                clock=around.clock,
+                events=around.events,
+            )
         )
-        settle()
-        await node.start()
-        around.events.emit(ProcessStarted("worker"))
-        drained = own_task(node.drained(), name="drained")
-        await _until(stop.asked, drained)
-        drained.cancel()
-        hurrying = own_task(_hurry(stop, node), name="hurry")
-        await node.stop()
-        hurrying.cancel()
-    around.events.emit(ProcessStopped("worker"))
+    if config.otel_endpoint:
+        with needing_extra("otel", "otel_endpoint"):
+            from foliot.exporters.traces import TraceExporter
+
+        exporters.append(TraceExporter(store=store, config=config, clock=around.clock, events=around.events))
+    if config.events_url:
+        from foliot.brokers.topics.choice import sender_of
+        from foliot.exporters.broker_events import EventExporter
+
+        sender = sender_of("events_url", config.events_url)
+        exporters.append(
+            EventExporter(store=store, sender=sender, config=config, clock=around.clock, events=around.events)
+        )
+    if config.search_url:
+        from foliot.exporters.search import SearchExporter
+
+        exporters += [
+            SearchExporter(kind, store=store, config=config, clock=around.clock, events=around.events)
+            for kind in ("runs", "attempts")
+        ]
+    return exporters
+
+
+@contextmanager
+def needing_extra(extra: str, setting: str) -> Iterator[None]:
+    """Turns a missing library into an error that says which extra has it."""
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigurationError(f"{setting} needs the extra: pip install 'foliot[{extra}]' ({error})") from None
+
+
+def tracing_of(config: Config, around: Surroundings) -> Tracing | None:
+    """The parts that trace the tasks of a worker, if the configuration asks for traces."""
+    if not config.otel_endpoint:
+        return None
+    with needing_extra("otel", "otel_endpoint"):
+        from foliot.worker.attempt_traces import AttemptTraces
+        from foliot.worker.task_spans import TaskSpans
+    from foliot.worker.node import Tracing
+
+    spans = TaskSpans(config=config, clock=around.clock, events=around.events)
+    return Tracing(AttemptTraces(TracingSettings.of(config)), spans)
+
+
+@asynccontextmanager
+async def broker_for(around: Surroundings) -> AsyncIterator[Broker | None]:
+    """The broker that carries hints. Raises `ConfigurationError` if it refuses this process. If it does not answer,
+    work begins without it."""
+    if around.config.dispatch == "postgres":
+        yield None
+        return
+    from foliot.brokers.choice import broker_of
+
+    broker = broker_of(around.config)
+    try:
+        with suppress(BrokerUnavailable):
+            await broker.connect()
+        yield broker
+    finally:
+        await broker.close()
+
+
+@asynccontextmanager
+async def coordinator_for(around: Surroundings) -> AsyncIterator[Coordinator | None]:
+    """The coordinator of scheduler nodes. Raises `ConfigurationError` if it refuses this process. If it does not
+    answer, work begins without it."""
+    if around.config.coordination == "postgres":
+        yield None
+        return
+    from foliot.coordination.choice import coordinator_of
+
+    coordinator = coordinator_of(around.config, clock=around.clock)
+    try:
+        with suppress(CoordinatorUnavailable):
+            await coordinator.connect()
+        yield coordinator
+    finally:
+        await coordinator.close()
 
 
 def listen_url_of(config: Config, store: Store) -> str | None:
@@ -256,12 +361,7 @@ def listen_url_of(config: Config, store: Store) -> str | None:
     return config.database_direct_url or (None if store.database.is_pooled else store.database.url)
 
 
-async def _hurry(stop: Stop, node: WorkerNode) -> None:
-    await stop.hurried.wait()
-    node.hurry()
-
-
-async def _until(event: asyncio.Event, task: asyncio.Task[None]) -> None:
+async def until_set_or_done(event: asyncio.Event, task: asyncio.Task[None]) -> None:
     """Returns when the event is set or the task has ended by itself."""
     waiting = own_task(event.wait(), name="wait for stop")
     await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)

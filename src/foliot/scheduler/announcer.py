@@ -1,7 +1,7 @@
 """Sends hints for ready runs that were stored without one: by SQL in a user's own transaction, or by a process that
 died before it sent its hint.
 
-Workers that receive hints rarely poll, so that many idle workers do not keep PostgreSQL busy. The announcer polls for
+Workers that receive hints rarely poll, so that idle workers do not keep PostgreSQL busy. The announcer polls for
 all of them. It repeats the hint for runs that no worker has claimed yet, which costs nothing while no slot is free. Any
 number of announcers may run.
 """
@@ -25,5 +25,5 @@ class Announcer(Service):
         self._config = config
 
     async def run_once(self) -> float:
-        self._store.hints.send(await self._store.runs.ready_queues(QUEUES_MAX))
+        self._store.hints.send(await self._store.due_runs.ready_queues(QUEUES_MAX))
         return self._config.poll_seconds

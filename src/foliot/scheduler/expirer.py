@@ -23,12 +23,12 @@ class Expirer(Service):
         return await self.each(self._expire_runs, self._time_out_signals)
 
     async def _expire_runs(self) -> float:
-        expired = await self._store.runs.expire_runs(BATCH)
+        expired = await self._store.expiry.expire_runs(BATCH)
         if expired:
             self.events.emit(RunsExpired(expired))
         return 0 if expired == BATCH else INTERVAL_SECONDS
 
     async def _time_out_signals(self) -> float:
-        late = await self._store.workflows.time_out_signals(BATCH)
+        late = await self._store.signals.time_out_signals(BATCH)
         self._store.hints.send(late)
         return 0 if len(late) == BATCH else INTERVAL_SECONDS

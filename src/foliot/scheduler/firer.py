@@ -25,8 +25,8 @@ from foliot.scheduler.planner import Planner
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
 from foliot.store.hints import worker_topic
-from foliot.store.jobs import Fired, Firing
 from foliot.store.store import Store
+from foliot.store.ticks import Fired, Firing
 
 # Small enough that the first tick of a burst does not wait for the last.
 BATCH = 250
@@ -86,7 +86,7 @@ class Firer(Service):
 
         async def fire_some() -> None:
             done = []
-            async with self._store.jobs.firing_ahead(
+            async with self._store.ticks.firing_ahead(
                 self._shards.scheduler_id, self._shards.epochs, fire
             ) as fire_ticks:
                 for batch in batches:
@@ -125,10 +125,10 @@ class Firer(Service):
         planner = Planner(now)
         # A firing that has become late, for example after the machine slept, is planned again.
         current = [planner.firing_of(f.job) if now - f.job.fire >= f.job.schedule.grace_seconds else f for f in firings]
-        fired = await self._store.jobs.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
+        fired = await self._store.ticks.fire_ticks(self._shards.scheduler_id, self._shards.epochs, current)
         self._report(fired)
         if fired.is_making_room:
-            await self._store.end_cancelled()
+            await self._store.cancellation.end_cancelled()
         # Cursors of firings that were planned again are not where `firings` says: the loader reads them again.
         return fired if current == firings else replace(fired, moved=frozenset())
 

@@ -4,6 +4,8 @@ Limits are not part of the claim, so that runs without limits pay nothing for th
 and becomes ready here. Any number of gatekeepers may run; a transaction lock lets one work at a time, because the
 places that one counts must not be given away by another.
 
+A step with a condition is held until the condition is decided here, before it waits for anything else.
+
 Claims skip runs of a paused task, of an open circuit and of a task that the worker does not know. The gatekeeper parks
 long lines of such runs, and brings them back when they may start.
 """
@@ -12,9 +14,10 @@ from __future__ import annotations
 
 from foliot.clock import Clock
 from foliot.events import EventBus, RunsAdmitted
+from foliot.scheduler.conditions import decide_conditions
 from foliot.service import Service
-from foliot.store.gates import GatesInUse
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, worker_topic
+from foliot.store.pending_work import GatesInUse
 from foliot.store.store import Store
 
 INTERVAL_SECONDS = 0.2
@@ -31,36 +34,42 @@ class Gatekeeper(Service):
         self._in_use = GatesInUse()
 
     async def run_once(self) -> float:
-        self._in_use = await self._store.gates.gates_in_use()
-        return await self.each(self._send_probes, self._end_pauses, self._order_lines, self._admit_runs)
+        self._in_use = await self._store.pending_work.gates_in_use()
+        return await self.each(
+            self._decide_conditions, self._send_probes, self._end_pauses, self._order_lines, self._admit_runs
+        )
+
+    async def _decide_conditions(self) -> float:
+        # The end of one step may have let others go, and a passed one may wait for a limit.
+        return 0 if self._in_use.conditions and await decide_conditions(self._store) else INTERVAL_SECONDS
 
     async def _send_probes(self) -> float:
         if self._in_use.circuits:
-            self._store.hints.send(await self._store.gates.send_probes())
+            self._store.hints.send(await self._store.circuit_breaker.send_probes())
         return INTERVAL_SECONDS
 
     async def _end_pauses(self) -> float:
         if self._in_use.pauses:
-            ended = await self._store.gates.end_pauses()
+            ended = await self._store.pauses.end_pauses()
             self._store.hints.send([name if kind == "queue" else ALL_QUEUES_TOPIC for kind, name in ended])
         return INTERVAL_SECONDS
 
     async def _order_lines(self) -> float:
         """Parks long lines of runs that may not start, and brings them back when they may."""
-        gates, moved = self._store.gates, 0
+        parked_runs, moved = self._store.parked_runs, 0
         if self._in_use.parked:
-            back = await gates.unpark_runs()
+            back = await parked_runs.unpark_runs()
             self._store.hints.send(set(back))
             moved = len(back)
         if not moved and self.clock.monotonic() >= self._look_at:
-            moved = await gates.park_runs()
+            moved = await parked_runs.park_runs()
             self._look_at = self.clock.monotonic() + (0 if moved else PARK_SECONDS)
         return 0 if moved else INTERVAL_SECONDS
 
     async def _admit_runs(self) -> float:
         if not self._in_use.limits:
             return INTERVAL_SECONDS
-        admission = await self._store.gates.admit_runs(self._swept)
+        admission = await self._store.limits.admit_runs(self._swept)
         self._swept = admission.swept
         self._store.hints.send([*admission.queues, *map(worker_topic, admission.ousted)])
         if admission.queues:

@@ -22,8 +22,8 @@ from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.scheduler.timing_wheel import TimingWheel
 from foliot.service import Service
 from foliot.store.hints import JOBS_TOPIC
-from foliot.store.jobs import Firing
 from foliot.store.store import Store
+from foliot.store.ticks import Firing
 
 LOOK_AHEAD_SECONDS = 2.0
 INTERVAL_SECONDS = 0.5
@@ -56,7 +56,7 @@ class Loader(Service):
         if self.wheel is None:
             self.wheel = TimingWheel(self.database_now() - 1)
         self._moved.clear()
-        fresh, unreadable = await self._store.jobs.due_jobs(
+        fresh, unreadable = await self._store.ticks.due_jobs(
             list(epochs), BATCH_OF_A_SHARD, LOOK_AHEAD_SECONDS, self._loaded
         )
         for job in unreadable:
@@ -105,7 +105,7 @@ class Loader(Service):
             self.wheel.add(job.fire * MILLISECONDS, firing)
 
     def _adopt_offset(self, offset: float) -> None:
-        """Adopts an offset. Each answer was exact when it was sent, so the largest offset is the most precise; drift and
-        steps of the clock are followed."""
+        """Adopts an offset. Each answer was exact when it was sent, so the largest offset is the most precise; drift
+        and steps of the clock are followed."""
         is_step = abs(offset - self._offset) > STEP_SECONDS
         self._offset = offset if is_step else max(offset, self._offset - DRIFT_SECONDS)

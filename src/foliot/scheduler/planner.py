@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from foliot.model.ids import tick_run_id
 from foliot.model.job import DueJob, fire_of
 from foliot.model.schedule import Plan, Timetable, plan
-from foliot.store.jobs import Firing
+from foliot.store.ticks import Firing
 
 
 class Planner:
@@ -33,6 +33,8 @@ class Planner:
             tick=found.fire,
             run_id=None if found.fire is None else tick_run_id(job.id, found.fire),
             notes=found.notes,
+            previous=planned.previous,
+            following=planned.following,
         )
 
     def _plan(self, job: DueJob, timetable: Timetable, tick: int) -> Planned:
@@ -43,7 +45,12 @@ class Planner:
             if corrected == tick
             else Plan(None, (), corrected)
         )
-        return Planned(timetable, found, timetable.offset_of(found.next_tick))
+        previous = following = None
+        if found.fire is not None:
+            # A tick on a day that the calendar excludes is the next tick, but becomes no run.
+            known = found.next_tick if timetable.excluded is None else None
+            previous, following = timetable.beside(found.fire, known)
+        return Planned(timetable, found, timetable.offset_of(found.next_tick), previous, following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +58,5 @@ class Planned:
     timetable: Timetable
     plan: Plan
     utc_offset: int | None
+    previous: int | None
+    following: int | None

@@ -24,12 +24,12 @@ class Promoter(Service):
         self._store = store
 
     async def run_once(self) -> float:
-        queues = await self._store.runs.promote_due_runs(BATCH)
+        queues = await self._store.due_runs.promote_due_runs(BATCH)
         if queues:
             self._store.hints.send(queues)
             self.events.emit(RunsPromoted(len(queues)))
         if len(queues) == BATCH:
             return 0
-        until_due = await self._store.runs.seconds_until_due()
+        until_due = await self._store.due_runs.seconds_until_due()
         longest = LONGEST_WAIT_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311
         return longest if until_due is None else max(0.001, min(until_due, longest))

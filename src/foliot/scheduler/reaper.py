@@ -51,7 +51,7 @@ class Reaper(Service):
         return self._config.reaper_seconds
 
     async def _requeue_runs(self) -> float:
-        lost = await self._store.runs.lose_runs(BATCH, self._config.lost_attempts_max)
+        lost = await self._store.lost_runs.lose_runs(BATCH, self._config.lost_attempts_max)
         if lost.requeued or lost.buried:
             self._store.hints.send(lost.queues)
             self.events.emit(RunsLost(lost.requeued, lost.buried))

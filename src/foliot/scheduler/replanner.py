@@ -3,10 +3,10 @@
 It moves a cursor only from the position that it has read, so no tick fires twice or is lost. It leaves due ticks alone:
 they were due under the old rules.
 
-A calendar that *skips* ticks needs no replanning: its days are checked when a tick is due. A calendar that *moves* ticks
-decides where the next tick is, so each job stores the version of the calendar that its cursor is based on. For zones,
-each shard stores a fingerprint of the rules. A node with other rules checks its shards once, and corrects each tick
-whose wall time has changed.
+A calendar that *skips* ticks needs no replanning: its days are checked when a tick is due. A calendar that *moves*
+ticks decides where the next tick is, so each job stores the version of the calendar that its cursor is based on. For
+zones, each shard stores a fingerprint of the rules. A node with other rules checks its shards once, and corrects each
+tick whose wall time has changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from foliot.events import CursorsReplanned, EventBus
 from foliot.model.job import scheduled_from, with_cursor
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
-from foliot.store.jobs import WallJob
+from foliot.store.replanning import WallClockJob
 from foliot.store.shards import Epochs
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant
@@ -51,7 +51,7 @@ class Replanner(Service):
         return await self.each(self._follow_calendars, self._follow_zones) if self._shards.epochs else INTERVAL_SECONDS
 
     async def _follow_calendars(self) -> float:
-        stale = await self._store.jobs.stale_jobs(BATCH)
+        stale = await self._store.replanning.stale_jobs(BATCH)
         moved = 0
         for job_id in stale:
             moved += await self.attempt(
@@ -70,7 +70,7 @@ class Replanner(Service):
         if job is None:
             return 0
         is_due = job.next_at is not None and job.next_at <= now
-        return int(await self._store.jobs.replan_job(job, job if is_due else scheduled_from(job, now)))
+        return int(await self._store.replanning.replan_job(job, job if is_due else scheduled_from(job, now)))
 
     async def _follow_zones(self) -> float:
         if self.clock.monotonic() < self._look_at:
@@ -83,7 +83,7 @@ class Replanner(Service):
         moved = failed = 0
         after: UUID | None = BEGINNING
         while after is not None and not self.stopping:
-            found, after = await self._store.jobs.jobs_on_the_wall(list(epochs), after, LOOKED_THROUGH)
+            found, after = await self._store.replanning.wall_clock_jobs(list(epochs), after, LOOKED_THROUGH)
             for job in found:
                 outcome = await self.attempt(
                     f"correct the next tick of {job.id}", if_readable(self._correct(job)), None
@@ -100,7 +100,7 @@ class Replanner(Service):
             # One at a time, because firing locks several shards too.
             await self._store.shards.mark_zones(shard, self._shards.scheduler_id, epoch, self._zones)
 
-    async def _correct(self, found: WallJob) -> int:
+    async def _correct(self, found: WallClockJob) -> int:
         if offset_now(found) == found.utc_offset:
             return 0
         job, now = await self._store.jobs.get_job(found.id, ""), await self._store.jobs.database_now()
@@ -108,7 +108,9 @@ class Replanner(Service):
             return 0
         tick = to_instant(job.next_at)
         corrected = job.timetable.corrected(tick, job.utc_offset, to_instant(now))
-        return 0 if corrected == tick else int(await self._store.jobs.replan_job(job, with_cursor(job, corrected)))
+        return (
+            0 if corrected == tick else int(await self._store.replanning.replan_job(job, with_cursor(job, corrected)))
+        )
 
 
 async def if_readable(work: Awaitable[int]) -> int:
@@ -118,5 +120,5 @@ async def if_readable(work: Awaitable[int]) -> int:
     return 0
 
 
-def offset_now(job: WallJob) -> int:
+def offset_now(job: WallClockJob) -> int:
     return offset_at(zone_named(job.timezone), to_instant(job.next_at))

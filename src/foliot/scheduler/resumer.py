@@ -1,7 +1,8 @@
 """Resumes work that waits for an event rather than for an instant: paused jobs, and runs held by an earlier run.
 
-It also closes the runs that were cancelled, and links runs to the runs that they depend on. Any number of resumers may
-run.
+It also closes the runs that were cancelled, links runs to the runs that they depend on, and wakes durable functions
+when the runs that they called have ended. Replays of dead letters go on here once their first run has succeeded. Any
+number of resumers may run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from foliot.model.job import resumed
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.service import Service
 from foliot.store.hints import ALL_QUEUES_TOPIC
-from foliot.store.jobs import WaitsInUse
+from foliot.store.pending_work import WaitsInUse
 from foliot.store.store import Store
 
 INTERVAL_SECONDS = 0.2
@@ -31,23 +32,39 @@ class Resumer(Service):
         self._in_use = WaitsInUse()
 
     async def run_once(self) -> float:
-        self._in_use = await self._store.jobs.waits_in_use()
-        return await self.each(self._end_cancelled, self._link_runs, self._release_held, self._resume_jobs)
+        self._in_use = await self._store.pending_work.waits_in_use()
+        return await self.each(
+            self._end_cancelled,
+            self._link_runs,
+            self._release_held,
+            self._resume_jobs,
+            self._follow_nudges,
+            self._follow_replays,
+        )
 
     async def _end_cancelled(self) -> float:
-        if self._in_use.cancels and (closed := await self._store.end_cancelled()):
+        if self._in_use.cancels and (closed := await self._store.cancellation.end_cancelled()):
             self.events.emit(RunsCancelled(closed))
         return INTERVAL_SECONDS
 
     async def _link_runs(self) -> float:
-        if self._in_use.links and await self._store.jobs.link_runs(LINK_BATCH):
+        if self._in_use.links and await self._store.job_dependencies.link_runs(LINK_BATCH):
             self._store.hints.send([ALL_QUEUES_TOPIC])
         return INTERVAL_SECONDS
 
     async def _release_held(self) -> float:
         if self._in_use.overlaps and (epochs := self._shards.epochs):
-            self._store.hints.send(await self._store.jobs.release_held(self._shards.scheduler_id, epochs))
+            self._store.hints.send(await self._store.overlap.release_held(self._shards.scheduler_id, epochs))
         return INTERVAL_SECONDS
+
+    async def _follow_nudges(self) -> float:
+        return 0 if self._in_use.nudges and await self._store.checkpoints.follow_nudges() else INTERVAL_SECONDS
+
+    async def _follow_replays(self) -> float:
+        if not self._in_use.replays or (queues := await self._store.replays.follow_replays()) is None:
+            return INTERVAL_SECONDS
+        self._store.hints.send(queues)
+        return 0
 
     async def _resume_jobs(self) -> float:
         if not self._in_use.pauses or not self._shards.epochs:

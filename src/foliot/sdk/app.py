@@ -15,27 +15,28 @@ functions declared with `process=True` in Python processes that can be killed.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from types import FrameType
+from typing import Any, Concatenate, Protocol, TypedDict, Unpack, cast, overload
 
 import msgspec
 
-from foliot.config import BUILT_IN_TASKS
-from foliot.errors import ApplicationError, Invalid
+from foliot.config import BUILT_IN_TASKS, did_you_mean
+from foliot.errors import Invalid
 from foliot.model.backoff import Backoff
 from foliot.model.circuit_breaker import Circuit
 from foliot.model.guarantee import Guarantee
 from foliot.model.run import RunOptions
 from foliot.model.schedule import Catchup, Overlap, Schedule, from_cron, timetable_of
+from foliot.sdk.context import Context
 from foliot.sdk.default_connection import Server
+from foliot.sdk.signature import Signature
 from foliot.sdk.task_submission import Prepared, Submitting
+from foliot.sdk.type_variables import P, R
 from foliot.triggers.dst import DstFold, DstGap
 
 Function = Callable[..., Any]
@@ -46,7 +47,7 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
-class Task(Submitting):
+class Task(Submitting[P, R]):
     """A registered task: a function and its options. `@app.task` creates it; `submit` and its variants submit jobs."""
 
     name: str
@@ -59,6 +60,7 @@ class Task(Submitting):
     in_process: bool = False
     """The task runs in its own Python process."""
     app: App = field(kw_only=True, repr=False, compare=False)
+    signature: Signature = field(kw_only=True, repr=False, compare=False)
 
     @property
     def is_async(self) -> bool:
@@ -73,6 +75,9 @@ class Task(Submitting):
 
     def server(self) -> Server:
         return self.app.server
+
+    def signature_of_task(self) -> Signature:
+        return self.signature
 
     def with_options(
         self,
@@ -91,7 +96,8 @@ class Task(Submitting):
         idempotency_key: str | None = None,
         tags: Sequence[str] | None = None,
         notify: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-    ) -> Prepared:
+        templates: bool | None = None,
+    ) -> Prepared[P, R]:
         """Returns this task with options for its jobs. Options that are not given keep the task's own values.
 
             send_invoice.with_options(priority=5, unique="customer 7").submit(customer_id=7)
@@ -106,6 +112,7 @@ class Task(Submitting):
             idempotency_key: Submitting again with this key returns the first job instead of creating another.
             tags: Words to find the job's runs by. They replace the task's tags.
             notify: Webhooks to call when the job ends: `{"url": ..., "on": ["failed"]}`, or a list of such.
+            templates: Render placeholders such as `{{ attempt }}` in the payload.
         """
         given = {
             "name": name,
@@ -122,9 +129,12 @@ class Task(Submitting):
             "idempotency_key": idempotency_key,
             "tags": None if tags is None else list(tags),
             "notify": notify,
+            "templates": templates,
         }
         return Prepared(
-            self.fields() | {name: value for name, value in given.items() if value is not None}, self.server()
+            self.fields() | {name: value for name, value in given.items() if value is not None},
+            self.server(),
+            self.signature,
         )
 
 
@@ -139,15 +149,28 @@ class App:
     """
 
     def __init__(self, *, url: str | None = None, token: str | None = None, namespace: str | None = None) -> None:
-        self.tasks: dict[str, Task] = {}
+        self.tasks: dict[str, Task[..., Any]] = {}
         self.server = Server(url, token, namespace)
 
     def close(self) -> None:
         """Closes the connections that jobs were submitted over. The next submission opens a new one."""
         self.server.close()
 
+    def around(self, function: Function) -> Function:
+        """The function that workers call for a task. Integrations override it, to prepare a context and clean up."""
+        return function
+
     @overload
-    def task(self, function: Function, /) -> Task: ...
+    def task(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
     @overload
     def task(
@@ -167,7 +190,7 @@ class App:
         tags: Sequence[str] = (),
         process: bool = False,
         **schedule: Unpack[ScheduleFields],
-    ) -> Callable[[Function], Task]: ...
+    ) -> Decorator: ...
 
     def task(
         self,
@@ -187,7 +210,7 @@ class App:
         tags: Sequence[str] = (),
         process: bool = False,
         **schedule: Unpack[ScheduleFields],
-    ) -> Task | Callable[[Function], Task]:
+    ) -> Task[..., Any] | Decorator:
         """Registers a function as a task. Use it as a decorator, with or without arguments.
 
             @app.task(queue="mail", retries=5, timeout=30)
@@ -212,7 +235,10 @@ class App:
             Invalid: A name, an option or the schedule is invalid, or the name is already taken.
         """
 
-        def register(function: Function) -> Task:
+        here = inspect.currentframe()
+        caller = here.f_back if here else None
+
+        def register(function: Function) -> Task[..., Any]:
             options = RunOptions(
                 retries=retries,
                 timeout_seconds=timeout,
@@ -225,13 +251,16 @@ class App:
             )
             known_as = name or function.__name__
             declared = declared_schedule(known_as, function, schedule)
-            task = Task(known_as, function, queue, options, declared, circuit, process, app=self)
+            signature = Signature(function, local_names(function, caller), called=self.around(function))
+            task: Task[..., Any] = Task(
+                known_as, function, queue, options, declared, circuit, process, app=self, signature=signature
+            )
             self._add(task)
             return task
 
-        return register if function is None else register(function)
+        return cast("Decorator", register) if function is None else register(function)
 
-    def _add(self, task: Task) -> None:
+    def _add(self, task: Task[..., Any]) -> None:
         for what, value in (("task name", task.name), ("queue", task.queue)):
             if not NAME_PATTERN.fullmatch(value):
                 raise Invalid(f"{what} {value!r}: must be up to 200 letters, digits, and . _ : -", field=what)
@@ -253,6 +282,22 @@ class App:
         self.tasks[task.name] = task
 
 
+class Decorator(Protocol):
+    """`@app.task(...)`. The context is no argument of a payload; type checkers know that if it comes first."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+
 class ScheduleFields(TypedDict, total=False):
     """The schedule arguments of `@app.task`, as in the API."""
 
@@ -266,10 +311,23 @@ class ScheduleFields(TypedDict, total=False):
     catchup: Catchup
 
 
+def local_names(function: Function, caller: FrameType | None) -> dict[str, Any] | None:
+    """The local names of the function that declares a task, if the task's annotations are text and may need them."""
+    if caller is None or not caller.f_code.co_flags & inspect.CO_NEWLOCALS:
+        return None
+    is_text = any(isinstance(one, str) for one in getattr(function, "__annotations__", {}).values())
+    return dict(caller.f_locals) if is_text else None
+
+
 def declared_schedule(name: str, function: Function, given: ScheduleFields) -> Schedule | None:
     """Builds a task's schedule. Raises `Invalid` for an invalid schedule, or a function with required arguments."""
     if unknown := sorted(set(given) - set(ScheduleFields.__annotations__)):
-        raise TypeError(f"task() got an unexpected keyword argument {unknown[0]!r}")
+        fields = inspect.signature(App.task).parameters
+        known = [one for one in fields if one not in ("self", "function", "schedule")] + [
+            *ScheduleFields.__annotations__
+        ]
+        hint = did_you_mean(unknown[0], known) or f"; the options are {', '.join(known)}"
+        raise TypeError(f"task {name!r}: there is no option {unknown[0]!r}{hint}")
     if not given:
         return None
     if ("cron" in given) == ("every" in given):
@@ -299,26 +357,3 @@ def named_causes(causes: Sequence[Cause] | None) -> tuple[str | int, ...] | None
     if causes is None:
         return None
     return tuple(f"{cause.__module__}.{cause.__qualname__}" if isinstance(cause, type) else cause for cause in causes)
-
-
-def load_app(reference: str) -> App:
-    """Imports the app that `module:attribute` names. The working directory is on the path."""
-    module_name, _, attribute = reference.partition(":")
-    attribute = attribute or "app"
-    if not module_name or module_name.startswith("."):
-        raise ApplicationError(f"{reference!r}: must be MODULE:APP, such as shop.tasks:app")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise ApplicationError(
-                f"{reference!r}: there is no module {error.name!r} in {here} or on the Python path"
-            ) from None
-        raise
-    app = getattr(module, attribute, None)
-    if not isinstance(app, App):
-        found = "nothing" if app is None else f"a {type(app).__name__}"
-        raise ApplicationError(f"{reference!r}: expected a foliot.App in {module_name}.{attribute}, found {found}")
-    return app

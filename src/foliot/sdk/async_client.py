@@ -90,8 +90,16 @@ class AsyncClient:
     async def redrive_workflow(self, workflow_id: str) -> Answer:
         return await self._answer("POST", path_of(workflow_id, "/redrive", kind="workflow"))
 
-    async def signal_run(self, run_id: str, payload: Any = None, *, approved: bool = True, message: str = "") -> Answer:
-        body = {"payload": payload, "approved": approved, "message": message}
+    async def signal_run(
+        self,
+        run_id: str,
+        payload: Any = None,
+        *,
+        approved: bool = True,
+        message: str = "",
+        name: str | None = None,
+    ) -> Answer:
+        body = {"payload": payload, "approved": approved, "message": message} | ({"name": name} if name else {})
         return await self._answer("POST", path_of(run_id, "/signal", kind="run"), body)
 
     async def wait_for_workflow(self, workflow_id: str, timeout: float | None = None) -> str:

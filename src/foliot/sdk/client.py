@@ -113,9 +113,13 @@ class Client:
         """Returns a recurring job by name or id, or a one-off job by id. Raises `NotFound`."""
         return self._answer("GET", path_of(reference))
 
-    def list_jobs(self, *, tag: str | None = None) -> Answer:
-        """Lists all recurring jobs, or those with a tag, by name, as a single page."""
-        items = [item for page in self._pages(tag) for item in page.items]
+    def find_ids(self, prefix: str) -> Answer:
+        """Finds the runs, workflows and recurring jobs whose ids begin with `prefix`."""
+        return self._answer("GET", path_of(prefix, root="/v1/ids"))
+
+    def list_jobs(self, *, tag: str | None = None, paused: bool = False) -> Answer:
+        """Lists all recurring jobs, those with a tag, or the paused ones, by name, as a single page."""
+        items = [item for page in self._pages(given(tag=tag, paused=1 if paused else None)) for item in page.items]
         return self._wire.understood(msgspec.json.encode(Page(items)))
 
     def change_job(self, reference: str, fields: Mapping[str, Any]) -> Answer:
@@ -125,6 +129,18 @@ class Client:
     def delete_job(self, reference: str) -> None:
         """Deletes a recurring job. Its finished runs stay in the history."""
         self._send("DELETE", path_of(reference))
+
+    def list_job_versions(self, reference: str, *, limit: int = 50) -> Answer:
+        """Lists the versions of a recurring job, or of a deleted one, the latest first."""
+        return self._answer("GET", path_of(reference, "/versions"), query={"limit": limit})
+
+    def restore_job(self, reference: str, version: int | None = None) -> Answer:
+        """Makes a version of a recurring job current again, or makes a deleted job again."""
+        return self._answer("POST", path_of(reference, "/restore"), given(version=version))
+
+    def list_deleted_jobs(self) -> Answer:
+        """Lists recurring jobs that were deleted lately and can be restored."""
+        return self._answer("GET", "/v1/deleted-jobs")
 
     def pause_job(self, reference: str, *, reason: str | None = None, until: str | None = None) -> Answer:
         """Pauses a recurring job, optionally until an ISO 8601 time."""
@@ -161,6 +177,22 @@ class Client:
         """Resumes a queue, a task or everything, as in `pause_gate`."""
         return self._answer("POST", f"/v1{gate.rstrip('/')}/resume")
 
+    def explain(self, reference: str) -> Answer:
+        """Explains why a run, a workflow, a recurring job or a queue is not running."""
+        return self._answer("GET", path_of(reference, root="/v1/explain"))
+
+    def list_pauses(self) -> Answer:
+        """Lists all that is paused: queues, tasks, recurring jobs and everything."""
+        return self._answer("GET", "/v1/pauses")
+
+    def list_circuits(self) -> Answer:
+        """Lists the tasks whose last run failed, and until when their circuits are open."""
+        return self._answer("GET", "/v1/circuits")
+
+    def close_circuit(self, task: str) -> Answer:
+        """Closes the circuit of a task, so that its runs start again."""
+        return self._answer("POST", path_of(task, "/close", root="/v1/circuits"))
+
     def trigger_job(self, reference: str) -> Answer:
         """Runs a recurring job now, in addition to its schedule."""
         return self._answer("POST", path_of(reference, "/trigger"))
@@ -190,9 +222,21 @@ class Client:
         """Runs the failed and cancelled steps again, and the steps that depend on them."""
         return self._answer("POST", path_of(workflow_id, "/redrive", kind="workflow"))
 
-    def signal_run(self, run_id: str, payload: Any = None, *, approved: bool = True, message: str = "") -> Answer:
-        """Signals a waiting run: it starts, or fails with `approved=False`."""
-        body = {"payload": payload, "approved": approved, "message": message}
+    def signal_run(
+        self,
+        run_id: str,
+        payload: Any = None,
+        *,
+        approved: bool = True,
+        message: str = "",
+        name: str | None = None,
+    ) -> Answer:
+        """Signals a waiting run: it starts or continues, or fails with `approved=False`.
+
+        Args:
+            name: The signal that a durable function waits for, or will wait for.
+        """
+        body = {"payload": payload, "approved": approved, "message": message} | ({"name": name} if name else {})
         return self._answer("POST", path_of(run_id, "/signal", kind="run"), body)
 
     def wait_for_workflow(self, workflow_id: str, timeout: float | None = None) -> str:
@@ -247,10 +291,10 @@ class Client:
                 block(pause)
         return self._answer("POST", path, body)
 
-    def _pages(self, tag: str | None) -> Iterator[Page]:
+    def _pages(self, filters: Mapping[str, Any]) -> Iterator[Page]:
         after: str | None = ""
         while after is not None:
-            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE, **given(tag=tag)})
+            content = self._send("GET", "/v1/jobs", query={"after": after, "limit": PAGE, **filters})
             try:
                 page = msgspec.json.decode(content, type=Page)
             except (msgspec.DecodeError, RecursionError):
@@ -264,8 +308,10 @@ class Client:
         path: str,
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str | int] | None = None,
+        if_match: str = "",
     ) -> Answer:
-        return self._wire.understood(self._send(method, path, body, query))
+        response = self._exchange(method, path, body, query, if_match)
+        return self._wire.understood(self._wire.content_of(response), response.headers.get("ETag", ""))
 
     def _send(
         self,
@@ -275,12 +321,20 @@ class Client:
         query: Mapping[str, str | int] | None = None,
     ) -> bytes:
         """Returns the body of a successful response. Raises all errors."""
-        sent = self._wire.request(body, query)
+        return self._wire.content_of(self._exchange(method, path, body, query))
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str | int] | None = None,
+        if_match: str = "",
+    ) -> httpx.Response:
         try:
-            answer = self._http.request(method, path, **sent)
+            return self._http.request(method, path, **self._wire.request(body, query, if_match))
         except httpx.HTTPError as error:
             raise self._wire.failure(error, is_reading=method == "GET") from None
-        return self._wire.content_of(answer)
 
 
 class Patience:

@@ -76,7 +76,7 @@ class Connection:
         """A new client of the whole HTTP API. Close it, or use it as a context manager."""
         return self.server.operations()
 
-    def task(self, name: str, /, **options: Any) -> Prepared:
+    def task(self, name: str, /, **options: Any) -> Prepared[..., Any]:
         """Returns a task by name, which submits jobs like a task of an app.
 
         `options` are the fields of a job in the API: `queue`, `priority`, `retries`, `timeout_seconds`, `unique`,
@@ -85,25 +85,25 @@ class Connection:
         fields = {field: _encoded(value) for field, value in options.items() if value is not None}
         return Prepared({"task": name} | fields, self.server)
 
-    def handle(self, job_id: str) -> Handle:
+    def handle(self, job_id: str) -> Handle[Any]:
         """Returns a handle of an existing job."""
         return Handle(str(job_id), server=self.server)
 
-    def submit(self, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
+    def submit(self, task: str, payload: Payload | None = None, /, **options: Any) -> Handle[Any]:
         """Submits a job that starts as soon as a worker is free. See `task` for the options."""
         return self.task(task, **options).submit(**dict(payload or {}))
 
     def submit_at(
         self, task: str, when: datetime | timedelta, payload: Payload | None = None, /, **options: Any
-    ) -> Handle:
+    ) -> Handle[Any]:
         """Submits a job that starts at a time, or after a delay."""
         return self.task(task, **options).submit_at(when, **dict(payload or {}))
 
-    def submit_many(self, task: str, payloads: Sequence[Payload], /, **options: Any) -> list[Handle]:
+    def submit_many(self, task: str, payloads: Sequence[Payload], /, **options: Any) -> list[Handle[Any]]:
         """Submits up to 10,000 jobs in one transaction, and returns their handles in order."""
         return self.task(task, **options).submit_many(payloads)
 
-    def submit_in(self, transaction: Any, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
+    def submit_in(self, transaction: Any, task: str, payload: Payload | None = None, /, **options: Any) -> Handle[Any]:
         """Submits a job in your transaction: on a psycopg connection, or an SQLAlchemy connection or session.
 
         The job exists if and only if the transaction commits.
@@ -126,20 +126,20 @@ class Connection:
         """Cancels a job and returns its status. See `Handle.cancel`."""
         return self.handle(job_id).cancel(reason, force=force)
 
-    async def submit_async(self, task: str, payload: Payload | None = None, /, **options: Any) -> Handle:
+    async def submit_async(self, task: str, payload: Payload | None = None, /, **options: Any) -> Handle[Any]:
         return await self.task(task, **options).submit_async(**dict(payload or {}))
 
     async def submit_at_async(
         self, task: str, when: datetime | timedelta, payload: Payload | None = None, /, **options: Any
-    ) -> Handle:
+    ) -> Handle[Any]:
         return await self.task(task, **options).submit_at_async(when, **dict(payload or {}))
 
-    async def submit_many_async(self, task: str, payloads: Sequence[Payload], /, **options: Any) -> list[Handle]:
+    async def submit_many_async(self, task: str, payloads: Sequence[Payload], /, **options: Any) -> list[Handle[Any]]:
         return await self.task(task, **options).submit_many_async(payloads)
 
     async def submit_in_async(
         self, transaction: Any, task: str, payload: Payload | None = None, /, **options: Any
-    ) -> Handle:
+    ) -> Handle[Any]:
         """Async variant of `submit_in`, for asyncpg, psycopg's `AsyncConnection`, and SQLAlchemy's `AsyncConnection`
         and `AsyncSession`."""
         return await self.task(task, **options).submit_in_async(transaction, **dict(payload or {}))

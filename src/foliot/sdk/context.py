@@ -20,9 +20,13 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
+
+from foliot.model.tick import StoredTick, Tick, tick_from
+from foliot.sdk.durable_context import DurableContext
 
 MESSAGE_MAX = 1000
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -35,7 +39,7 @@ class Progress:
     message: str = ""
 
 
-class Context:
+class Context(DurableContext):
     """The context of an attempt. Safe to use from any thread."""
 
     __slots__ = (
@@ -48,8 +52,10 @@ class Context:
         "progress_made",
         "run_id",
         "signal",
+        "stored_tick",
         "task",
         "token",
+        "traceparent",
         "upstream",
     )
 
@@ -69,16 +75,52 @@ class Context:
         """In a workflow step: the results of the steps it depends on, by key."""
         self.signal: Any = None
         """The payload of the signal that started the run."""
+        self.stored_tick: StoredTick | None = None
+        """The tick as it is stored; tasks read `tick`."""
+        self.traceparent: str | None = None
+        """The trace of the attempt, for other systems: the value of the header `traceparent`. None: there is none."""
         self._is_stopping = False
         self._logger: logging.Logger | None = None
         self._on_output = on_output
+
+    @property
+    def tick(self) -> Tick | None:
+        """The tick of the schedule that the run is for, in the time zone of the job. None for a one-off run.
+
+        Steps of a workflow and items of a map have the tick of the workflow's run. Retries, reruns and replays keep the
+        tick of the first run.
+        """
+        return None if self.stored_tick is None else tick_from(self.stored_tick)
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The time of the tick, with its time zone. Of a run that was triggered by hand: when it was triggered."""
+        tick = self.tick
+        return None if tick is None else tick.at
+
+    @property
+    def previous_tick(self) -> datetime | None:
+        """The tick before this one."""
+        tick = self.tick
+        return None if tick is None else tick.previous
+
+    @property
+    def next_tick(self) -> datetime | None:
+        """The tick after this one."""
+        tick = self.tick
+        return None if tick is None else tick.next
+
+    @property
+    def is_backfill(self) -> bool:
+        """Whether a backfill made the run, for a tick of the past."""
+        return self.stored_tick is not None and self.stored_tick.origin == "backfill"
 
     @property
     def logger(self) -> logging.Logger:
         """A logger that writes to the attempt's output, from level INFO, and to the handlers that you configured."""
         if self._logger is None:
             # Not from `getLogger`: those loggers are never freed, and this one belongs to a single attempt.
-            self._logger = logging.Logger(f"foliot.task.{self.task}", logging.INFO)
+            self._logger = TaskLogger(f"foliot.task.{self.task}", logging.INFO)
             self._logger.parent = logging.getLogger("foliot.task")
             self._logger.addHandler(_OutputHandler(self.write))
         return self._logger
@@ -103,8 +145,17 @@ class Context:
         self._is_stopping = True
 
 
-class _LineFormatter(logging.Formatter):
+class TaskLogger(logging.Logger):
+    """The logger of one attempt."""
+
+
+class LineFormatter(logging.Formatter):
+    """A line with time and level."""
+
     converter = staticmethod(time.gmtime)
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"%(asctime)s %(levelname)s {message}", "%Y-%m-%dT%H:%M:%SZ")
 
 
 class _OutputHandler(logging.Handler):
@@ -113,7 +164,7 @@ class _OutputHandler(logging.Handler):
     def __init__(self, write: Callable[[bytes], None]) -> None:
         super().__init__()
         self._write = write
-        self.setFormatter(_LineFormatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ"))
+        self.setFormatter(LineFormatter("%(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -26,6 +26,7 @@ from foliot.model.run import RunView
 from foliot.model.states import status_of
 from foliot.observability.tallies import counting
 from foliot.sdk.client import Patience
+from foliot.sdk.current_trace import in_current_trace
 from foliot.sdk.direct_submission import DirectBatcher, DirectSubmission, read_job
 from foliot.sdk.http_protocol import Answer, Document
 from foliot.sdk.jobs import Alike, Made
@@ -71,13 +72,13 @@ class DatabaseClient:
         self._keeper: StoreKeeper | None = None
 
     def create_job(self, job: Mapping[str, Any]) -> Answer:
-        keeper = self.keeper()
+        keeper, job = self.keeper(), in_current_trace(job)
         if is_alone(job):
             return self._wait(create_job(keeper.submission, job))
         return _made(_result_of(keeper.batcher.add_from_thread(read_job(job))), is_new=True)
 
     def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
-        return self._wait(create_alike(self.keeper().submission, jobs, idempotency_key))
+        return self._wait(create_alike(self.keeper().submission, traced(jobs), idempotency_key))
 
     def get_job(self, reference: str) -> Answer:
         return self._wait(get_job(self.open(), reference))
@@ -140,13 +141,14 @@ class AsyncDatabaseClient:
     async def __aexit__(self, *_: object) -> None: ...
 
     async def create_job(self, job: Mapping[str, Any]) -> Answer:
-        keeper = await self._keeper()
+        keeper, job = await self._keeper(), in_current_trace(job)
         if is_alone(job):
             return await self._wait(create_job(keeper.submission, job))
         return _made(await asyncio.wrap_future(keeper.batcher.add_from_thread(read_job(job))), is_new=True)
 
     async def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
-        return await self._wait(create_alike((await self._keeper()).submission, jobs, idempotency_key))
+        submission = (await self._keeper()).submission
+        return await self._wait(create_alike(submission, traced(jobs), idempotency_key))
 
     async def get_job(self, reference: str) -> Answer:
         return await self._wait(get_job(await self._store(), reference))
@@ -267,10 +269,10 @@ async def wait_for_job(store: Store, job_id: str, timeout: float | None) -> Answ
 
 async def cancel_run(store: Store, run_id: str, reason: str | None, *, is_forced: bool) -> Answer:
     run = await _found(store, run_id)
-    marked = await store.runs.mark_cancelled([run.id], reason or "cancelled by request", is_forced=is_forced)
+    marked = await store.cancellation.mark_cancelled([run.id], reason or "cancelled by request", is_forced=is_forced)
     if marked:
         store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
-        await store.end_cancelled()
+        await store.cancellation.end_cancelled()
     return await get_job(store, run_id)
 
 
@@ -303,6 +305,11 @@ def _shown(run: RunView) -> dict[str, Any]:
         "output": output,
         "cancel_requested": run.cancel,
     }
+
+
+def traced(jobs: Alike) -> Alike:
+    """The jobs in the current trace. Plain, so that it runs in the thread and context of the caller."""
+    return Alike(in_current_trace(jobs.fields), jobs.payloads)
 
 
 def _result_of(future: Future[T]) -> T:

@@ -12,9 +12,9 @@ import msgspec
 from foliot.model.ids import new_id_texts
 from foliot.model.job_request import CHECKED, JobRequest
 from foliot.model.namespace import Namespace
+from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.validation_errors import to_invalid
-from foliot.model.workflow import WORKFLOW_TASK
 from foliot.sdk.jobs import Alike, Made
 from foliot.store.store import Store
 from foliot.submission.admission import DirectAdmission
@@ -47,22 +47,24 @@ class DirectSubmission:
         self._admission = DirectAdmission(store=store, clock=self._clock)
         self._check_at = self._clock.monotonic() + SCHEMA_CHECK_SECONDS
 
-    async def accept(self, job: JobRequest) -> NewRun:
+    async def accept(self, job: JobRequest, *, is_whole: bool = True) -> NewRun:
         """Raises `SchemaError` when the schema has become one that this code can't work with."""
         if self._clock.monotonic() >= self._check_at:
             await self._store.check_schema()
             self._check_at = self._clock.monotonic() + SCHEMA_CHECK_SECONDS
-        return await self._admission.accept_run(self._namespace, job)
+        return await self._admission.accept_run(self._namespace, job, is_whole=is_whole)
 
     async def store_alike(self, jobs: Alike) -> list[Made]:
         """Stores all of them or none, as `store_all` does."""
         task = "shell" if "command" in jobs.fields else jobs.fields.get("task", jobs.fields.get("job_type"))
-        one = None if task in CHECKED_PAYLOADS else await self.accept(read_job(jobs.fields))
+        is_checked = task in CHECKED_PAYLOADS or jobs.fields.get("templates") is not None
+        one = None if is_checked else await self.accept(read_job(jobs.fields), is_whole=False)
         if one is None or one.unique_key is not None:
             runs = [await self.accept(read_job(job)) for job in jobs]
             return [(str(run.id), run.is_new) for run in await self.store_all(runs)]
+        await self._admission.payloads.check_many(self._namespace, str(task), jobs.payloads)
         ids = new_id_texts(len(jobs))
-        stored = await self._store.runs.insert_alike(one, ids, encode_payloads(jobs.payloads))
+        stored = await self._store.run_inserts.insert_alike(one, ids, encode_payloads(jobs.payloads))
         announce_runs(self._store, [(one.queue, stored.state)], len(ids))
         return list(zip(ids, repeat(True)))
 

@@ -9,6 +9,8 @@
             raise foliot.Fail(f"{url} is gone")
         if answer.status == 202:
             raise foliot.Snooze(30)
+        if answer.status == 204:
+            raise foliot.Skip("nothing to fetch")
         return answer.text
 
 Any other exception fails the attempt, and the task's options decide whether it is retried.
@@ -17,6 +19,7 @@ Any other exception fails the attempt, and the task's options decide whether it 
 from __future__ import annotations
 
 import math
+from uuid import UUID
 
 
 class Control(Exception):
@@ -28,7 +31,7 @@ class RetryIn(Control):
 
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason or f"retry in {seconds:g} s")
-        self.seconds = _checked(seconds)
+        self.seconds = checked_seconds(seconds)
 
 
 class Fail(Control):
@@ -46,10 +49,55 @@ class Snooze(Control):
 
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason)
-        self.seconds = _checked(seconds)
+        self.seconds = checked_seconds(seconds)
 
 
-def _checked(seconds: float) -> float:
+class Skip(Control):
+    """Ends the run as skipped, with a reason and without retries. Steps that need its success are skipped, too."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+
+
+class StepError(Fail):
+    """A step of a durable function can't be run or recorded as the code asks for it."""
+
+
+class SignalTimeout(Fail, TimeoutError):
+    """The signal that a function waits for did not arrive in time. Uncaught, it fails the run without retries."""
+
+
+class Rejected(Fail):
+    """The signal that a function waits for says no. Uncaught, it fails the run without retries."""
+
+
+class PollTimeout(Fail, TimeoutError):
+    """The function that is polled returned nothing in time. Uncaught, it fails the run without retries."""
+
+
+class ChildFailed(Fail):
+    """A run that a function called did not succeed. Uncaught, it fails the calling run without retries."""
+
+    def __init__(self, name: str, run_id: UUID | None, kind: str, message: str, state: str) -> None:
+        super().__init__(f"{name} ({run_id}) {state or 'failed'}: {kind}: {message}")
+        self.name = name
+        self.run_id = run_id
+        self.kind = kind
+        """The kind of the called run's error, such as `ValueError`."""
+        self.message = message
+        self.state = state
+        """`failed`, `cancelled`, `skipped`, or `lost` if the run is no longer known."""
+
+
+class Suspended(BaseException):
+    """Ends a durable function in the middle: its run gives up its slot until it may go on. Never catch it."""
+
+
+class Stopped(BaseException):
+    """Ends a durable function whose run no longer belongs to this worker. Never catch it."""
+
+
+def checked_seconds(seconds: float) -> float:
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"seconds must be a number of at least 0, not {seconds!r}")
     return float(seconds)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Generic, cast
 
 import msgspec
 
-from foliot.errors import JobFailed
+from foliot.errors import Invalid, JobFailed
 from foliot.sdk.default_connection import Server
+from foliot.sdk.type_variables import R
 
 
-class Handle(msgspec.Struct, eq=False, gc=False):
+class Handle(msgspec.Struct, Generic[R], eq=False, gc=False):
     """A submitted job, as returned by `submit`. Each method has an async variant whose name ends in `_async`."""
 
     id: str
     server: Server
     is_new: bool | None = None
     """False if an idempotency key or a unique key matched an existing job; None (unknown) after `submit_in`."""
+    signature: Any = None
+    """The signature of the task's function, whose return annotation says how to read the result. None: unknown."""
 
     def __repr__(self) -> str:
         return f"<job {self.id}>"
@@ -39,14 +43,16 @@ class Handle(msgspec.Struct, eq=False, gc=False):
         """Waits for the job to end and returns its status. Raises `TimeoutError` after `timeout` seconds."""
         return str(self.server.jobs().wait_for_job(self.id, timeout).document["status"])
 
-    def result(self, timeout: float | None = None) -> Any:
-        """Waits for the job to complete and returns the task's return value.
+    def result(self, timeout: float | None = None) -> R:
+        """Waits for the job to complete and returns the task's return value, as its annotation says.
+
+        Without an annotation, or if another version of the task returned something else, it is the JSON value.
 
         Raises:
             foliot.JobFailed: The job failed, or was cancelled or skipped.
             TimeoutError: The job did not end within `timeout` seconds.
         """
-        return result_of(self.server.jobs().wait_for_job(self.id, timeout).document)
+        return self._read(result_of(self.server.jobs().wait_for_job(self.id, timeout).document))
 
     def cancel(self, reason: str | None = None, *, force: bool = False) -> str:
         """Cancels the job and returns its status.
@@ -65,15 +71,20 @@ class Handle(msgspec.Struct, eq=False, gc=False):
         async with self.server.async_jobs() as client:
             return str((await client.wait_for_job(self.id, timeout)).document["status"])
 
-    async def result_async(self, timeout: float | None = None) -> Any:
+    async def result_async(self, timeout: float | None = None) -> R:
         """Async variant of `result`."""
         async with self.server.async_jobs() as client:
-            return result_of((await client.wait_for_job(self.id, timeout)).document)
+            return self._read(result_of((await client.wait_for_job(self.id, timeout)).document))
 
     async def cancel_async(self, reason: str | None = None, *, force: bool = False) -> str:
         """Async variant of `cancel`."""
         async with self.server.async_jobs() as client:
             return str((await client.cancel_run(self.id, reason=reason, force=force)).document["status"])
+
+    def _read(self, value: Any) -> R:
+        with suppress(Invalid):
+            value = value if self.signature is None or value is None else self.signature.result.convert(value)
+        return cast("R", value)
 
 
 def result_of(job: Mapping[str, Any]) -> Any:

@@ -36,9 +36,11 @@ from foliot.errors import (
     TooManyFollowers,
     Unauthenticated,
     UnknownTask,
+    UnknownWorker,
     Unreachable,
 )
 from foliot.model.json_text import encode_finite
+from foliot.sdk.current_trace import current_traceparent
 from foliot.sdk.jobs import Made
 from foliot.triggers.cron_fields import CronError
 
@@ -53,7 +55,7 @@ NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 NAMESPACE_HEADER = "Foliot-Namespace"
 # A code is more specific than a status, but a newer server may send codes that are unknown here.
 ERRORS_BY_CODE: Mapping[str, type[FoliotError]] = {
-    kind.code: kind for kind in (UnknownTask, CronError, QueueFull, TooManyFollowers, Forbidden)
+    kind.code: kind for kind in (UnknownTask, UnknownWorker, CronError, QueueFull, TooManyFollowers, Forbidden)
 }
 ERRORS: Mapping[int, type[FoliotError]] = {
     400: Malformed, 401: Unauthenticated, 404: NotFound, 409: Conflict, 413: TooLarge, 415: Invalid, 422: Invalid,
@@ -79,6 +81,7 @@ class Answer:
 
     content: bytes
     document: Document
+    etag: str = ""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -119,12 +122,16 @@ class Wire:
         }
         """Arguments for an httpx client."""
 
-    def request(self, body: Any = None, query: Mapping[str, str | int] | None = None) -> dict[str, Any]:
+    def request(
+        self, body: Any = None, query: Mapping[str, str | int] | None = None, if_match: str = ""
+    ) -> dict[str, Any]:
         """Arguments for an httpx request."""
-        sent: dict[str, Any] = (
-            {} if body is None else {"content": encode(body), "headers": {"Content-Type": "application/json"}}
-        )
-        return sent | {"params": query}
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers |= {"If-Match": if_match} if if_match else {}
+        if body is not None and (traceparent := current_traceparent()) is not None:
+            headers["traceparent"] = traceparent
+        content = {} if body is None else {"content": encode(body)}
+        return {**content, "headers": headers, "params": query}
 
     def content_of(self, answer: httpx.Response) -> bytes:
         """Returns the body of a successful response. Raises all errors."""
@@ -146,14 +153,14 @@ class Wire:
             f"{what}; the request may have been processed" if is_doubtful else what, is_doubtful=is_doubtful
         )
 
-    def understood(self, content: bytes) -> Answer:
+    def understood(self, content: bytes, etag: str = "") -> Answer:
         try:
             document = json.loads(content, object_hook=Document)
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, Document):
             raise self.foreign("a response that is not a JSON object")
-        return Answer(content, document)
+        return Answer(content, document, etag)
 
     def foreign(self, what: str) -> FoliotError:
         return FoliotError(f"{self._shown_url} sent {what}, unlike a Foliot server; check FOLIOT_URL")

@@ -17,6 +17,7 @@ from foliot.sdk.client import Page as ItemPage
 from foliot.sdk.http_protocol import Answer, path_of
 
 PAGE = 200
+CHANNELS = "/v1/alert-channels"
 # The server sends a keep-alive at least every ten seconds.
 SILENCE_SECONDS = 30.0
 RETRY_SECONDS = 0.5
@@ -56,8 +57,17 @@ class Operations(Client):
     def list_attempts(self, run_id: str) -> Answer:
         return self._answer("GET", _path(run_id, "/attempts"))
 
-    def rerun(self, run_id: str, *, payload: Any = None) -> Answer:
-        return self._answer("POST", _path(run_id, "/rerun"), {} if payload is None else {"payload": payload})
+    def list_checkpoints(self, run_id: str, *, after: str = "") -> Answer:
+        """Lists a page of the recorded steps and waits of a durable function."""
+        return self._answer(
+            "GET", _path(run_id, "/checkpoints"), query={"limit": PAGE} | ({"after": after} if after else {})
+        )
+
+    def rerun(self, run_id: str, *, payload: Any = None, keep_checkpoints: bool = False) -> Answer:
+        body = {} if payload is None else {"payload": payload}
+        return self._answer(
+            "POST", _path(run_id, "/rerun"), body | ({"keep_checkpoints": True} if keep_checkpoints else {})
+        )
 
     def cancel_runs(self, group: Mapping[str, Any]) -> Answer:
         """Cancels a batch of runs that match the filters of `list_runs`; with `dry_run`, counts them.
@@ -85,12 +95,15 @@ class Operations(Client):
     def drain_worker(self, worker_id: str) -> Answer:
         return self._answer("POST", f"/v1/workers/{quote(worker_id, safe='')}/drain")
 
-    def explain(self, reference: str) -> Answer:
-        """Explains why a run, a workflow, a recurring job or a queue is not running."""
-        return self._answer("GET", path_of(reference, root="/v1/explain"))
-
     def list_tokens(self) -> Answer:
         return self._answer("GET", "/v1/tokens")
+
+    def list_tasks(self, *, limit: int) -> Answer:
+        """Lists up to `limit` tasks by name, as a single page."""
+        return self._list("/v1/tasks", {}, limit)
+
+    def get_task(self, name: str) -> Answer:
+        return self._answer("GET", path_of(name, root="/v1/tasks"))
 
     def list_disabled_tasks(self) -> Answer:
         return self._answer("GET", "/v1/disabled-tasks")
@@ -111,8 +124,56 @@ class Operations(Client):
         """Lists up to `limit` entries of the audit log, newest first, as a single page."""
         return self._list("/v1/audit", filters, limit)
 
+    def put_calendar(self, name: str, days: Mapping[str, Any]) -> Answer:
+        """Creates a calendar, or replaces its days."""
+        return self._answer("PUT", path_of(name, root="/v1/calendars"), days)
+
+    def get_readiness(self) -> Answer:
+        return self._answer("GET", "/readyz")
+
+    def list_schedulers(self) -> Answer:
+        """Lists the scheduler nodes and all running processes."""
+        return self._answer("GET", "/v1/schedulers")
+
+    def get_database_health(self) -> Answer:
+        return self._answer("GET", "/v1/health/database")
+
+    def list_settings(self) -> Answer:
+        """Lists the settings of the server, without secrets."""
+        return self._answer("GET", "/v1/settings")
+
+    def list_alert_channels(self) -> Answer:
+        return self._answer("GET", CHANNELS)
+
+    def get_alert_channel(self, name: str) -> Answer:
+        """Returns a channel without its secrets. Its `etag` is for `put_alert_channel`."""
+        return self._answer("GET", path_of(name, root=CHANNELS))
+
+    def put_alert_channel(self, name: str, channel: Mapping[str, Any], *, if_match: str = "") -> Answer:
+        """Creates a channel, or replaces it. With `if_match`, only if nobody has changed it meanwhile."""
+        return self._answer("PUT", path_of(name, root=CHANNELS), channel, if_match=if_match)
+
+    def delete_alert_channel(self, name: str) -> None:
+        self._send("DELETE", path_of(name, root=CHANNELS))
+
+    def test_alert_channel(self, name: str) -> Answer:
+        """Sends a test message. The answer says whether the other side accepted it."""
+        return self._answer("POST", path_of(name, "/test", root=CHANNELS))
+
+    def seal_alert_channels(self) -> Answer:
+        """Encrypts the secrets of all channels with the first key of `secret_key`."""
+        return self._answer("POST", f"{CHANNELS}/seal")
+
     def list_queues(self) -> Answer:
         return self._answer("GET", "/v1/queues")
+
+    def get_queue(self, name: str) -> Answer:
+        """Returns the limits of a queue. Its `etag` is for `change_queue`."""
+        return self._answer("GET", path_of(name, root="/v1/queues"))
+
+    def change_queue(self, name: str, limits: Mapping[str, int | None], *, if_match: str = "") -> Answer:
+        """Changes limits of a queue. With `if_match`, only if nobody has changed them meanwhile."""
+        return self._answer("PATCH", path_of(name, root="/v1/queues"), limits, if_match=if_match)
 
     def get_stats(self) -> Answer:
         return self._answer("GET", "/v1/stats")

@@ -15,7 +15,7 @@ from foliot.submission.storable_json import encode_jsonb
 NUMBERED = "select foliot.submit($1::text::jsonb)"
 PERCENT = "select foliot.submit(%s::text::jsonb)"
 NAMED = "select foliot.submit(cast(cast(:job as text) as jsonb))"
-KNOWN = "an asyncpg or psycopg connection, or a connection or session of SQLAlchemy"
+KNOWN = "an asyncpg or psycopg connection, a connection or session of SQLAlchemy, or a connection of Django"
 
 
 def submit_in(connection: Any, job: dict[str, Any]) -> str:
@@ -30,6 +30,10 @@ def submit_in(connection: Any, job: dict[str, Any]) -> str:
         from sqlalchemy import text as statement
 
         return str(connection.execute(statement(NAMED), {"job": text}).scalar_one())
+    if driver == "django":
+        with connection.cursor() as cursor:
+            cursor.execute(PERCENT, [text])
+            return str(cursor.fetchone()[0])
     raise TypeError(f"submit_in needs a synchronous connection, not {_described(connection)}; use submit_in_async")
 
 
@@ -59,6 +63,8 @@ def driver_of(connection: Any) -> str:
         return "asyncpg"
     if "psycopg" in packages and hasattr(connection, "cursor"):
         return "async psycopg" if inspect.iscoroutinefunction(connection.commit) else "psycopg"
+    if "django" in packages and hasattr(connection, "ensure_connection"):
+        return "django"
     if "sqlalchemy" in packages and hasattr(connection, "execute"):
         return (
             "async sqlalchemy"

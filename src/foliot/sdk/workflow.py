@@ -22,7 +22,6 @@ An invalid workflow, such as one with a cycle, raises `Invalid` before it is sen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
@@ -37,7 +36,18 @@ from foliot.sdk.app import ScheduleFields
 from foliot.sdk.default_connection import Server
 from foliot.sdk.task_submission import Submitting, due
 from foliot.sdk.workflow_handle import WorkflowHandle
-from foliot.sdk.workflow_step import Reference, Step
+from foliot.sdk.workflow_payloads import (
+    After,
+    Fields,
+    add_condition,
+    keyed,
+    keys_of,
+    seconds_of,
+    source_of,
+    with_key,
+    written,
+)
+from foliot.sdk.workflow_step import Parameters, Reference, Step, checked_payload
 
 if TYPE_CHECKING:
     from foliot.sdk.async_client import AsyncClient
@@ -51,9 +61,8 @@ class Connected(Protocol):
     def server(self) -> Server: ...
 
 
-After: TypeAlias = "Step | str | Iterable[Step | str]"
-What: TypeAlias = "Submitting | str | Workflow"
-Fields: TypeAlias = dict[str, Any]
+Params: TypeAlias = "Mapping[str, Any] | None"
+What: TypeAlias = "Submitting[..., Any] | str | Workflow"
 
 
 class Workflow:
@@ -62,7 +71,9 @@ class Workflow:
     Args:
         on_failure: After a step fails, `continue` runs the steps that do not depend on it; `fail_fast` cancels them.
         queue: Default queue of the steps.
-        tags: Words to find the workflow's run by.
+        tags: Labels to find the run of the workflow by.
+        parameters: A JSON Schema for each parameter, with its default:
+            `{"region": {"type": "string", "default": "eu"}}`.
         notify: Webhooks to call when the workflow ends: `{"url": ..., "on": ["failed"]}`, or a list of such.
     """
 
@@ -75,8 +86,11 @@ class Workflow:
         priority: int = 0,
         tags: Iterable[str] = (),
         notify: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
+        parameters: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.name = name
+        self.params = Parameters(parameters or {})
+        """References to the parameters, for payloads: `flow.params["region"]`."""
         notifications = notify if notify is None or isinstance(notify, Mapping) else list(notify)
         self._fields: Fields = {
             "name": name,
@@ -98,7 +112,8 @@ class Workflow:
         /,
         *,
         after: After = (),
-        rule: Rule = "all_success",
+        rule: Rule | None = None,
+        when: str | None = None,
         options: Mapping[str, Any] | None = None,
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
@@ -107,12 +122,17 @@ class Workflow:
 
         Args:
             after: Steps, or keys of steps, that must end before this one starts.
-            rule: Which outcomes of those steps let this one run.
+            rule: Which outcomes of those steps let this one run. The default is `all_success`, or `all_done` if
+                `when` looks at the status of a step.
+            when: A condition, such as `"steps.check.result.amount > 100"`. If it is false, the step is skipped. The
+                step comes after the steps that the condition looks at.
             options: Fields of the API, such as `{"retries": 5, "queue": "mail"}`.
             payload: Arguments whose names are also parameters of this method.
             arguments: The payload of the task.
         """
-        return self._add(key, task, after, {"rule": rule, **(options or {})}, {**(payload or {}), **arguments})
+        return self._add(
+            key, task, after, {"rule": rule, "when": when, **(options or {})}, {**(payload or {}), **arguments}
+        )
 
     def teardown(
         self,
@@ -143,7 +163,8 @@ class Workflow:
         max_concurrency: int | None = None,
         on_failure: OnFailure = "continue",
         after: After = (),
-        rule: Rule = "all_success",
+        rule: Rule | None = None,
+        when: str | None = None,
         options: Mapping[str, Any] | None = None,
         payload: Mapping[str, Any] | None = None,
         **arguments: Any,
@@ -157,7 +178,7 @@ class Workflow:
             on_failure: After an item fails, `continue` with the others, or `fail_fast`.
         """
         used: dict[str, None] = {}
-        source = _source(over, used)
+        source = source_of(over, used)
         asked = {
             **source,
             "item_name": item,
@@ -167,10 +188,11 @@ class Workflow:
         }
         fields = {
             "rule": rule,
+            "when": when,
             "map": {name: value for name, value in asked.items() if value is not None},
             **(options or {}),
         }
-        return self._add(key, task, [*used, *_keys(after)], fields, {**(payload or {}), **arguments})
+        return self._add(key, task, [*used, *keys_of(after)], fields, {**(payload or {}), **arguments})
 
     def shell(
         self,
@@ -179,7 +201,8 @@ class Workflow:
         /,
         *,
         after: After = (),
-        rule: Rule = "all_success",
+        rule: Rule | None = None,
+        when: str | None = None,
         options: Mapping[str, Any] | None = None,
         **payload: Any,
     ) -> Step:
@@ -189,7 +212,7 @@ class Workflow:
         steps before it in the JSON file that FOLIOT_UPSTREAM names, and can write its own result to FOLIOT_RESULT.
         """
         words = {"command": command} if isinstance(command, str) else {"argv": list(command)}
-        return self._add(key, "shell", after, {"rule": rule, **(options or {})}, words | payload)
+        return self._add(key, "shell", after, {"rule": rule, "when": when, **(options or {})}, words | payload)
 
     def approval(
         self,
@@ -199,71 +222,93 @@ class Workflow:
         timeout: float | timedelta | None = None,
         on_timeout: str = "fail",
         after: After = (),
-        rule: Rule = "all_success",
+        rule: Rule | None = None,
+        when: str | None = None,
     ) -> Step:
         """Adds a step that waits for a signal, without occupying a worker. Its result is the payload of the signal.
 
         After `timeout` seconds the step fails, or completes with `on_timeout="continue"`.
         """
-        signal = {"on_timeout": on_timeout} | ({} if timeout is None else {"timeout_seconds": _seconds(timeout)})
-        return self._add(key, "wait", after, {"rule": rule, "signal": signal}, {})
+        signal = {"on_timeout": on_timeout} | ({} if timeout is None else {"timeout_seconds": seconds_of(timeout)})
+        return self._add(key, "wait", after, {"rule": rule, "when": when, "signal": signal}, {})
 
-    def sleep(self, key: str, duration: float | timedelta, /, *, after: After = (), rule: Rule = "all_success") -> Step:
+    def sleep(
+        self,
+        key: str,
+        duration: float | timedelta,
+        /,
+        *,
+        after: After = (),
+        rule: Rule | None = None,
+        when: str | None = None,
+    ) -> Step:
         """Adds a step that waits for a duration, in seconds, without occupying a worker."""
-        return self._add(key, "wait", after, {"rule": rule, "delay_seconds": _seconds(duration)}, {})
+        return self._add(key, "wait", after, {"rule": rule, "when": when, "delay_seconds": seconds_of(duration)}, {})
 
-    def definition(self) -> Fields:
-        """Returns the steps and the failure policy as in the API. Raises `Invalid` for an invalid step or a cycle."""
-        found: Fields = {"steps": list(self._steps.values())} | (
-            {} if self._on_failure == "continue" else {"on_failure": self._on_failure}
-        )
+    def definition(self, params: Params = None) -> Fields:
+        """Returns the steps, the failure policy and the parameters as in the API.
+
+        Raises `Invalid` for an invalid step, a cycle or a wrong parameter. A parameter without a value and a default is
+        checked when the workflow is submitted.
+        """
+        found: Fields = {"steps": list(self._steps.values())}
+        if self._on_failure != "continue":
+            found["on_failure"] = self._on_failure
+        if self.params.schemas:
+            found["parameters"] = self.params.schemas
+        if params:
+            found["params"] = dict(params)
+        if params is None and self.params.are_required:
+            return found
         try:
             model.check(msgspec.convert(found, model.Workflow))
         except msgspec.ValidationError as error:
-            raise Invalid(self._named(str(error)), field="steps") from None
+            raise Invalid(with_key(str(error), list(self._steps)), field="steps") from None
         return found
 
-    def request(self) -> Fields:
+    def request(self, params: Params = None) -> Fields:
         """Returns the body of `POST /v1/workflows`, which is also the format of `foliot workflows submit`."""
-        return {name: value for name, value in self._fields.items() if value is not None} | self.definition()
+        return {name: value for name, value in self._fields.items() if value is not None} | self.definition(params)
 
-    def submit(self, to: Client | Connected | None = None, /, *, idempotency_key: str | None = None) -> WorkflowHandle:
+    def submit(
+        self, to: Client | Connected | None = None, /, *, params: Params = None, idempotency_key: str | None = None
+    ) -> WorkflowHandle:
         """Submits the workflow, which starts at once.
 
         Args:
             to: A client, an app or a connection. Defaults to the app of the workflow's tasks.
+            params: Values of the parameters.
             idempotency_key: Submitting again with this key returns the first workflow.
         """
-        server, body = self._server(to), self.request() | _keyed(idempotency_key)
-        return _handle(server, server.client().create_workflow(body).document)
+        return self._created(to, self.request(params or {}) | keyed(idempotency_key))
 
-    def submit_at(self, when: datetime | timedelta, to: Client | Connected | None = None, /) -> WorkflowHandle:
+    def submit_at(
+        self, when: datetime | timedelta, to: Client | Connected | None = None, /, *, params: Params = None
+    ) -> WorkflowHandle:
         """Submits the workflow, which starts at a time or after a delay."""
-        server, body = self._server(to), self.request() | due(when)
-        return _handle(server, server.client().create_workflow(body).document)
+        return self._created(to, self.request(params or {}) | due(when))
 
-    def schedule(self, to: Client | Connected | None = None, /, **schedule: Unpack[ScheduleFields]) -> str:
+    def schedule(
+        self, to: Client | Connected | None = None, /, *, params: Params = None, **schedule: Unpack[ScheduleFields]
+    ) -> str:
         """Creates a recurring job that runs the workflow, by `cron` or `every`. Returns the job's id."""
-        return str(self._server(to).client().create_workflow(self._recurring(schedule)).document["id"])
+        body = self._recurring(schedule, params)
+        return str(self._server(to).client().create_workflow(body).document["id"])
 
     async def submit_async(
-        self, to: AsyncClient | Connected | None = None, /, *, idempotency_key: str | None = None
+        self, to: AsyncClient | Connected | None = None, /, *, params: Params = None, idempotency_key: str | None = None
     ) -> WorkflowHandle:
-        server, body = self._server(to), self.request() | _keyed(idempotency_key)
-        async with server.async_client() as client:
-            return _handle(server, (await client.create_workflow(body)).document)
+        return await self._created_async(to, self.request(params or {}) | keyed(idempotency_key))
 
     async def submit_at_async(
-        self, when: datetime | timedelta, to: AsyncClient | Connected | None = None, /
+        self, when: datetime | timedelta, to: AsyncClient | Connected | None = None, /, *, params: Params = None
     ) -> WorkflowHandle:
-        server, body = self._server(to), self.request() | due(when)
-        async with server.async_client() as client:
-            return _handle(server, (await client.create_workflow(body)).document)
+        return await self._created_async(to, self.request(params or {}) | due(when))
 
     async def schedule_async(
-        self, to: AsyncClient | Connected | None = None, /, **schedule: Unpack[ScheduleFields]
+        self, to: AsyncClient | Connected | None = None, /, *, params: Params = None, **schedule: Unpack[ScheduleFields]
     ) -> str:
-        body = self._recurring(schedule)
+        body = self._recurring(schedule, params)
         async with self._server(to).async_client() as client:
             return str((await client.create_workflow(body)).document["id"])
 
@@ -274,16 +319,24 @@ class Workflow:
                 f"a step {known_as!r} already exists; pass another key: step({known_as + '-2'!r}, ...)",
                 field="key",
             )
-        used: dict[str, None] = dict.fromkeys(_keys(after))
-        written = _written(payload, used)
+        used: dict[str, None] = dict.fromkeys(keys_of(after))
+        encoded = written(payload, used)
+        if fields.get("when") is not None:
+            add_condition(known_as, fields["when"], used, self._steps)
+        what_runs = key if task is None else task
+        if isinstance(what_runs, Submitting):
+            encoded = checked_payload(known_as, what_runs, encoded, fields)
         step = {**what, **fields, "key": known_as, "after": list(used)}
-        if isinstance(key if task is None else task, Workflow):
-            if payload:
-                raise Invalid(
-                    f"step {known_as!r}: a workflow takes no arguments; pass them to its steps", field="payload"
-                )
-        elif written:
-            step["payload"] = written
+        if isinstance(what_runs, Workflow):
+            if encoded and not what_runs.params.schemas:
+                raise Invalid(f"step {known_as!r}: a workflow without parameters takes no arguments", field="payload")
+            for name in encoded:
+                # Raises for a parameter that does not exist.
+                _ = what_runs.params[name]
+            if encoded:
+                step["payload"] = what["payload"] | {"params": what["payload"].get("params", {}) | encoded}
+        elif encoded:
+            step["payload"] = encoded
         self._steps[known_as] = {name: value for name, value in step.items() if (name, value) not in DEFAULTS}
         return Step(known_as)
 
@@ -311,10 +364,21 @@ class Workflow:
             )
         return known_as, fields
 
-    def _recurring(self, schedule: ScheduleFields) -> Fields:
+    def _recurring(self, schedule: ScheduleFields, params: Params) -> Fields:
         if ("cron" in schedule) == ("every" in schedule):
             raise Invalid("schedule: pass either cron or every", field="cron")
-        return self.request() | dict(schedule)
+        return self.request(params or {}) | dict(schedule)
+
+    def _created(self, to: Any, body: Fields) -> WorkflowHandle:
+        server = self._server(to)
+        made = server.client().create_workflow(body).document
+        return WorkflowHandle(made["id"], server=server, is_new=made["created"])
+
+    async def _created_async(self, to: Any, body: Fields) -> WorkflowHandle:
+        server = self._server(to)
+        async with server.async_client() as client:
+            made = (await client.create_workflow(body)).document
+        return WorkflowHandle(made["id"], server=server, is_new=made["created"])
 
     def _server(self, to: Any) -> Server:
         if to is not None:
@@ -322,57 +386,5 @@ class Workflow:
             return server
         return self.servers[0] if self.servers else self._default_server
 
-    def _named(self, message: str) -> str:
-        """Replaces the number of a step in the message with its key."""
-        found = PLACE.search(message)
-        if found is None:
-            return message.replace("`$.", "`")
-        field = f"{found[2]}: " if found[2] else ""
-        return f"step {list(self._steps)[int(found[1])]!r}: {field}{message[: found.start()]}"
 
-
-PLACE = re.compile(r" - at `\$\.steps\[(\d+)\]\.?([^`]*)`$")
-DEFAULTS: tuple[tuple[str, Any], ...] = (("rule", "all_success"), ("after", []))
-
-
-def _keys(after: After) -> list[str]:
-    given = [after] if isinstance(after, Step | str) else after
-    return [step.key if isinstance(step, Step) else step for step in given]
-
-
-def _source(over: Iterable[Any] | Reference | Step, used: dict[str, None]) -> Fields:
-    """The source of a map. Adds the steps that it refers to to `used`."""
-    if isinstance(over, range):
-        return {"range": {"start": over.start, "stop": over.stop, "step": over.step}}
-    if isinstance(over, Step):
-        over = over.result
-    if isinstance(over, Reference):
-        if over.path:
-            raise Invalid(f"over: {over!r} is a part of a result; a map needs the whole result of a step", field="over")
-        used[over.key] = None
-        return {"result_of": over.key}
-    return {"items": _written(list(over), used)}
-
-
-def _written(value: Any, used: dict[str, None]) -> Any:
-    """Encodes references in a payload. Adds the steps that they refer to to `used`."""
-    if isinstance(value, Reference):
-        used[value.key] = None
-        return value.written()
-    if isinstance(value, Step):
-        raise Invalid(f"{value!r} is not a value; use {value.key}.result", field="payload")
-    if isinstance(value, Mapping):
-        return {name: _written(inner, used) for name, inner in value.items()}
-    return [_written(inner, used) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _seconds(duration: float | timedelta) -> float:
-    return duration.total_seconds() if isinstance(duration, timedelta) else duration
-
-
-def _keyed(idempotency_key: str | None) -> Fields:
-    return {} if idempotency_key is None else {"idempotency_key": idempotency_key}
-
-
-def _handle(server: Server, made: Mapping[str, Any]) -> WorkflowHandle:
-    return WorkflowHandle(made["id"], server=server, is_new=made["created"])
+DEFAULTS: tuple[tuple[str, Any], ...] = (("rule", None), ("when", None), ("after", []))

@@ -8,8 +8,8 @@
             bench.run()
             assert job.result() == "sent to 7"
 
-`submit`, handles, `ctx`, retries, snoozes and schedules work as on a worker, with the same code. Time stands still
-until `bench.advance` moves it. Limits, timeouts, other processes and the built-in tasks are not available.
+`submit`, handles, `ctx`, durable steps, retries, snoozes and schedules work as on a worker, with the same code. Time
+stands still until `bench.advance` moves it. Limits, timeouts, other processes and the built-in tasks are not available.
 """
 
 from foliot.testing.bench import Bench, inline

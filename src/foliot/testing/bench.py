@@ -7,30 +7,43 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
+from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
 from foliot.api.requests.bodies import decode
 from foliot.config import Config, did_you_mean
 from foliot.errors import Conflict, FoliotError, Invalid, NotFound, UnknownTask
+from foliot.model.checkpoint import Awaits
 from foliot.model.ids import new_id
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Outcome, decide
-from foliot.model.run import NewRun, RunOptions, RunView
-from foliot.model.schedule import timetable_of
+from foliot.model.payloads import is_template
+from foliot.model.run import Claim, NewRun, RunOptions, RunView
+from foliot.model.schedule import Schedule, Timetable, timetable_of
 from foliot.model.states import TERMINAL, RunState
+from foliot.model.tick import StoredTick
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
+from foliot.sdk.flow_control import Suspended
 from foliot.sdk.http_protocol import encode
+from foliot.testing.checkpoints import BenchJournal, Durability, signal_checkpoint
 from foliot.testing.clients import InlineServer
 from foliot.triggers.base import to_datetime, to_instant
-from foliot.worker.executors.python import context_argument, succeeded
+from foliot.worker.executors.base import invalid_payload
+from foliot.worker.executors.durable import durable
+from foliot.worker.executors.python import asks_for_context, context_argument, succeeded
 from foliot.worker.executors.task_errors import classify_error
+from foliot.worker.placeholders import rendered
+from foliot.worker.printed_output import capturing, writer
+from foliot.worker.upstream_results import AttemptRefused
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
 # Ends a test whose task submits itself forever.
 ATTEMPTS_MAX = 100_000
 DEFAULTS = Config()
@@ -56,6 +69,7 @@ class Job:
     outcome: Outcome | None = None
     output: bytearray = field(default_factory=bytearray)
     is_of_schedule: bool = False
+    durability: Durability = field(default_factory=Durability)
 
     @property
     def is_open(self) -> bool:
@@ -91,6 +105,19 @@ class Job:
         )
 
 
+class JobOutput:
+    """Keeps what a job prints and logs during an attempt."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._token = job, job.token
+
+    def write_output(self, chunk: bytes) -> bool:
+        if self._job.token != self._token or self._job.state is not RunState.RUNNING:
+            return False
+        self._job.output += chunk
+        return True
+
+
 class Bench:
     """An in-memory server for tests, created by `inline`. `now` is its current time."""
 
@@ -122,6 +149,15 @@ class Bench:
         """
         return _now(self.advance_async(by))
 
+    def signal(self, job_id: str, name: str, payload: Any = None, *, approved: bool = True, message: str = "") -> None:
+        """Sends a signal to a job, which gets it from `ctx.wait_signal(name)`. `run` lets the job go on."""
+        job = self.find(job_id)
+        if not job.is_open or name in job.durability.signals:
+            raise Conflict(f"the job {job_id!r} is {job.state}, or has had its signal {name!r}")
+        job.durability.signals[name] = signal_checkpoint(name, payload, approved=approved, message=message)
+        if name in job.durability.awaited:
+            self._wake(job)
+
     async def run_async(self) -> int:
         attempts = 0
         while due := [job for job in self._jobs.values() if job.is_open and job.due_at <= self.now]:
@@ -149,6 +185,7 @@ class Bench:
         if asked.is_recurring:
             raise Invalid("cron: not available in tests; declare the schedule with @app.task", field="cron")
         task = self._task(asked.task_name())
+        task.signature.payload((), asked.payload or {}, unknown=is_template)
         key = asked.idempotency_key
         if key is not None and key in self._by_key:
             return self._by_key[key], False
@@ -199,15 +236,24 @@ class Bench:
         job.state, job.started_at = RunState.RUNNING, self.now
         job.attempt += 1
         job.token += 1
-        job.output.clear()
+        if job.outcome is None or job.outcome.reason != "suspended":
+            job.output.clear()
         context = Context(
             run_id=job.run.id, token=job.token, attempt=job.attempt, task=job.task.name, on_output=job.output.extend
         )
-        attempted = await _attempted(job, context)
+        context.stored_tick = job.options.tick
+        before = writer.set(JobOutput(job))
+        try:
+            attempted = await self._attempted(job, context)
+        finally:
+            writer.reset(before)
         outcome = decide(job.run.id, job.token, attempted, attempt=job.attempt, lost=0, options=job.options, chance=0.0)
         job.outcome = outcome
+        if outcome.reason == "suspended":
+            self._suspend(job, outcome)
+            return
         if outcome.state is not RunState.SCHEDULED:
-            job.state, job.finished_at = outcome.state, self.now
+            self._end(job, outcome.state)
             return
         job.due_at = self.now + timedelta(seconds=outcome.delay_seconds)
         job.state = RunState.SCHEDULED
@@ -215,8 +261,43 @@ class Bench:
             job.attempt -= 1
             job.options = msgspec.structs.replace(job.options, snoozes=job.options.snoozes + 1)
 
+    async def _attempted(self, job: Job, context: Context) -> Attempted:
+        if not asks_for_context(job.task.function):
+            return await _attempted(job, context)
+        journal = BenchJournal(self, job)
+
+        async def execute(payload: dict[str, Any], context: Context) -> Attempted:
+            return await _attempted(job, context)
+
+        executor = durable(execute, lambda *_: journal, is_threaded=not job.task.is_async)
+        # In a task of its own, which may be cancelled to suspend the function.
+        return await asyncio.create_task(executor({}, context))
+
+    def _suspend(self, job: Job, outcome: Outcome) -> None:
+        awaits = decode_json(outcome.result or "{}", type=Awaits)
+        job.attempt -= 1
+        job.durability.awaited = {*(awaits.signals or ()), *(awaits.children or ())}
+        job.state = RunState.HELD if awaits.signals else RunState.SCHEDULED if awaits.until else RunState.WAITING
+        job.due_at = awaits.until or NEVER
+        journal, records = BenchJournal(self, job), job.durability.checkpoints
+        if any(journal.ended(records[name]) is not None for name in job.durability.awaited):
+            self._wake(job)
+
+    def _wake(self, job: Job) -> None:
+        job.state, job.due_at, job.durability.awaited = RunState.READY, self.now, set()
+
+    def _end(self, job: Job, state: RunState) -> None:
+        """Ends the job. A job that called it continues; jobs that it called are cancelled."""
+        job.state, job.finished_at = state, self.now
+        caller = job.durability.caller
+        if caller is not None and caller.is_open and caller.durability.awaited:
+            self._wake(caller)
+        for other in self._jobs.values():
+            if other.durability.caller is job and other.is_open:
+                self._end(other, RunState.CANCELLED)
+
     def _next_moment(self) -> datetime | None:
-        dues = [job.due_at for job in self._jobs.values() if job.is_open]
+        dues = [job.due_at for job in self._jobs.values() if job.is_open and job.due_at < NEVER]
         return min([*dues, *(tick for tick in self._ticks.values() if tick is not None)], default=None)
 
     def _fire(self) -> None:
@@ -225,18 +306,30 @@ class Bench:
             if tick is None or tick > self.now:
                 continue
             task = self._app.tasks[name]
-            self._ticks[name] = self._tick_after(task, self.now)
+            following = self._ticks[name] = self._tick_after(task, self.now)
             is_busy = any(job.is_open and job.is_of_schedule and job.task is task for job in self._jobs.values())
             if not (is_busy and task.schedule is not None and task.schedule.overlap == "skip"):
+                options = RunOptions(tick=self._stored_tick(task, tick, following))
                 self._add(
-                    NewRun(id=new_id(), task=name, queue=task.queue, name=name), task, RunOptions()
+                    NewRun(id=new_id(), task=name, queue=task.queue, name=name), task, options
                 ).is_of_schedule = True
+
+    def _stored_tick(self, task: Task, tick: datetime, following: datetime | None) -> StoredTick:
+        schedule = cast("Schedule", task.schedule)
+        previous, _ = self._timetable(task).beside(
+            to_instant(tick), None if following is None else to_instant(following)
+        )
+        following_at = None if following is None else following.timestamp()
+        job_id = uuid5(NAMESPACE_URL, task.name)
+        return StoredTick(tick.timestamp(), task.name, job_id, previous, following_at, schedule.timezone)
+
+    def _timetable(self, task: Task) -> Timetable:
+        return timetable_of(cast("Schedule", task.schedule), task.name, self._anchor, None)
 
     def _tick_after(self, task: Task, moment: datetime) -> datetime | None:
         if task.schedule is None:
             return None
-        timetable = timetable_of(task.schedule, task.name, self._anchor, None)
-        tick = timetable.fires.next_after(to_instant(moment))
+        tick = self._timetable(task).fires.next_after(to_instant(moment))
         return None if tick is None else to_datetime(tick)
 
 
@@ -246,27 +339,50 @@ def inline(app: App, now: datetime = START) -> Iterator[Bench]:
     bench, server = Bench(app, now), app.server
     app.server = InlineServer(bench)
     try:
-        yield bench
+        with capturing("always"):
+            yield bench
     finally:
         app.server = server
 
 
 async def _attempted(job: Job, context: Context) -> Attempted:
     payload = decode_json(job.run.payload) if job.run.payload else {}
-    function = job.task.function
+    signature = job.task.signature
     try:
-        result = function(**payload, **context_argument(function, context))
+        if job.options.templates:
+            claim = Claim(
+                job.run.id, job.token, job.attempt, 0, job.run.queue, job.run.task, job.run.payload, job.run.options
+            )
+            payload = rendered(claim, job.options, context, payload, payload)
+        arguments = signature.bind(payload)
+    except AttemptRefused as refusal:
+        return refusal.attempted
+    except Invalid as error:
+        return invalid_payload(error)
+    try:
+        call = partial(signature.call, **arguments, **context_argument(signature.function, context))
         if job.task.is_async:
-            result = await result
+            result = await call()
+        elif asks_for_context(signature.function):
+            # In a thread, because it may wait for its steps.
+            result = await asyncio.to_thread(call)
+        else:
+            result = call()
         return succeeded(result, DEFAULTS.result_max_bytes)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, Suspended, BaseExceptionGroup) as error:
         return classify_error(error)
 
 
 def _now(work: Coroutine[Any, Any, T]) -> T:
+    if is_on_a_loop():
+        work.close()
+        raise FoliotError("an event loop is running; await run_async, advance_async and the other async variants")
+    return asyncio.run(work)
+
+
+def is_on_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    work.close()
-    raise FoliotError("an event loop is running; await run_async, advance_async and the other async variants")
+        return False
+    return True

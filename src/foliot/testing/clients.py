@@ -53,7 +53,10 @@ class _Answers:
         job = self._bench.find(job_id)
         if job.is_open:
             raise TimeoutError(
-                f"job {job_id} has not ended: it is due at {job.due_at.isoformat()}; advance the clock with advance()"
+                f"job {job_id} has not ended: it waits for {', '.join(sorted(job.durability.awaited))}"
+                if job.durability.awaited
+                else f"job {job_id} has not ended: it is due at {job.due_at.isoformat()}; advance the clock with "
+                f"advance()"
             )
         return self.job(job_id)
 

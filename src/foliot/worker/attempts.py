@@ -8,101 +8,47 @@ the worker's shutdown; the reason decides the outcome.
 from __future__ import annotations
 
 import asyncio
-import random
-import threading
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from random import random
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
 
 from foliot.clock import Clock, SystemClock
-from foliot.model.namespace import bare
-from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of
+from foliot.model.outcome import Attempted, Ending, Outcome, decide, error_of, succeeded
 from foliot.model.payloads import REFERENCE
-from foliot.model.run import Cancel, Claim, RunOptions
-from foliot.model.states import RunState
+from foliot.model.run import NO_OPTIONS, Cancel, Claim, RunOptions
 from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
-from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.task_errors import (
-    CANCELLED_ITSELF,
     classify_error_off_loop,
     classify_error_without_user_code,
 )
 from foliot.worker.holdings import Holdings
 from foliot.worker.inline_calls import InlineCalls, PendingCall, decode_payload
 from foliot.worker.known_tasks import KnownTask
-from foliot.worker.live_output import LiveOutput
+from foliot.worker.placeholders import has_placeholders, rendered
+from foliot.worker.printed_output import writer
+from foliot.worker.running_attempt import RUN_LOST, RunningAttempt
 from foliot.worker.upstream_results import AttemptRefused
 
+if TYPE_CHECKING:
+    from foliot.worker.attempt_traces import AttemptTraces
+
 decode_options = msgspec.json.Decoder(RunOptions).decode
-# Tasks may write from several threads. One lock serves all attempts, since it is held only briefly.
-writing = threading.Lock()
 THREAD_STILL_RUNNING = (
     "; the function keeps running and holds a worker slot until it returns: a thread cannot be stopped"
 )
 CANCEL_IGNORED = "; the function ignores its cancellation, keeps running and holds a worker slot until it returns"
+SUCCEEDED = Ending.SUCCEEDED
 STORED_BY_EXECUTOR = (Ending.COMMITTED, Ending.EXPANDED)
-RUN_LOST = Cancel("lost", "the run no longer belongs to this worker")
-
-
-class RunningAttempt:
-    """One running attempt."""
-
-    __slots__ = (
-        "cancel",
-        "claim",
-        "context",
-        "live",
-        "options",
-        "output",
-        "output_max_bytes",
-        "started_at",
-        "stopped_by",
-        "task",
-        "timer",
-    )
-
-    def __init__(self, claim: Claim, options: RunOptions, output_max_bytes: int) -> None:
-        self.claim = claim
-        self.options = options
-        self.stopped_by: Ending | None = None
-        self.cancel: Cancel | None = None
-        self.output: CappedOutput | None = None
-        self.live: LiveOutput | None = None
-        self.output_max_bytes = output_max_bytes
-        self.context = Context(
-            run_id=claim.run_id, token=claim.token, attempt=claim.attempt, task=bare(claim.task), on_output=self.write
-        )
-        self.task: asyncio.Task[None]
-        self.timer: asyncio.TimerHandle
-        self.started_at: float
-
-    def stopped(self) -> Attempted:
-        why = self.stopped_by
-        if why is Ending.TIMED_OUT:
-            return Attempted(why, error=error_of("Timeout", f"ran longer than its {self.options.timeout_seconds:g} s"))
-        if why is Ending.CANCELLED:
-            cancel = self.cancel or RUN_LOST
-            return Attempted(why, reason=cancel.reason, error=error_of("Cancelled", cancel.message))
-        if why is Ending.RELEASED:
-            return Attempted(why)
-        return CANCELLED_ITSELF
-
-    def write(self, chunk: bytes) -> None:
-        with writing:
-            if self.output is None:
-                self.output = CappedOutput(self.output_max_bytes)
-            if self.live is None:
-                self.live = LiveOutput()
-            self.output.write(chunk)
-            self.live.write(chunk)
 
 
 class Attempts:
@@ -118,12 +64,16 @@ class Attempts:
         on_duration: Callable[[float], None] = lambda _: None,
         on_busy: Callable[[], None] = lambda: None,
         provide: Callable[[Context, RunOptions, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None,
+        traces: AttemptTraces | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`on_busy` is called when the first attempt of an idle worker has to wait."""
         self._clock = clock or SystemClock()
         self._inline_calls = InlineCalls(
-            clock=self._clock, on_waiting=self._inline_call_waits, on_ended=self._inline_call_ended
+            clock=self._clock,
+            on_waiting=self._inline_call_waits,
+            on_ended=self._inline_call_ended,
+            output_max_bytes=output_max_bytes,
         )
         self._tasks = tasks
         self._slots = dict(slots)
@@ -133,6 +83,7 @@ class Attempts:
         self._on_outcome = on_outcome
         self._on_committed = on_committed
         self._provide = provide
+        self._traces = traces
         self.left_running = 0
         """Functions that still run, and hold a slot, although their attempts have ended."""
         self._on_duration = on_duration
@@ -145,6 +96,16 @@ class Attempts:
         """The number of attempts that have started and not ended, inline calls included."""
         self._all_ended = asyncio.Event()
         self._all_ended.set()
+        self._is_broken = False
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an attempt was lost inside this process, because a job broke the code that concludes it. It would
+        hold its run for ever."""
+        return self._is_broken or self._inline_calls.is_broken or self._has_orphans()
+
+    def _has_orphans(self) -> bool:
+        return any(running.task.done() for running in list(self._running.values()))
 
     @property
     def under_way(self) -> dict[tuple[UUID, int], RunningAttempt]:
@@ -156,21 +117,32 @@ class Attempts:
 
     def start_all(self, claims: Sequence[Claim]) -> None:
         self._holdings.take(claims)
+        try:
+            self._start_all(claims)
+        except BaseException:
+            self._is_broken = True
+            raise
+
+    def _start_all(self, claims: Sequence[Claim]) -> None:
         calls: list[PendingCall] = []
         for claim in claims:
             known = self._tasks[claim.task]
-            executor, options = known.executor, known.options
+            executor, options, may_be_inline = known.executor, known.options, known.may_never_wait
             if claim.options:
                 try:
                     options = decode_options(claim.options).or_else(known.options)
+                    may_be_inline = may_be_inline and not options.templates
                 except msgspec.DecodeError as error:
                     # Somebody wrote these options past the API. Only this attempt fails.
                     executor = refusing(error)
-            if claim.is_disabled:
-                executor = task_disabled
+            if claim.flags:
+                may_be_inline = may_be_inline and not (claim.has_upstream or claim.is_disabled)
+                executor = task_disabled if claim.is_disabled else executor
+            if self._traces is not None:
+                executor = self._traces.around(executor, claim, options)
             self._number += 1
             self._free[claim.queue] -= 1
-            if known.may_never_wait and not claim.has_upstream and not claim.is_disabled:
+            if may_be_inline:
                 calls.append((claim, options, executor))
             else:
                 running = self._register(claim, options)
@@ -199,7 +171,8 @@ class Attempts:
     def release_all(self) -> None:
         """Stops every attempt and gives the runs back without using up an attempt."""
         for claim, _, _ in self._inline_calls.withdraw_all():
-            self._report(claim, Outcome(claim.run_id, claim.token, RunState.READY))
+            # It has not begun, so its guarantee does not forbid another start.
+            self._conclude(claim, NO_OPTIONS, Attempted(Ending.RELEASED))
         for running in list(self._running.values()):
             self._stop(running, Ending.RELEASED)
 
@@ -233,7 +206,9 @@ class Attempts:
         """Whether the attempt may use upstream results. A signal may also forbid the attempt to start."""
         claim = running.claim
         may_be_used = self._tasks[claim.task].asks_for_context or running.options.signal is not None
-        return may_be_used or (claim.payload is not None and REFERENCE in claim.payload)
+        if may_be_used or (claim.payload is not None and REFERENCE in claim.payload):
+            return True
+        return has_placeholders(claim, running.options)
 
     def _stop(self, running: RunningAttempt, why: Ending) -> None:
         if running.stopped_by is None:
@@ -241,11 +216,16 @@ class Attempts:
             running.context.ask_to_stop()
             running.task.cancel()
             running.timer.cancel()
+            if inspect.getcoroutinestate(running.task.get_coro()) == inspect.CORO_CREATED:  # type: ignore[arg-type]
+                # A task that is cancelled before its first step ends without taking it.
+                self._end(running, running.stopped())
+                return
             seconds = self._tasks[running.claim.task].stop_seconds
             running.timer = asyncio.get_running_loop().call_later(seconds, self._give_up_on, running)
 
     def _give_up_on(self, running: RunningAttempt) -> None:
-        """Ends the attempt of a function that ignored its cancellation. Only the end of this process stops the function."""
+        """Ends the attempt of a function that ignored its cancellation. Only the end of this process stops the
+        function."""
         claim = running.claim
         self._given_up[claim.run_id, claim.token] = running
         self.left_running += 1
@@ -255,9 +235,13 @@ class Attempts:
     async def _execute(self, running: RunningAttempt, executor: Executor) -> Attempted:
         claim = running.claim
         try:
-            payload = decode_payload(claim.payload) if claim.payload else {}
+            if self._tasks[claim.task].may_print:
+                writer.set(running)
+            raw = payload = decode_payload(claim.payload) if claim.payload else {}
             if claim.has_upstream and self._provide is not None and self._needs_upstream(running):
                 payload = await self._provide(running.context, running.options, payload)
+            if has_placeholders(claim, running.options):
+                payload = rendered(claim, running.options, running.context, raw, payload)
             return await executor(payload, running.context)
         except asyncio.CancelledError:
             return running.stopped()
@@ -276,17 +260,20 @@ class Attempts:
             return classify_error_without_user_code(error)
 
     async def _attempt(self, running: RunningAttempt, executor: Executor) -> None:
-        self._end(running, await self._execute(running, executor))
+        try:
+            self._end(running, await self._execute(running, executor))
+        except BaseException:
+            self._is_broken = True
+            raise
 
     def _inline_call_ended(self, claim: Claim, options: RunOptions, attempted: Attempted, seconds: float) -> None:
-        # Usually no call had to wait, and both tables are empty.
-        key = claim.run_id, claim.token
-        running = self._running.get(key) or self._given_up.get(key) if self._running or self._given_up else None
-        if running is not None:
-            self._end(running, attempted)
-        else:
-            self._on_duration(seconds)
-            self._conclude(claim, options, attempted)
+        if self._running or self._given_up:
+            key = claim.run_id, claim.token
+            if (running := self._running.get(key) or self._given_up.get(key)) is not None:
+                self._end(running, attempted)
+                return
+        self._on_duration(seconds)
+        self._conclude(claim, options, attempted)
 
     def _end(self, running: RunningAttempt, attempted: Attempted) -> None:
         claim = running.claim
@@ -295,10 +282,16 @@ class Attempts:
             del self._given_up[claim.run_id, claim.token]
             self._free_slot(claim.queue)
             return
+        running.has_ended = True
         running.timer.cancel()
         self._on_duration(self._clock.monotonic() - running.started_at)
         left_running = running.context.left_running
-        if running.stopped_by is Ending.CANCELLED and attempted.ending in (Ending.FAILED, Ending.SNOOZED):
+        if running.stopped_by is Ending.CANCELLED and attempted.ending in (
+            Ending.FAILED,
+            Ending.SKIPPED,
+            Ending.SNOOZED,
+            Ending.SUSPENDED,
+        ):
             # A failure during the cancellation counts as cancelled. A success stands.
             attempted = running.stopped()
         # The task can write to its context, so check the type.
@@ -314,34 +307,36 @@ class Attempts:
         self._conclude(claim, running.options, attempted)
 
     def _conclude(self, claim: Claim, options: RunOptions, attempted: Attempted) -> None:
-        if attempted.ending in STORED_BY_EXECUTOR:
-            self._holdings.settle([(claim.run_id, claim.token)])
-            self._forget(claim)
-            self._on_committed(claim, attempted.ending)
-            return
-        chance = random.random()  # noqa: S311
-        lost = claim.lost
-        try:
-            outcome = decide(
-                claim.run_id, claim.token, attempted, attempt=claim.attempt, lost=lost, options=options, chance=chance
-            )
-        except BaseException as error:
-            # An attempt that has ended must get an outcome, so this is a failure.
-            failed = Attempted(Ending.FAILED, error=classify_error_without_user_code(error).error, is_retryable=False)
-            outcome = decide(
-                claim.run_id, claim.token, failed, attempt=claim.attempt, lost=lost, options=options, chance=chance
-            )
-        self._report(claim, outcome)
-
-    def _report(self, claim: Claim, outcome: Outcome) -> None:
-        self._forget(claim)
-        self._on_outcome(outcome, claim)
-
-    def _forget(self, claim: Claim) -> None:
         self._free[claim.queue] += 1
         self._number -= 1
         if not self._number:
             self._all_ended.set()
+        if attempted.ending is SUCCEEDED:
+            # Most attempts end so, and nothing is left to decide.
+            self._on_outcome(succeeded(claim.run_id, claim.token, attempted), claim)
+        elif attempted.ending in STORED_BY_EXECUTOR:
+            self._holdings.settle([(claim.run_id, claim.token)])
+            self._on_committed(claim, attempted.ending)
+        else:
+            self._on_outcome(decided(claim, options, attempted), claim)
+
+
+def decided(claim: Claim, options: RunOptions, attempted: Attempted) -> Outcome:
+    ended = partial(
+        decide,
+        claim.run_id,
+        claim.token,
+        attempt=claim.attempt,
+        lost=claim.lost,
+        options=options,
+        chance=random(),  # noqa: S311
+    )
+    try:
+        return ended(attempted)
+    except BaseException as error:
+        # An attempt that has ended must get an outcome, so this is a failure.
+        why = classify_error_without_user_code(error).error
+        return ended(Attempted(Ending.FAILED, error=why, is_retryable=False))
 
 
 async def task_disabled(payload: dict[str, Any], context: Context) -> Attempted:

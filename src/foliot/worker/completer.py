@@ -21,7 +21,6 @@ from foliot.events import (
     CircuitClosed,
     CircuitOpened,
     EventBus,
-    RunFailed,
     RunsFinished,
     RunsReleased,
     RunsRetried,
@@ -34,20 +33,22 @@ from foliot.model.run import Claim
 from foliot.model.states import RunState
 from foliot.service import Service
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
-from foliot.store.store import Store
+from foliot.worker.backend import WorkerStore
+from foliot.worker.failure_events import failure_of
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 
 BATCH = 1000
 # Bound once: looking up an enum member is slow, and this code runs for every run.
-SUCCEEDED, FAILED, SCHEDULED, READY = RunState.SUCCEEDED, RunState.FAILED, RunState.SCHEDULED, RunState.READY
+SUCCEEDED, FAILED, SKIPPED = RunState.SUCCEEDED, RunState.FAILED, RunState.SKIPPED
+SCHEDULED, READY = RunState.SCHEDULED, RunState.READY
 
 
 class Completer(Service):
     def __init__(
         self,
         *,
-        store: Store,
+        store: WorkerStore,
         identity: WorkerIdentity,
         holdings: Holdings,
         circuits: Mapping[str, Circuit] | None = None,
@@ -63,6 +64,8 @@ class Completer(Service):
         self._holdings = holdings
         self._pending: list[Outcome] = []
         self._durations: list[float] = []
+        self.record_duration = self._durations.append
+        """Records how long an attempt took, in seconds. Durations are emitted once per batch."""
         self._circuits = dict(circuits or {})
         self._on_dependents_released = on_dependents_released
         self._task_of: dict[tuple[UUID, int], str] = {}
@@ -81,22 +84,20 @@ class Completer(Service):
         return len(self._pending)
 
     def add(self, outcome: Outcome, claim: Claim) -> None:
-        self._pending.append(outcome)
+        pending = self._pending
+        pending.append(outcome)
         if claim.options is not None and "concurrency" in claim.options:
             self._frees_gates = True
-        if claim.concerns_others:
+        if claim.flags and claim.concerns_others:
             self._releases_dependents = True
         if claim.task in self._circuits:
             self._task_of[outcome.run_id, outcome.token] = claim.task
         if outcome.state is FAILED:
-            self.events.emit(RunFailed(outcome.run_id, claim.task, outcome.reason or "", outcome.error or ""))
-        if self._flushed.is_set():
+            self.events.emit(failure_of(outcome, claim))
+        if len(pending) == 1:
+            # The others find the completer awake.
             self._flushed.clear()
             self.wake()
-
-    def record_duration(self, seconds: float) -> None:
-        """Records how long an attempt took. Durations are emitted once per batch."""
-        self._durations.append(seconds)
 
     def discard(self) -> None:
         """Drops the outcomes that cannot be written any more, because the worker has lost its lease."""
@@ -110,8 +111,8 @@ class Completer(Service):
 
     async def run_once(self) -> float | None:
         if self._durations:
-            durations, self._durations = self._durations, []
-            self.events.emit(AttemptsEnded(len(durations), histogram_of(durations)))
+            self.events.emit(AttemptsEnded(len(self._durations), histogram_of(self._durations)))
+            self._durations.clear()
         batch = self._pending[:BATCH]
         if not batch:
             self._flushed.set()
@@ -152,33 +153,39 @@ class Completer(Service):
                 del failures[task]
             elif outcome.reason in ("error", "timeout"):
                 failures[task] += 1
-        gates = self._store.gates
+        breaker = self._store.circuit_breaker
         if succeeded:
-            for task in await gates.record_successes(
+            for task in await breaker.record_successes(
                 list(succeeded), [run_id for run_ids in succeeded.values() for run_id in run_ids]
             ):
                 self.events.emit(CircuitClosed(task))
         if failures:
-            for task, is_open in (await gates.record_failures(failures, self._circuits)).items():
+            for task, is_open in (await breaker.record_failures(failures, self._circuits)).items():
                 if is_open:
                     self.events.emit(CircuitOpened(task))
 
     async def _write_outcomes(self, batch: list[Outcome]) -> None:
-        runs, states = self._store.runs, [o.state for o in batch]
+        store, states = self._store.outcomes, [o.state for o in batch]
         retried = [o for o in batch if o.state is SCHEDULED] if SCHEDULED in states else []
         released = [o for o in batch if o.state is READY] if READY in states else []
         finished = (
             [o for o in batch if o.state is not SCHEDULED and o.state is not READY] if retried or released else batch
         )
         if finished:
-            await self._send(runs.finish_runs, finished)
-            succeeded, failed = states.count(SUCCEEDED), states.count(FAILED)
-            self.events.emit(RunsFinished(succeeded, failed, len(finished) - succeeded - failed))
+            await self._send(store.finish_runs, finished)
+            succeeded, failed, skipped = states.count(SUCCEEDED), states.count(FAILED), states.count(SKIPPED)
+            cancelled = len(finished) - succeeded - failed - skipped
+            self.events.emit(RunsFinished(succeeded, failed, cancelled, skipped))
+        if retried and (suspended := [o for o in retried if o.reason == "suspended"]):
+            retried = [o for o in retried if o.reason != "suspended"]
+            await self._send(self._store.checkpoints.suspend_runs, suspended)
+            # A run whose wait ended meanwhile is ready again.
+            self._on_dependents_released()
         if retried:
-            await self._send(runs.retry_runs, retried)
+            await self._send(store.retry_runs, retried)
             self.events.emit(RunsRetried(len(retried), sum(o.reason == "snoozed" for o in retried)))
         if released:
-            await self._send(runs.release_runs, released)
+            await self._send(store.release_runs, released)
             self.events.emit(RunsReleased(len(released)))
 
     async def _send(self, write: Callable[[UUID, list[Outcome]], Awaitable[int]], outcomes: list[Outcome]) -> None:
@@ -190,7 +197,7 @@ class Completer(Service):
             await self._send_one_by_one(write, outcomes, error)
             return
         if written < len(outcomes):
-            already = await self._store.runs.count_written(self._identity.id, outcomes)
+            already = await self._store.outcomes.count_written(self._identity.id, outcomes)
             if already < len(outcomes):
                 self.events.emit(StaleWritesRefused(len(outcomes) - already))
 
@@ -204,4 +211,4 @@ class Completer(Service):
             return
         reason = msgspec.json.encode(error_of("OutcomeNotStorable", f"{type(error).__name__}: {error}")).decode()
         bare = Outcome(outcomes[0].run_id, outcomes[0].token, FAILED, "error", error=reason)
-        await self._store.runs.finish_runs(self._identity.id, [bare])
+        await self._store.outcomes.finish_runs(self._identity.id, [bare])

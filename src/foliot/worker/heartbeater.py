@@ -12,15 +12,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus, ServiceFailed
 from foliot.service import Service
-from foliot.store.postgres import Database
-from foliot.store.workers import Beat, Workers
+from foliot.store.workers import Beat
 from foliot.worker.attempts import Attempts
+from foliot.worker.backend import Beats
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 
@@ -32,7 +32,7 @@ class Heartbeater(Service):
     def __init__(
         self,
         *,
-        workers: Workers,
+        workers: Beats,
         identity: WorkerIdentity,
         attempts: Attempts,
         holdings: Holdings,
@@ -51,13 +51,18 @@ class Heartbeater(Service):
         self._config = config
         self._on_lease_lost = on_lease_lost
         self._trusted_until = 0.0
+        self._leases = 0
+        self._lock = threading.Lock()
 
     def begin_lease(self, asked_at: float) -> None:
-        """`asked_at`: the monotonic time just before the worker registered."""
-        self._trust_from(asked_at)
+        """A new lease, which may end before the current one does. `asked_at`: the monotonic time just before the worker
+        registered, or requested it with a claim."""
+        with self._lock:
+            self._leases += 1
+            self._trust_from(asked_at)
 
     async def run_once(self) -> float:
-        asked_at = self.clock.monotonic()
+        asked_at, lease = self.clock.monotonic(), self._leases
         is_renewed: bool | None = None
         try:
             async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
@@ -68,7 +73,13 @@ class Heartbeater(Service):
             # The lease expires whatever the error was.
             self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", RETRY_SECONDS))
         if is_renewed:
-            self._trust_from(asked_at)
+            with self._lock:
+                is_current = lease == self._leases
+                if is_current:
+                    self._trust_from(asked_at)
+            if not is_current:
+                # The answer may be about the lease before.
+                return 0
         elif is_renewed is False or self.clock.monotonic() >= self._trusted_until:
             await self._on_lease_lost()
             # The new lease counts from before it was requested. If PostgreSQL was unavailable meanwhile, the lease may
@@ -93,7 +104,7 @@ class HeartbeatThread:
     def __init__(
         self,
         *,
-        url: str,
+        open_beats: Callable[[EventBus], AbstractAsyncContextManager[Beats]],
         identity: WorkerIdentity,
         attempts: Attempts,
         holdings: Holdings,
@@ -103,7 +114,7 @@ class HeartbeatThread:
         clock: Clock,
         events: EventBus,
     ) -> None:
-        self._url = url
+        self._open_beats = open_beats
         self._identity = identity
         self._attempts = attempts
         self._holdings = holdings
@@ -155,12 +166,8 @@ class HeartbeatThread:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         events = EventBus()
         events.subscribe(lambda event: self._at_home(self._events.emit, event))
-        database = Database(
-            self._url, config=self._config, clock=self._clock, events=events, part="foliot heartbeat", plans_once=True
-        )
         try:
-            async with database:
-                workers = Workers(database, ttl_seconds=self._config.worker_ttl_seconds)
+            async with self._open_beats(events) as workers:
                 heartbeater = Heartbeater(
                     workers=workers,
                     identity=self._identity,

@@ -30,7 +30,8 @@ class Holdings:
         self._keys.update([(claim.run_id, claim.token) for claim in claims])
 
     def settle(self, keys: Iterable[Key]) -> None:
-        """Removes attempts whose end PostgreSQL has confirmed, or refused because their runs belong to another worker."""
+        """Removes attempts whose end PostgreSQL has confirmed, or refused because their runs belong to another
+        worker."""
         self._keys.difference_update(keys)
 
     def clear(self) -> None:

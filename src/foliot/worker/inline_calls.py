@@ -4,8 +4,8 @@ Many functions return without ever waiting. Such a call needs no task of its own
 running attempts, since nothing could observe or stop it meanwhile. The first call that waits keeps the shared task and
 is registered like any other attempt; the remaining calls continue in a new task.
 
-Calls must not notice that they share a task. When a call leaves a changed context variable or an unhandled cancellation
-behind, the shared task ends and a new one takes over.
+Calls must not notice that they share a task. Each call has a context of its own, so no call sees the context variables
+of another. When a call leaves an unhandled cancellation behind, the shared task ends and a new one takes over.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import Context as ContextVariables
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any, Protocol, cast
 from uuid import UUID
 
@@ -27,7 +28,9 @@ from foliot.model.run import Claim, RunOptions
 from foliot.sdk.context import Context
 from foliot.service import own_task
 from foliot.worker.executors.base import Executor
+from foliot.worker.executors.output import CappedOutput
 from foliot.worker.executors.task_errors import CANCELLED_ITSELF, classify_error_without_user_code
+from foliot.worker.printed_output import writer
 
 # The longest that consecutive calls may keep the event loop to themselves.
 TURN_SECONDS = 0.005
@@ -36,12 +39,46 @@ NO_CONTEXT = Context(run_id=UUID(int=0), token=0, attempt=0, task="", on_output=
 """A placeholder for functions that take no context."""
 
 PendingCall = tuple[Claim, RunOptions, Executor]
+Call = Coroutine[Any, None, Attempted]
 
 
 class WaitingAttempt(Protocol):
     """An attempt that had to wait, and can be stopped since."""
 
     def stopped(self) -> Attempted: ...
+
+    def write_output(self, chunk: bytes) -> bool: ...
+
+
+class PrintingCall(msgspec.Struct, gc=False):
+    """Keeps what a call prints until it ends, or waits and becomes an attempt like any other."""
+
+    output_max_bytes: int
+    attempt: WaitingAttempt | None = None
+    output: CappedOutput | None = None
+    has_ended: bool = False
+
+    def write_output(self, chunk: bytes) -> bool:
+        if self.attempt is not None:
+            return self.attempt.write_output(chunk)
+        if self.has_ended:
+            return False
+        if self.output is None:
+            self.output = CappedOutput(self.output_max_bytes)
+        self.output.write(chunk)
+        return True
+
+    def hand_over(self, attempt: WaitingAttempt) -> None:
+        self.attempt = attempt
+        if self.output is not None:
+            attempt.write_output(self.output.value())
+            self.output = None
+
+    def end(self, attempted: Attempted) -> Attempted:
+        self.has_ended = True
+        # Breaks the circle of call, attempt and task, which the garbage collector does not see.
+        self.attempt = None
+        return attempted if self.output is None else replace(attempted, output=self.output.value())
 
 
 class InlineCalls:
@@ -51,15 +88,23 @@ class InlineCalls:
         clock: Clock,
         on_waiting: Callable[[Claim, RunOptions, asyncio.Task[None]], WaitingAttempt],
         on_ended: Callable[[Claim, RunOptions, Attempted, float], None],
+        output_max_bytes: int,
     ) -> None:
         self._clock = clock
         self._on_waiting = on_waiting
         self._on_ended = on_ended
+        self._output_max_bytes = output_max_bytes
         self._pending: deque[PendingCall] = deque()
         # Not the context of the call that happens to run.
         self._context = copy_context()
         # The event loop keeps only weak references to tasks.
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_broken = False
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether calls wait for a task that has died."""
+        return self._is_broken
 
     def add(self, calls: Iterable[PendingCall]) -> None:
         self._pending.extend(calls)
@@ -85,55 +130,69 @@ class InlineCalls:
             task.add_done_callback(self._tasks.discard)
 
     async def _call_all(self) -> None:
-        task, untouched = cast("asyncio.Task[None]", asyncio.current_task()), copy_context()
-        began_at = turn_began_at = self._clock.monotonic()
+        try:
+            await self._call_each()
+        except BaseException:
+            self._is_broken = True
+            raise
+
+    async def _call_each(self) -> None:
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        monotonic, new_context = self._clock.monotonic, self._context.copy
+        began_at = turn_began_at = monotonic()
         while self._pending:
             claim, options, executor = self._pending.popleft()
-            attempted = await self._call(claim, options, executor, task)
-            now = self._clock.monotonic()
-            self._on_ended(claim, options, attempted, now - began_at)
-            if task.cancelling() or not is_same(copy_context(), untouched):
+            printing, context = PrintingCall(self._output_max_bytes), new_context()
+            try:
+                call = executor(decode_payload(claim.payload) if claim.payload else {}, NO_CONTEXT)
+                waits_for = context.run(begin, call, printing)
+            except StopIteration as returned:
+                attempted = returned.value
+            except asyncio.CancelledError:
+                attempted = CANCELLED_ITSELF
+            except BaseException as error:
+                # The error ends this attempt, not the pending calls.
+                attempted = classify_error_without_user_code(error)
+            else:
+                waiting = self._on_waiting(claim, options, task)
+                printing.hand_over(waiting)
+                if self._pending:
+                    asyncio.get_running_loop().call_soon(self._call_pending)
+                attempted = await finish(call, context, waits_for, waiting)
+            now = monotonic()
+            self._on_ended(claim, options, printing.end(attempted), now - began_at)
+            if task.cancelling():
                 return self._call_pending()
             if now - turn_began_at > TURN_SECONDS:
                 await self._clock.sleep(0)
-                now = turn_began_at = self._clock.monotonic()
+                now = turn_began_at = monotonic()
             began_at = now
         return None
 
-    @types.coroutine
-    def _call(
-        self, claim: Claim, options: RunOptions, executor: Executor, task: asyncio.Task[None]
-    ) -> Generator[Any, None, Attempted]:
-        """Drives the coroutine by hand, as a task would, to see whether it waits."""
-        waiting: WaitingAttempt | None = None
-        try:
-            call: Coroutine[Any, None, Attempted] = executor(
-                decode_payload(claim.payload) if claim.payload else {}, NO_CONTEXT
-            )
-            waits_for = call.send(None)
-            waiting = self._on_waiting(claim, options, task)
-            if self._pending:
-                asyncio.get_running_loop().call_soon(self._call_pending)
-            while True:
-                try:
-                    yield waits_for
-                except BaseException as error:
-                    waits_for = call.throw(error)
-                else:
-                    waits_for = call.send(None)
-        except StopIteration as returned:
-            attempted: Attempted = returned.value
-        except asyncio.CancelledError:
-            attempted = CANCELLED_ITSELF if waiting is None else waiting.stopped()
-        except BaseException as error:
-            # The error ends this attempt, not the pending calls.
-            attempted = classify_error_without_user_code(error)
-        return attempted
+
+def begin(call: Call, printing: PrintingCall) -> Any:
+    """Runs the coroutine to its first wait, in the context of the call. Raises StopIteration if it does not wait."""
+    writer.set(printing)
+    return call.send(None)
 
 
-def is_same(context: ContextVariables, other: ContextVariables) -> bool:
+@types.coroutine
+def finish(
+    call: Call, context: ContextVariables, waits_for: Any, waiting: WaitingAttempt
+) -> Generator[Any, None, Attempted]:
+    """Drives the coroutine by hand, as a task would, from its first wait to its end."""
     try:
-        return context == other
-    except BaseException:
-        # Comparing the values runs user code.
-        return False
+        while True:
+            try:
+                yield waits_for
+            except BaseException as error:
+                waits_for = context.run(call.throw, error)
+            else:
+                waits_for = context.run(call.send, None)
+    except StopIteration as returned:
+        attempted: Attempted = returned.value
+    except asyncio.CancelledError:
+        attempted = waiting.stopped()
+    except BaseException as error:
+        attempted = classify_error_without_user_code(error)
+    return attempted

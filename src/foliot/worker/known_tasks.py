@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from foliot.clock import Clock
 from foliot.config import BUILT_IN_TASKS, Config, hidden_paths
+from foliot.errors import ConfigurationError
 from foliot.model.namespace import Namespace
 from foliot.model.run import RunOptions
 from foliot.sdk.app import DEFAULT_QUEUE, App, Task
-from foliot.store.store import Store
+from foliot.sdk.durable_context import JournalSource
+from foliot.worker.backend import Backend
 from foliot.worker.executors.base import Executor
+from foliot.worker.executors.durable import durable
 from foliot.worker.executors.http import http
-from foliot.worker.executors.map import map_items
 from foliot.worker.executors.processes.process_pool import in_a_process
 from foliot.worker.executors.python import asks_for_context, in_a_thread, on_the_loop
 from foliot.worker.executors.shell import shell
 from foliot.worker.executors.simulate import simulate
 from foliot.worker.executors.transactional import in_a_transaction
 from foliot.worker.executors.wait import wait
-from foliot.worker.executors.workflow import workflow
+from foliot.worker.executors.waits import wait_for_file, wait_for_row, wait_for_url
+from foliot.worker.executors.workflow import map_items, workflow
+from foliot.worker.handover import Handover
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.task_runtime import TaskRuntime
 
@@ -39,20 +44,27 @@ class KnownTask:
     """A task without a context cannot see upstream results. They are read only if its payload refers to one."""
     may_never_wait: bool = False
     """An async function that takes its payload and nothing else."""
+    may_print: bool = False
+    """A function that runs in the worker's own process."""
     stop_seconds: float = CLEANUP_SECONDS
     """How long it may take to stop."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskSurroundings:
     """Everything that executors are built from."""
 
-    store: Store
+    backend: Backend
     config: Config
     clock: Clock
     namespace: Namespace
     identity: WorkerIdentity
     runtime: TaskRuntime
+    journals: JournalSource
+
+    @cached_property
+    def handover(self) -> Handover:
+        return Handover(self.backend.calls, namespace=self.namespace)
 
 
 def queues_of_tasks(app: App, config: Config, namespace: Namespace) -> dict[str, str]:
@@ -76,15 +88,18 @@ def known_tasks(app: App, surroundings: TaskSurroundings) -> dict[str, KnownTask
 
 
 def _built_in_executors(surroundings: TaskSurroundings) -> dict[str, Executor]:
-    store, config, clock = surroundings.store, surroundings.config, surroundings.clock
+    families, config, clock = surroundings.backend.families, surroundings.config, surroundings.clock
     namespace, identity = surroundings.namespace, surroundings.identity
     return {
         "http": http(config, clock),
-        "map": map_items(store, namespace, identity, aging_seconds=config.aging_seconds),
+        "map": map_items(families, namespace, identity),
         "shell": shell(config, surroundings.runtime.launchers, hidden_paths(config)),
         "simulate": simulate(clock),
         "wait": wait,
-        "workflow": workflow(store, namespace, identity),
+        "wait_for_file": durable(wait_for_file(config), surroundings.journals, is_threaded=False),
+        "wait_for_row": durable(wait_for_row(config), surroundings.journals, is_threaded=False),
+        "wait_for_url": durable(wait_for_url(config), surroundings.journals, is_threaded=False),
+        "workflow": workflow(families, namespace, identity),
     }
 
 
@@ -96,23 +111,38 @@ def _known_task(task: Task, defaults: RunOptions, surroundings: TaskSurroundings
         task.options.or_else(defaults),
         asks_for_context=asks,
         may_never_wait=is_on_loop and not asks and task.options.guarantee != "transactional",
+        may_print=not task.in_process,
         stop_seconds=CANCEL_SECONDS if is_on_loop else CLEANUP_SECONDS,
     )
 
 
 def _executor_of(task: Task, surroundings: TaskSurroundings) -> Executor:
     config, runtime = surroundings.config, surroundings.runtime
-    limit = config.result_max_bytes
+    limit, refuse = config.result_max_bytes, surroundings.handover.refuse(task)
     if task.options.guarantee == "transactional":
+        database = surroundings.backend.database
+        if database is None:
+            raise ConfigurationError(
+                f"the task {task.name!r} is transactional: it needs a worker with access to the database"
+            )
         return in_a_transaction(
             task.function,
-            store=surroundings.store,
+            store=database,
             identity=surroundings.identity,
             limit_seconds=task.options.timeout_seconds or config.timeout_seconds,
             result_max_bytes=limit,
+            signature=task.signature,
+            refuse=refuse,
         )
     if task.in_process:
-        return in_a_process(task.function, runtime.processes, result_max_bytes=limit)
-    if task.is_async:
-        return on_the_loop(task.function, result_max_bytes=limit)
-    return in_a_thread(task.function, runtime.threads, result_max_bytes=limit)
+        return in_a_process(task.function, runtime.processes, result_max_bytes=limit, refuse=refuse)
+    executor = (
+        on_the_loop(task.function, result_max_bytes=limit, signature=task.signature, refuse=refuse)
+        if task.is_async
+        else in_a_thread(
+            task.function, runtime.threads, result_max_bytes=limit, signature=task.signature, refuse=refuse
+        )
+    )
+    if not asks_for_context(task.function):
+        return executor
+    return durable(executor, surroundings.journals, is_threaded=not task.is_async)

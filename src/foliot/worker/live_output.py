@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 LIVE_MAX_BYTES = 1_048_576
 
 
 class LiveOutput:
-    """The attempt writes from any thread; the log writer takes from the event loop."""
+    """Not safe for several threads: whoever writes or takes holds the lock of `running_attempt.py`."""
 
     __slots__ = ("_position", "_room", "_unsent")
 
     def __init__(self, room: int = LIVE_MAX_BYTES) -> None:
-        self._unsent: deque[bytes] = deque()
+        self._unsent = bytearray()
         self._room = room
         self._position = 0
 
@@ -25,13 +23,10 @@ class LiveOutput:
         if self._room > 0 and chunk:
             chunk = chunk[: self._room]
             self._room -= len(chunk)
-            self._unsent.append(chunk)
+            self._unsent += chunk
 
     def take(self, part_max_bytes: int) -> list[tuple[int, bytes]]:
         """The new parts, each with its position in the output."""
-        # One by one: another thread may append meanwhile.
-        found = bytearray()
-        while self._unsent:
-            found += self._unsent.popleft()
+        found, self._unsent = self._unsent, bytearray()
         start, self._position = self._position, self._position + len(found)
         return [(start + at, bytes(found[at : at + part_max_bytes])) for at in range(0, len(found), part_max_bytes)]

@@ -20,9 +20,10 @@ from foliot.model.outcome import storable
 from foliot.sdk.context import Progress
 from foliot.service import Service
 from foliot.store.logs import PART_MAX_BYTES, LogPart, ProgressNote
-from foliot.store.store import Store
-from foliot.worker.attempts import Attempts, RunningAttempt
+from foliot.worker.attempts import Attempts
+from foliot.worker.backend import WorkerStore
 from foliot.worker.identity import WorkerIdentity
+from foliot.worker.running_attempt import RunningAttempt
 
 INTERVAL_SECONDS = 0.5
 BATCH_MAX_BYTES = 4_194_304
@@ -35,7 +36,7 @@ Key = tuple[UUID, int]
 
 class LogWriter(Service):
     def __init__(
-        self, *, store: Store, identity: WorkerIdentity, attempts: Attempts, clock: Clock, events: EventBus
+        self, *, store: WorkerStore, identity: WorkerIdentity, attempts: Attempts, clock: Clock, events: EventBus
     ) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
@@ -81,7 +82,7 @@ class LogWriter(Service):
             if key not in self._seen:
                 continue
             if running.live is not None and running.live.is_waiting and size < BATCH_MAX_BYTES:
-                parts = [LogPart(*key, position, chunk) for position, chunk in running.live.take(PART_MAX_BYTES)]
+                parts = [LogPart(*key, position, chunk) for position, chunk in running.take_live(PART_MAX_BYTES)]
                 size += sum(len(part.chunk) for part in parts)
                 self._parts += parts
             made = running.context.progress_made

@@ -5,8 +5,8 @@ the writing of outcomes. The lease survives, because the heartbeat has its own t
 block and its location.
 
 A job can also break the process for good, for instance by replacing a built-in function. A worker that renews its lease
-but writes nothing would hold its runs for ever. The watchdog ends such a process, and other workers get the runs when
-the lease expires.
+but writes nothing, or that lost an attempt inside itself, would hold its runs for ever. The watchdog ends such a
+process, and other workers get the runs when the lease expires.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 from foliot.events import EventBus, LoopBlocked
 
@@ -28,10 +29,7 @@ BLOCKED_CHECKS = 5
 suspended as a whole misses only one check."""
 BROKEN_CHECKS = 60
 """Consecutive checks that found outcomes waiting, the loop free and the lease in force, but nothing written."""
-BROKEN = (
-    b"foliot: no outcome was written for a minute although PostgreSQL answers: "
-    b"this worker process is broken and exits. Its runs are lost.\n"
-)
+NOTHING_WRITTEN = "no outcome was written for a minute although PostgreSQL answers"
 EXIT_CODE = 70
 FRAMES_SHOWN = 6
 
@@ -43,12 +41,14 @@ class LoopWatchdog:
         events: EventBus,
         is_idle: Callable[[], bool] = lambda: False,
         unwritten: Callable[[], int | None] = lambda: None,
+        broken: Callable[[], str] = lambda: "",
     ) -> None:
         """`is_idle`: whether no job runs in the process. `unwritten`: the number of batches written so far while
-        outcomes wait, or None."""
+        outcomes wait, or None. `broken`: the part of the worker that has died, if any."""
         self._events = events
         self._is_idle = is_idle
         self._unwritten = unwritten
+        self._broken = broken
         self._is_stopped = threading.Event()
         self._has_answered = True
         self._silent_checks = self._stuck_checks = 0
@@ -80,6 +80,8 @@ class LoopWatchdog:
         return CHECK_SECONDS
 
     def _check(self) -> None:
+        if why := self._broken():
+            leave(why)
         if not self._has_answered:
             self._silent_checks += 1
             if self._silent_checks % BLOCKED_CHECKS == 0:
@@ -95,11 +97,17 @@ class LoopWatchdog:
         self._stuck_checks = self._stuck_checks + 1 if written is not None and written == self._written else 0
         self._written = written
         if self._stuck_checks >= BROKEN_CHECKS:
-            os.write(2, BROKEN)
-            os._exit(EXIT_CODE)
+            leave(NOTHING_WRITTEN)
 
     def _answer(self) -> None:
         self._has_answered = True
+
+
+def leave(why: str) -> NoReturn:
+    try:
+        os.write(2, f"foliot: {why}: this worker process is broken and exits. Its runs are lost.\n".encode())
+    finally:
+        os._exit(EXIT_CODE)
 
 
 def stack_of(frame: FrameType | None) -> str:

@@ -11,8 +11,10 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, NamedTuple
 
+from foliot.brokers.base import Broker
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import StoreUnavailable
@@ -31,57 +33,75 @@ from foliot.model.outcome import Ending, Outcome
 from foliot.model.run import Claim
 from foliot.sdk.app import App
 from foliot.service import Service, own_task
-from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC, HintListener, worker_topic
-from foliot.store.store import Store
+from foliot.store.hints import ALL_QUEUES_TOPIC, BROKERLESS_TOPIC, GATES_TOPIC, worker_topic
 from foliot.store.workers import Beat
+from foliot.worker.announcement import OwnAnnouncement
 from foliot.worker.attempts import Attempts
+from foliot.worker.backend import Backend
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
-from foliot.worker.declared_jobs import declare_jobs
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
+from foliot.worker.inbox import Inbox
+from foliot.worker.journals import Journals
 from foliot.worker.known_tasks import TaskSurroundings, known_tasks, queues_of_tasks
 from foliot.worker.log_writer import LogWriter
 from foliot.worker.loop_watchdog import LoopWatchdog
+from foliot.worker.printed_output import capturing
 from foliot.worker.task_runtime import TaskRuntime
 from foliot.worker.upstream_results import UpstreamReader
 
+if TYPE_CHECKING:
+    from foliot.worker.attempt_traces import AttemptTraces
+
 # Outcomes that are not written by then are abandoned. Their runs become ready when the lease expires.
 FINAL_FLUSH_SECONDS = 10.0
+
+
+class Tracing(NamedTuple):
+    """The parts that trace the tasks of a worker."""
+
+    attempts: AttemptTraces
+    spans: Service
 
 
 class WorkerNode:
     def __init__(
         self,
         *,
-        store: Store,
+        backend: Backend,
         config: Config,
         clock: Clock,
         events: EventBus,
         app: App,
         queues: Mapping[str, int],
-        listen_url: str | None,
         labels: Mapping[str, str] | None = None,
+        broker: Broker | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
+        store = backend.store
         self._store, self._config, self._clock, self._events = store, config, clock, events
+        self._backend = backend
         self._app = app
+        self._tracing = tracing
         self._namespace = namespace = Namespace(config.namespace)
         self._slots = {namespace.qualified(queue): slots for queue, slots in queues.items()}
         self._labels = dict(labels or {})
         self._queue_of_task = queues_of_tasks(app, config, namespace)
+        self._announcement = OwnAnnouncement(app, namespace)
         self._is_hurried = asyncio.Event()
         self.is_draining = asyncio.Event()
         """Set when an operator asks this worker to finish its attempts and stop."""
         self._identity = identity = WorkerIdentity()
         self._runtime = TaskRuntime(config, slots=sum(queues.values()))
         self._holdings = holdings = Holdings()
-        self._listener = (
-            None
-            if listen_url is None
-            else HintListener(store.database, listen_url, self._on_hint, clock=clock, events=events)
+        self._listener = backend.listener(self._on_hint)
+        self._journals = Journals(
+            backend=backend, config=config, namespace=namespace, identity=identity, clock=clock, events=events
         )
-        tasks = known_tasks(app, TaskSurroundings(store, config, clock, namespace, identity, self._runtime))
+        surroundings = TaskSurroundings(backend, config, clock, namespace, identity, self._runtime, self._journals.open)
+        tasks = known_tasks(app, surroundings)
         self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self.completer = Completer(
             store=store,
@@ -102,6 +122,7 @@ class WorkerNode:
             on_duration=self.completer.record_duration,
             on_busy=self._on_busy,
             provide=self._upstream_reader.provide,
+            traces=tracing and tracing.attempts,
             clock=clock,
         )
         self.claimer = Claimer(
@@ -111,16 +132,26 @@ class WorkerNode:
             holdings=holdings,
             completer=self.completer,
             tasks=list(tasks),
-            is_listening=self._is_listening,
+            is_listening=backend.is_listening,
+            hearing_polls=backend.hearing_polls,
             config=config,
             clock=clock,
             events=events,
         )
+        if broker is not None:
+            self.claimer.inbox = Inbox(
+                broker,
+                queues=self._slots,
+                free_slots=self._attempts.free_slots,
+                on_change=self.claimer.wake,
+                clock=clock,
+                events=events,
+            )
         self._log_writer = LogWriter(
             store=store, identity=identity, attempts=self._attempts, clock=clock, events=events
         )
         self._heartbeater = HeartbeatThread(
-            url=store.database.url,
+            open_beats=backend.open_beats,
             identity=identity,
             attempts=self._attempts,
             holdings=holdings,
@@ -130,12 +161,16 @@ class WorkerNode:
             clock=clock,
             events=events,
         )
-        self._loop_watchdog = LoopWatchdog(events=events, is_idle=self._is_idle, unwritten=self._unwritten)
+        backend.attach(holdings, self._heartbeater.begin_lease, self._attempts.free_slots)
+        self._capture = ExitStack()
+        self._loop_watchdog = LoopWatchdog(
+            events=events, is_idle=self._is_idle, unwritten=self._unwritten, broken=self._broken
+        )
 
     async def start(self) -> None:
+        self._capture.enter_context(capturing(self._config.echo_output))
         await self._start_runtime()
-        await self._announce_tasks()
-        await declare_jobs(self._app, store=self._store, events=self._events, namespace=self._namespace)
+        await self._backend.registration.announce(self._app, self._queue_of_task, self._announcement)
         await self._register()
         await self._heartbeater.start()
         self._loop_watchdog.start()
@@ -158,9 +193,10 @@ class WorkerNode:
             await service.stop()
         await self._heartbeater.stop()
         with suppress(StoreUnavailable):
-            await self._store.workers.remove_worker(self._identity.id)
+            await self._backend.registration.leave(self._identity.id)
         await self._runtime.close()
         self._loop_watchdog.stop()
+        self._capture.close()
 
     async def drained(self) -> None:
         """Returns when an operator has asked this worker to drain and its attempts have ended, however long that
@@ -173,7 +209,11 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self.completer, self._log_writer, self._upstream_reader, self.claimer]
+        found: list[Service] = [self.completer, self._log_writer, self._upstream_reader, self._journals, self.claimer]
+        if self.claimer.inbox is not None:
+            found += self.claimer.inbox.receivers.values()
+        if self._tracing is not None:
+            found.insert(0, self._tracing.spans)
         return [*found, self._listener] if self._listener else found
 
     # --- registration
@@ -184,20 +224,10 @@ class WorkerNode:
         self._events.emit(ContainmentIsWeak(means, limits, why_weak) if why_weak else ContainmentChosen(means, limits))
         await self._runtime.start()
 
-    async def _announce_tasks(self) -> None:
-        options = {self._namespace.qualified(name): task.options for name, task in self._app.tasks.items()}
-        await self._store.workers.announce_tasks(
-            self._queue_of_task,
-            {name: found.guarantee for name, found in options.items()},
-            {name: found.tags for name, found in options.items() if found.tags},
-        )
-
     async def _register(self) -> None:
         worker_id, asked_at = new_id(), self._clock.monotonic()
         name = f"{socket.gethostname()}:{os.getpid()}"
-        await self._store.workers.register_worker(
-            worker_id, name, self._slots, sorted(self._queue_of_task), self._labels
-        )
+        await self._backend.registration.register(worker_id, name, self._slots, self._labels)
         self._identity.register(worker_id)
         self._heartbeater.begin_lease(asked_at)
         self._events.emit(WorkerRegistered(worker_id))
@@ -237,6 +267,8 @@ class WorkerNode:
     def _on_hint(self, topic: str) -> None:
         if topic in self._slots or topic == ALL_QUEUES_TOPIC:
             self.claimer.on_hint()
+        elif topic == BROKERLESS_TOPIC:
+            self.claimer.poll_soon()
         elif topic == worker_topic(self._identity.id):
             self._heartbeater.wake()
 
@@ -262,11 +294,14 @@ class WorkerNode:
     def _wake_claimer(self) -> None:
         self.claimer.wake()
 
-    def _is_listening(self) -> bool:
-        return self._listener is not None and self._listener.is_listening
-
     def _is_idle(self) -> bool:
         return not self._holdings and not self._attempts.left_running
+
+    def _broken(self) -> str:
+        """The part that has died, although nothing asked it to stop."""
+        if self._attempts.is_broken:
+            return "an attempt could not be concluded"
+        return next((f"the {service.name} has died" for service in self._services() if service.has_died), "")
 
     def _unwritten(self) -> int | None:
         """The number of batches written so far, while outcomes wait and the lease is in force. None otherwise."""

@@ -2,7 +2,8 @@
 
 They are read once, before the attempt, and only for runs that have any. Attempts that start at the same time share one
 statement, because a round trip for each would dominate their cost. A payload may refer to a result: the task gets the
-result, or a part of it, in place of an object `{"$result": "extract"}` or `{"$result": "extract", "path": ["rows", 0]}`.
+result, or a part of it, in place of an object `{"$result": "extract"}` or
+`{"$result": "extract", "path": ["rows", 0]}`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ from foliot.clock import Clock
 from foliot.events import EventBus
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import REFERENCE
+from foliot.model.references import with_results
 from foliot.model.run import RunOptions
 from foliot.model.states import RunState
 from foliot.sdk.context import Context
 from foliot.service import Service
-from foliot.store.store import Store
-from foliot.store.workflows import Before
+from foliot.store.upstream_results import UPSTREAM_MAX_BYTES, Before
+from foliot.worker.backend import WorkerStore
 
-UPSTREAM_MAX_BYTES = 16_777_216
-"""The largest total size of the results that a step can receive."""
 BATCH = 100
 
 
@@ -39,7 +39,7 @@ class AttemptRefused(Exception):
 
 
 class UpstreamReader(Service):
-    def __init__(self, *, store: Store, clock: Clock, events: EventBus) -> None:
+    def __init__(self, *, store: WorkerStore, clock: Clock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
         self._store = store
         self._requests: list[tuple[UUID, asyncio.Future[Before]]] = []
@@ -58,7 +58,7 @@ class UpstreamReader(Service):
             return None
         batch = self._requests[:BATCH]
         # If the read fails, the batch is read again.
-        found = await self._store.workflows.read_upstream([run_id for run_id, _ in batch], UPSTREAM_MAX_BYTES)
+        found = await self._store.upstream_results.read_upstream([run_id for run_id, _ in batch], UPSTREAM_MAX_BYTES)
         for run_id, answer in batch:
             if not answer.done():
                 answer.set_result(found.get(run_id, Before()))
@@ -78,7 +78,7 @@ def apply_upstream(before: Before, context: Context, options: RunOptions, payloa
         if found.state is RunState.SUCCEEDED or found.result is not None
     }
     context.signal = signal_payload(None if before.signal is None else msgspec.json.decode(before.signal), options)
-    return {name: resolve(value, context.upstream) for name, value in payload.items()} if before.upstream else payload
+    return resolve(context.task, payload, context.upstream) if before.upstream else payload
 
 
 def signal_payload(signal: Any, options: RunOptions) -> Any:
@@ -94,15 +94,9 @@ def signal_payload(signal: Any, options: RunOptions) -> Any:
     return signal.get("payload")
 
 
-def resolve(value: Any, results: Mapping[str, Any]) -> Any:
-    """Replaces references by the results they name. Recursion is safe: the decoder limits the depth of payloads."""
-    if isinstance(value, list):
-        return [resolve(item, results) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if REFERENCE in value and value.keys() <= {REFERENCE, "path"}:
-        return look_up(value[REFERENCE], value.get("path", []), results)
-    return {name: resolve(item, results) for name, item in value.items()}
+def resolve(task: str, payload: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload with the results that it refers to. Raises `AttemptRefused`."""
+    return with_results(task, payload, lambda found: look_up(found[REFERENCE], found.get("path", []), results))
 
 
 def look_up(key: Any, path: Any, results: Mapping[str, Any]) -> Any:

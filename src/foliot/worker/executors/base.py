@@ -7,6 +7,8 @@ knows the reason.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from foliot.errors import Invalid
@@ -18,6 +20,20 @@ class Executor(Protocol):
     async def __call__(self, payload: dict[str, Any], context: Context) -> Attempted: ...
 
 
+Refuse = Callable[[dict[str, Any], Attempted], Awaitable[Attempted]]
+"""Decides about an attempt whose function does not take the payload."""
+
+
 def invalid_payload(error: Invalid) -> Attempted:
     """A failure without retries: the next attempt would get the same payload."""
     return Attempted(Ending.FAILED, error=error_of(type(error).__name__, str(error)), is_retryable=False)
+
+
+def misfit(error: Invalid) -> Attempted:
+    """The same for a function that was not called, because it does not take the payload."""
+    return replace(invalid_payload(error), is_misfit=True)
+
+
+async def fail_at_once(_: dict[str, Any], attempted: Attempted) -> Attempted:
+    """For functions of which there is no other version."""
+    return attempted

@@ -8,16 +8,19 @@ and count is bounded before text is joined.
 
 from __future__ import annotations
 
+import asyncio
 import linecache
 import os
 import stat
 from collections import deque
 from collections.abc import Iterator
+from concurrent import futures
 from types import FrameType, NoneType, TracebackType, WrapperDescriptorType
 from typing import Any, cast
 
+from foliot import errors
 from foliot.model.outcome import ERROR_TEXT_MAX
-from foliot.sdk.flow_control import Control, Fail, RetryIn, Snooze
+from foliot.sdk.flow_control import Control, Fail, RetryIn, Skip, Snooze
 
 NAME_MAX = 200
 LINE_MAX = 1000
@@ -27,6 +30,9 @@ ERRORS_MAX = 20
 FIRST_FRAMES, LAST_FRAMES = 10, 50
 NOTES_MAX = 10
 SOURCE_MAX_BYTES = 4_194_304
+OWN_DIRECTORIES = tuple(
+    f"{directory}{os.sep}" for directory in map(os.path.dirname, (errors.__file__, asyncio.__file__, futures.__file__))
+)
 
 # CPython's own getters. The exception and its class may override the attributes.
 _getters = vars(BaseException)
@@ -46,7 +52,7 @@ _class_module = type.__dict__["__module__"].__get__
 
 PLAIN_VALUES = (str, int, float, bool, bytes, NoneType)
 PLAIN_STRINGS = (BaseException.__str__, KeyError.__str__, BaseExceptionGroup.__str__)
-OWN_CLASSES = (Control, Fail, RetryIn, Snooze)
+OWN_CLASSES = (Control, Fail, RetryIn, Skip, Snooze)
 INTEGER_MAX_BITS = 1000
 EXIT_CODE_BITS = 32
 
@@ -95,7 +101,8 @@ def exit_code_of(error: BaseException) -> int | None:
 
 
 def traceback_of(error: BaseException, *, may_call: bool = True) -> str:
-    """A traceback like Python's own, root cause first. The middle of long parts is omitted."""
+    """A traceback like Python's own, root cause first. The middle of long parts is omitted, and so are the calls by
+    which Foliot gets from one function of the user to the next."""
     lines: list[str] = []
     budget = [ERRORS_MAX]
     links = list(_chain(error))
@@ -176,14 +183,29 @@ def _frames(traceback: TracebackType | None) -> Iterator[str]:
     first: list[tuple[FrameType, int]] = []
     last: deque[tuple[FrameType, int]] = deque(maxlen=LAST_FRAMES)
     number = 0
-    while traceback is not None:
-        (first if number < FIRST_FRAMES else last).append((traceback.tb_frame, traceback.tb_lineno))
-        traceback, number = traceback.tb_next, number + 1
+    for number, one in enumerate(_without_own(traceback), 1):
+        (first if number <= FIRST_FRAMES else last).append(one)
     yield "Traceback (most recent call last):\n"
     yield from (_frame(*one) for one in first)
     if left_out := number - len(first) - len(last):
         yield f"  [... {left_out} frames omitted ...]\n"
     yield from (_frame(*one) for one in last)
+
+
+def _without_own(traceback: TracebackType) -> Iterator[tuple[FrameType, int]]:
+    """The frames of the user's code, and those of Foliot and asyncio after the last of them, where the error began."""
+    own: deque[tuple[FrameType, int]] = deque(maxlen=LAST_FRAMES)
+    here: TracebackType | None = traceback
+    while here is not None:
+        one = (here.tb_frame, here.tb_lineno)
+        # Past the file name's own class, as everywhere here.
+        if str.startswith(one[0].f_code.co_filename, OWN_DIRECTORIES):
+            own.append(one)
+        else:
+            own.clear()
+            yield one
+        here = here.tb_next
+    yield from own
 
 
 def _frame(frame: FrameType, line: int) -> str:

@@ -3,22 +3,14 @@
     {"url": "https://example.org/hook", "method": "POST", "body": {"order": 7}, "expected_status": [200, 202]}
 
 A connection error or an unexpected status fails the attempt, which may be retried; `Retry-After` then sets the delay.
-`http_addresses.py` decides which addresses it may connect to. Bodies are capped as they are read and never
-decompressed, so that a small body cannot become a large one.
+`outbound/` decides which addresses it may connect to, and caps bodies as they are read.
 """
 
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import re
-import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC
-from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -26,34 +18,17 @@ from msgspec import UNSET
 
 from foliot.clock import Clock
 from foliot.config import Config
-from foliot.errors import ConfigurationError, Invalid
+from foliot.errors import Invalid
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.model.payloads import HttpPayload, payload_of
+from foliot.outbound.addresses import AddressPolicy, AddressRefused, HostNotFound
+from foliot.outbound.requests import Request, Response, retry_after, send, tls, url_of
 from foliot.sdk.context import Context
 from foliot.worker.executors.base import Executor, invalid_payload
-from foliot.worker.executors.http_addresses import AddressPolicy, AddressRefused, HostNotFound
 
-ABOUT_THE_BODY = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
+ABOUT_THE_BODY = frozenset({"accept", "accept-encoding", "content-type", "traceparent", "user-agent"})
 KEPT_HEADERS = ("content-type", "content-length", "date", "etag", "last-modified", "location", "retry-after")
-RETRY_AFTER_MAX_SECONDS = 86_400.0
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    method: str
-    url: httpx.URL
-    headers: Mapping[str, str]
-    content: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    status: int
-    phrase: str
-    headers: httpx.Headers
-    body: bytes
-    is_whole: bool
 
 
 def http(config: Config, clock: Clock, policy: AddressPolicy | None = None) -> Executor:
@@ -69,7 +44,7 @@ def http(config: Config, clock: Clock, policy: AddressPolicy | None = None) -> E
             return invalid_payload(error)
         try:
             async with asyncio.timeout(asked.timeout_seconds):
-                response = await follow(asked, checked, limit, trusted)
+                response = await follow(asked, checked, limit, trusted, context.traceparent)
         except TimeoutError:
             return failed("HttpTimeout", f"no complete response within {asked.timeout_seconds:g} s")
         except (Invalid, AddressRefused, HostNotFound) as error:
@@ -94,20 +69,6 @@ def failed(kind: str, message: str, delay_seconds: float | None = None) -> Attem
     return Attempted(Ending.FAILED, error=error_of(kind, message), delay_seconds=delay_seconds)
 
 
-def retry_after(headers: httpx.Headers, clock: Clock) -> float | None:
-    """The delay that the server requests, as a number or a date; at most a day."""
-    said = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"[0-9]{1,9}", said):
-        seconds = float(said)
-    else:
-        try:
-            at = email.utils.parsedate_to_datetime(said)
-        except (ValueError, IndexError, OverflowError):
-            return None
-        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - clock.now()).total_seconds()
-    return min(max(seconds, 0.0), RETRY_AFTER_MAX_SECONDS)
-
-
 def result_of(response: Response) -> dict[str, Any]:
     found: dict[str, Any] = {
         "status": response.status,
@@ -127,8 +88,10 @@ def body_of(response: Response) -> Any:
     return response.body.decode("utf-8", "replace")
 
 
-async def follow(asked: HttpPayload, policy: AddressPolicy, limit: int, ca_file: str) -> Response:
-    content, headers = encoded(asked)
+async def follow(
+    asked: HttpPayload, policy: AddressPolicy, limit: int, ca_file: str, traceparent: str | None = None
+) -> Response:
+    content, headers = encoded(asked, traceparent)
     request = Request(asked.method, url_of(asked.url), headers, content)
     for left in range(asked.redirects, -1, -1):
         response = await send(request, policy, limit, ca_file)
@@ -139,9 +102,11 @@ async def follow(asked: HttpPayload, policy: AddressPolicy, limit: int, ca_file:
     return response
 
 
-def encoded(asked: HttpPayload) -> tuple[bytes | None, dict[str, str]]:
+def encoded(asked: HttpPayload, traceparent: str | None = None) -> tuple[bytes | None, dict[str, str]]:
     # Uncompressed: the body is stored as it arrives.
     headers = {"accept": "*/*", "user-agent": "foliot", "accept-encoding": "identity"}
+    if traceparent is not None:
+        headers["traceparent"] = traceparent
     content = None
     if isinstance(asked.body, str):
         content = asked.body.encode("utf-8", "backslashreplace")
@@ -150,20 +115,6 @@ def encoded(asked: HttpPayload) -> tuple[bytes | None, dict[str, str]]:
         content = msgspec.json.encode(asked.body)
         headers["content-type"] = "application/json"
     return content, headers | {name.lower(): value for name, value in asked.headers.items()}
-
-
-def url_of(text: str) -> httpx.URL:
-    try:
-        parts, url = urlsplit(text), httpx.URL(text)
-    except (ValueError, httpx.InvalidURL) as error:
-        raise Invalid(f"`url` {text!r}: {error}", field="url") from None
-    if url.scheme not in ("http", "https"):
-        raise Invalid(f"`url`: the scheme must be http or https, not {url.scheme!r}", field="url")
-    if parts.username is not None or url.userinfo:
-        raise Invalid("`url` must not hold a user or password; set the header Authorization instead", field="url")
-    if not url.host:
-        raise Invalid(f"`url` {text!r} names no host", field="url")
-    return url
 
 
 def redirected(request: Request, status: int, url: httpx.URL) -> Request:
@@ -176,50 +127,3 @@ def redirected(request: Request, status: int, url: httpx.URL) -> Request:
     if (url.scheme, url.host, url.port) != (request.url.scheme, request.url.host, request.url.port):
         headers = {name: value for name, value in headers.items() if name in ABOUT_THE_BODY}
     return Request(method, url, headers, content)
-
-
-async def send(request: Request, policy: AddressPolicy, limit: int, ca_file: str) -> Response:
-    """Connects to a checked address. TLS verifies the host name."""
-    host = request.url.host
-    addresses = await policy.addresses_of(host, request.url.port or (443 if request.url.scheme == "https" else 80))
-    headers = {**request.headers, "host": request.url.netloc.decode("ascii"), "connection": "close"}
-    # One client per request, so that no connection is reused for another host name at the same address. No proxies from
-    # the environment.
-    async with httpx.AsyncClient(verify=tls(ca_file), trust_env=False, timeout=None, follow_redirects=False) as client:  # noqa: S113
-        for address in addresses:
-            url = request.url.copy_with(host=address)
-            name = {"sni_hostname": request.url.raw_host.decode("ascii")}
-            built = httpx.Request(request.method, url, headers=headers, content=request.content, extensions=name)
-            try:
-                response = await client.send(built, stream=True)
-            except httpx.ConnectError:
-                if address == addresses[-1]:
-                    raise
-                continue
-            try:
-                body, is_whole = await read(response, limit)
-            finally:
-                await response.aclose()
-            return Response(response.status_code, response.reason_phrase, response.headers, body, is_whole)
-    raise HostNotFound(f"{host!r} has no address")
-
-
-async def read(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
-    body = bytearray()
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > limit:
-            return bytes(body[:limit]), False
-    return bytes(body), True
-
-
-@cache
-def tls(ca_file: str) -> ssl.SSLContext:
-    """Cached, because creating a context is slow."""
-    context = httpx.create_ssl_context(trust_env=False)
-    if ca_file:
-        try:
-            context.load_verify_locations(ca_file)
-        except OSError as error:
-            raise ConfigurationError(f"http_ca_file {ca_file!r}: {error.strerror or error}") from None
-    return context

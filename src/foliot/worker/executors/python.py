@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache
 from typing import Any
 
-import msgspec
-
-from foliot.model.json_text import encode_finite, refuse_not_finite
+from foliot.errors import Invalid
+from foliot.model.json_text import encode_storable
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.app import Function
 from foliot.sdk.context import Context
-from foliot.worker.executors.base import Executor
+from foliot.sdk.signature import Signature
+from foliot.worker.executors.base import Executor, Refuse, fail_at_once, misfit
 from foliot.worker.executors.error_text import message_of
 from foliot.worker.executors.task_errors import classify_error, classify_error_off_loop
 
@@ -27,10 +27,21 @@ ASK_SECONDS = 1.0
 SUCCEEDED_WITH_NOTHING = Attempted(Ending.SUCCEEDED)
 
 
-def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
+def on_the_loop(
+    function: Function, *, result_max_bytes: int, signature: Signature | None = None, refuse: Refuse = fail_at_once
+) -> Executor:
+    # Looked up once, because this code runs for every run.
+    needs_context = asks_for_context(function)
+    signature = signature or Signature(function)
+    bind, function = signature.bind, signature.call
+
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         try:
-            result = await function(**payload, **context_argument(function, context))
+            arguments = bind(payload)
+        except Invalid as error:
+            return await refuse(payload, misfit(error))
+        try:
+            result = await (function(**arguments, ctx=context) if needs_context else function(**arguments))
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -41,11 +52,24 @@ def on_the_loop(function: Function, *, result_max_bytes: int) -> Executor:
     return execute
 
 
-def in_a_thread(function: Function, threads: ThreadPoolExecutor, *, result_max_bytes: int) -> Executor:
+def in_a_thread(
+    function: Function,
+    threads: ThreadPoolExecutor,
+    *,
+    result_max_bytes: int,
+    signature: Signature | None = None,
+    refuse: Refuse = fail_at_once,
+) -> Executor:
+    signature = signature or Signature(function)
+
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
-        running = threads.submit(call, function, payload | context_argument(function, context), result_max_bytes)
+        # In the context of the attempt, so that its output is known.
+        running = threads.submit(
+            copy_context().run, call, signature, payload, context_argument(function, context), result_max_bytes
+        )
         try:
-            return await asyncio.wrap_future(running)
+            attempted = await asyncio.wrap_future(running)
+            return await refuse(payload, attempted) if attempted.is_misfit else attempted
         except asyncio.CancelledError:
             if not running.cancel():
                 if asks_for_context(function):
@@ -78,10 +102,15 @@ def asks_for_context(function: Function) -> bool:
         return False
 
 
-def call(function: Function, arguments: dict[str, Any], result_max_bytes: int) -> Attempted:
-    """Calls the function and encodes its result or error in the same thread, off the event loop."""
+def call(signature: Signature, payload: dict[str, Any], context: dict[str, Any], result_max_bytes: int) -> Attempted:
+    """Converts the payload, calls the function and encodes its result or error, all in the same thread off the event
+    loop."""
     try:
-        result = function(**arguments)
+        arguments = signature.bind(payload)
+    except Invalid as error:
+        return misfit(error)
+    try:
+        result = signature.call(**arguments, **context)
     except BaseException as error:
         return classify_error(error)
     return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
@@ -90,26 +119,16 @@ def call(function: Function, arguments: dict[str, Any], result_max_bytes: int) -
 def succeeded(result: object, result_max_bytes: int) -> Attempted:
     """Encodes the result. A result that cannot be stored is an error of the task; it is never truncated."""
     try:
-        encoded = _encode(result)
+        encoded = encode_storable(result)
+        size = len(encoded)
+        if size <= result_max_bytes:
+            return Attempted(Ending.SUCCEEDED, result=encoded.decode())
     except BaseException as error:
         # Encoding may run user code, such as properties of a dataclass.
         message = f"the result cannot be encoded as JSON: {message_of(error)}"
         return Attempted(Ending.FAILED, error=error_of("ResultNotStorable", message), is_retryable=False)
-    size = len(encoded.encode())
-    if size > result_max_bytes:
-        advice = (
-            f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: "
-            "store it elsewhere and return its location"
-        )
-        return Attempted(Ending.FAILED, error=error_of("ResultTooLarge", advice))
-    return Attempted(Ending.SUCCEEDED, result=encoded)
-
-
-def _encode(result: object) -> str:
-    try:
-        return encode_finite(result).decode()
-    except UnicodeEncodeError:
-        # A lone surrogate: escaped, it is valid JSON text.
-        plain = msgspec.to_builtins(result)
-        refuse_not_finite(plain)
-        return json.dumps(plain, allow_nan=False)
+    advice = (
+        f"the result has {size} bytes of JSON, more than result_max_bytes = {result_max_bytes}: "
+        "store it elsewhere and return its location"
+    )
+    return Attempted(Ending.FAILED, error=error_of("ResultTooLarge", advice))

@@ -1,4 +1,4 @@
-"""Turns an error that a task raised into an ending: a failure, a retry or a snooze."""
+"""Turns an error that a task raised into an ending: a failure, a retry, a snooze or a skip."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from foliot.model.outcome import Attempted, Ending, error_of
-from foliot.sdk.flow_control import Fail, RetryIn, Snooze
+from foliot.sdk.flow_control import Fail, RetryIn, Skip, Snooze, Stopped, Suspended, checked_seconds
 from foliot.worker.executors.error_text import exit_code_of, is_a, is_plain, kind_of, message_of, names_of, traceback_of
 
 CANCELLED_ITSELF = Attempted(Ending.FAILED, error=error_of("CancelledError", "the task cancelled itself"))
+SUSPENDED = Attempted(Ending.SUSPENDED)
+RUN_LOST = Attempted(
+    Ending.CANCELLED, reason="lost", error=error_of("Cancelled", "the run no longer belongs to this worker")
+)
 DESCRIBE_SECONDS = 2.0
 """How long an error may take to describe itself in a thread, when its attempt runs on the event loop."""
 
@@ -21,9 +25,8 @@ def classify_error(error: BaseException) -> Attempted:
     try:
         return _classify(error)
     except BaseException as failure:
-        return classify_error_without_user_code(
-            error, f"the error cannot be described: {kind_of(failure)} while describing it"
-        )
+        why = f"{kind_of(failure)}: {message_of(failure, may_call=False)}"
+        return classify_error_without_user_code(error, f"the error cannot be described: {why}")
 
 
 def classify_error_without_user_code(error: BaseException, message: str = "") -> Attempted:
@@ -69,19 +72,33 @@ async def classify_error_off_loop(error: BaseException) -> Attempted:
 def _classify(error: BaseException) -> Attempted:
     if is_a(error, asyncio.CancelledError):
         return CANCELLED_ITSELF
+    if is_suspension(error):
+        return SUSPENDED
+    if is_a(error, Stopped):
+        return RUN_LOST
     kind, message = kind_of(error), message_of(error)
     if is_a(error, Snooze):
         return Attempted(
             Ending.SNOOZED, delay_seconds=_seconds(error), error=error_of(kind, message) if message else None
         )
+    if is_a(error, Skip):
+        return Attempted(Ending.SKIPPED, error=error_of(kind, message or "the task found nothing to do"))
     failed = Attempted(Ending.FAILED, error=error_of(kind, message, traceback_of(error)), causes=causes_of(error))
     if is_a(error, RetryIn):
         return replace(failed, is_retryable=True, delay_seconds=_seconds(error))
     return replace(failed, is_retryable=False) if is_a(error, Fail) else failed
 
 
+def is_suspension(error: BaseException) -> bool:
+    """Whether the error ends a durable function that waits. A task group wraps it."""
+    if type(error) is BaseExceptionGroup:
+        return all(is_suspension(one) for one in error.exceptions)
+    return is_a(error, Suspended)
+
+
 def _seconds(error: BaseException) -> float:
-    return float(error.seconds)  # type: ignore[attr-defined]
+    """The delay, checked again: a task that changed it to NaN would run again at once, for ever."""
+    return checked_seconds(error.seconds)  # type: ignore[attr-defined]
 
 
 def causes_of(error: BaseException) -> frozenset[str | int]:

@@ -54,7 +54,7 @@ class Containment:
     cgroup: Path | None = None
     """The parent of each command's cgroup, if it is writable."""
     controllers: frozenset[str] = frozenset()
-    """Those of `memory` and `pids` that a command's cgroup can limit."""
+    """Which of `memory` and `pids` a command's cgroup can limit."""
     why_weak: str = ""
     """Why no stronger means is available. Empty if this is the strongest."""
     mark: str = field(default_factory=lambda: str(new_id()))

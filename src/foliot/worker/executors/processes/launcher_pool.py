@@ -33,7 +33,7 @@ PROGRAM = (
 """Imports the program, because Python would compile a script again each time."""
 IDLE_SECONDS = 30.0
 LAUNCHER_SECONDS = 2.0
-"""A launcher kills in milliseconds. One that takes longer than this is killed itself."""
+"""A launcher kills in milliseconds. A launcher that takes longer than this is killed itself."""
 REAP_SECONDS = 0.002
 MESSAGE_BYTES = 16_384
 
@@ -143,7 +143,8 @@ class OutsideLauncher(LauncherConnection):
             # Not asyncio, whose way to start a process copies the worker's page tables and takes milliseconds.
             self._process = subprocess.Popen(
                 program(theirs.fileno(), "outside"),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={}, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={},
+                start_new_session=True,
                 pass_fds=[theirs.fileno()],
             )  # fmt: skip
         super().__init__(ours)

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.outcome import Attempted, AttemptError, Ending
+from foliot.model.tick import StoredTick
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
@@ -29,6 +30,7 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     result_max_bytes: int
     upstream: dict[str, Any] = {}
     signal: Any = None
+    tick: StoredTick | None = None
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
@@ -51,6 +53,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     delay_seconds: float | None = None
     causes: frozenset[str | int] = frozenset()
     is_retryable: bool | None = None
+    is_misfit: bool = False
 
     @classmethod
     def of(cls, attempted: Attempted) -> Ended:
@@ -61,6 +64,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
             attempted.delay_seconds,
             attempted.causes,
             attempted.is_retryable,
+            attempted.is_misfit,
         )
 
     def attempted(self) -> Attempted:
@@ -71,6 +75,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
             delay_seconds=self.delay_seconds,
             causes=self.causes,
             is_retryable=self.is_retryable,
+            is_misfit=self.is_misfit,
         )
 
 

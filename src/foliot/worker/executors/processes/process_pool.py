@@ -20,7 +20,7 @@ from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.app import Function
 from foliot.sdk.context import Context
 from foliot.service import own_task
-from foliot.worker.executors.base import Executor
+from foliot.worker.executors.base import Executor, Refuse, fail_at_once
 from foliot.worker.executors.processes.environment import without_settings
 from foliot.worker.executors.processes.launcher_pool import LauncherPool
 from foliot.worker.executors.processes.messages import Begin, Call, Ended, Ready, Stop, decode_answer, encode
@@ -45,12 +45,15 @@ LIVES = 1000
 """The number of attempts after which a process is replaced, which bounds memory leaks of tasks."""
 
 
-def in_a_process(function: Function, processes: ProcessPool, *, result_max_bytes: int) -> Executor:
+def in_a_process(
+    function: Function, processes: ProcessPool, *, result_max_bytes: int, refuse: Refuse = fail_at_once
+) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         call = Call(
-            module=function.__module__, name=function.__qualname__, payload=payload, run_id=context.run_id, token=context.token,
+            module=function.__module__, name=function.__qualname__, payload=payload, run_id=context.run_id,
+            token=context.token,
             attempt=context.attempt, task=context.task, result_max_bytes=result_max_bytes,
-            upstream=dict(context.upstream), signal=context.signal,
+            upstream=dict(context.upstream), signal=context.signal, tick=context.stored_tick,
         )  # fmt: skip
         process = await processes.take()
         try:
@@ -60,7 +63,7 @@ def in_a_process(function: Function, processes: ProcessPool, *, result_max_bytes
             raise
         finally:
             await processes.give_back(process)
-        return attempted
+        return await refuse(payload, attempted) if attempted.is_misfit else attempted
 
     return execute
 

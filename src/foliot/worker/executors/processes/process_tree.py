@@ -223,7 +223,8 @@ class ProcessTree:
             await self._sweep(f"{name}={value}".encode())
 
     async def _sweep(self, mark: bytes) -> None:
-        """Sweeps until two sweeps in a row find nothing: a process that was being started gets its mark a moment later."""
+        """Sweeps until two sweeps in a row find nothing: a process that was being started gets its mark a moment
+        later."""
         empty_sweeps = 0
         for _ in range(SWEEPS):
             empty_sweeps = 0 if sweep(mark) else empty_sweeps + 1
@@ -268,7 +269,8 @@ class ProcessTree:
             (self._cgroup / LIMIT_FILES[name]).write_text(str(value))
         if "memory" in limits:
             self._limits_memory = True
-            # Kill the whole group, or a shell would continue without some of its children. Forbid swap, which is memory too.
+            # Kill the whole group, or a shell would continue without some of its children. Forbid swap, which is memory
+            # too.
             for file, content in (("memory.oom.group", "1"), ("memory.swap.max", "0")):
                 with suppress(OSError):
                     (self._cgroup / file).write_text(content)

@@ -10,18 +10,24 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import io
 import os
 import queue
 import signal
 import sys
 import threading
+from collections.abc import Collection, Container
 from contextlib import suppress
-from typing import Any, BinaryIO
+from functools import cache
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from foliot.concealment import conceal, die_with_parent
+from foliot.errors import Invalid
 from foliot.model.outcome import Attempted
 from foliot.sdk.app import Function, Task
 from foliot.sdk.context import Context
+from foliot.sdk.signature import Signature
+from foliot.worker.executors.base import misfit
 from foliot.worker.executors.processes.messages import (
     Begin,
     Call,
@@ -34,6 +40,7 @@ from foliot.worker.executors.processes.messages import (
 )
 from foliot.worker.executors.python import SUCCEEDED_WITH_NOTHING, context_argument, succeeded
 from foliot.worker.executors.task_errors import classify_error
+from foliot.worker.logged_output import EMITS, capture_records
 
 sending = threading.Lock()
 
@@ -47,7 +54,7 @@ class ChildContext(Context):
         super().__init__(
             run_id=call.run_id, token=call.token, attempt=call.attempt, task=call.task, on_output=write_output
         )
-        self.upstream, self.signal = call.upstream, call.signal
+        self.upstream, self.signal, self.stored_tick = call.upstream, call.signal, call.tick
         self._answers = answers
 
     def progress(self, share: float, message: str = "") -> None:
@@ -56,17 +63,60 @@ class ChildContext(Context):
             send(self._answers, Progressed(self.progress_made.share, self.progress_made.message))
 
 
+class ChildStream(io.TextIOWrapper):
+    """Standard output or error of the process. Drops what a thread prints that an earlier attempt has left running: it
+    would stand in the output of another run."""
+
+    def __init__(self, stream: TextIO, left_running: Container[int]) -> None:
+        super().__init__(
+            stream.buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True, write_through=True
+        )
+        self._left_running = left_running
+
+    def write(self, text: str) -> int:
+        # The output has the records already that a log handler writes.
+        is_unwanted = threading.get_ident() in self._left_running or sys._getframe(1).f_code is EMITS  # noqa: SLF001
+        return len(text) if is_unwanted else super().write(text)
+
+
+class ChildWriter:
+    """Where log records go: to the output of the process, which is that of its attempt."""
+
+    def __init__(self, left_running: Container[int]) -> None:
+        self._left_running = left_running
+
+    def get(self) -> ChildWriter:
+        return self
+
+    def write_output(self, chunk: bytes) -> bool:
+        if threading.get_ident() not in self._left_running:
+            write_output(chunk)
+        return True
+
+
 class PythonChild:
     def __init__(self, commands: BinaryIO, answers: int) -> None:
         self._commands = commands
         self._answers = answers
         self._calls: queue.SimpleQueue[Call] = queue.SimpleQueue()
         self._context: ChildContext | None = None
+        self._left_running = set[int]()
+        """Threads that were there before the attempt began, other than ours."""
 
     def run(self) -> None:
-        threading.Thread(target=self._listen, name="worker", daemon=True).start()
+        listener = threading.Thread(target=self._listen, name="worker", daemon=True)
+        listener.start()
+        sys.stdout, sys.stderr = (ChildStream(stream, self._left_running) for stream in (sys.stdout, sys.stderr))
+        with capture_records(ChildWriter(self._left_running), is_echoed=False):
+            self._run_calls({threading.get_ident(), listener.ident})
+
+    def _run_calls(self, own_threads: Collection[int | None]) -> NoReturn:
         while True:
             call = self._calls.get()
+            self._left_running.clear()
+            self._left_running.update(
+                thread.ident for thread in threading.enumerate() if thread.ident not in own_threads and thread.ident
+            )
             self._context = ChildContext(call, self._answers)
             attempted = attempt(call, self._context)
             self._context = None
@@ -91,8 +141,12 @@ class PythonChild:
 
 def attempt(call: Call, context: Context) -> Attempted:
     try:
-        function = find(call.module, call.name)
-        result = function(**call.payload, **context_argument(function, context))
+        signature = find(call.module, call.name)
+        try:
+            arguments = signature.bind(call.payload)
+        except Invalid as error:
+            return misfit(error)
+        result = signature.call(**arguments, **context_argument(signature.function, context))
         if inspect.isawaitable(result):
             result = asyncio.run(_awaited(result))
     except BaseException as error:
@@ -101,12 +155,16 @@ def attempt(call: Call, context: Context) -> Attempted:
     return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, call.result_max_bytes)
 
 
-def find(module: str, name: str) -> Function:
+def find(module: str, name: str) -> Signature:
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
-    function: Function = found.function if isinstance(found, Task) else found
-    return function
+    return found.signature if isinstance(found, Task) else signature_of(found)
+
+
+@cache
+def signature_of(function: Function) -> Signature:
+    return Signature(function)
 
 
 async def _awaited(awaitable: Any) -> Any:

@@ -17,7 +17,8 @@ else:
     import _signal
 
 NAMESPACES = {
-    "cgroup": 0x02000000, "ipc": 0x08000000, "mnt": 0x00020000, "net": 0x40000000, "pid": 0x20000000, "user": 0x10000000, "uts": 0x04000000,
+    "cgroup": 0x02000000, "ipc": 0x08000000, "mnt": 0x00020000, "net": 0x40000000, "pid": 0x20000000,
+    "user": 0x10000000, "uts": 0x04000000,
 }  # fmt: skip
 """The flags of setns."""
 OURS: dict[str, str] = {}
@@ -63,7 +64,8 @@ class SandboxNamespaces:
         return descendants_of(os.getpid()) == [self._process, self._first, self._keeper]
 
     def enter(self, libc: ctypes.CDLL) -> None:
-        """Enters all namespaces at once, since other users than root cannot enter them one by one. Forks are inside too."""
+        """Enters all namespaces at once, since other users than root cannot enter them one by one. Forks are inside
+        too."""
         if libc.setns(self._pidfd, self._flags) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
