@@ -1,1 +1,1 @@
-"""What an operator sees: log lines and metrics, both made from events."""
+"""Log lines and metrics for operators, both made from events."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import socket
 import sys
 from typing import Literal, TextIO
 
 import msgspec
 
-from foliot import events
+from foliot import alert_events, archive_events, events, request_events
+from foliot.brokers.events import BrokerLost, HintsPublished, MessagesTaken, SourceFailed
 from foliot.clock import Clock
 from foliot.config import Config, without_password
+from foliot.coordination.events import CoordinatorLost, MembersGone
 from foliot.events import Event, EventBus, describe
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -24,6 +28,10 @@ QUIET = (
     events.RunsPromoted,
     events.RunsRetried,
     events.TicksFired,
+    MessagesTaken,
+    HintsPublished,
+    alert_events.AlertSent,
+    archive_events.RowsArchived,
 )
 LOUD = (
     events.ServiceFailed,
@@ -39,7 +47,16 @@ LOUD = (
     events.ScheduleUnreadable,
     events.StuckFound,
     events.ClockSetBack,
+    events.ExportDropped,
+    SourceFailed,
+    BrokerLost,
+    alert_events.AlertUndeliverable,
+    CoordinatorLost,
+    MembersGone,
+    archive_events.ArchiveFailed,
+    archive_events.DaysAwaitArchive,
     events.SchemaIsTooNew,
+    request_events.RequestFailed,
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"
@@ -50,9 +67,13 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 def level_of(event: Event) -> Level:
-    if isinstance(event, QUIET):
+    return fixed_level_of(type(event))
+
+
+def fixed_level_of(kind: type[Event]) -> Level:
+    if issubclass(kind, QUIET):
         return "debug"
-    return "warning" if isinstance(event, LOUD) else "info"
+    return "warning" if issubclass(kind, LOUD) else "info"
 
 
 class EventLog:
@@ -60,6 +81,7 @@ class EventLog:
 
     def __init__(self, part: str, *, config: Config, clock: Clock, stream: TextIO | None = None) -> None:
         self._part = part
+        self._process = f"{socket.gethostname()}:{os.getpid()}"
         self._clock = clock
         self._stream = stream or sys.stderr
         self._least = LEVELS[config.log_level]
@@ -84,7 +106,10 @@ class EventLog:
             return
 
     def _as_json(self, level: Level, name: str, fields: dict[str, object]) -> str:
-        entry = {"at": self._clock.now(), "level": level, "part": self._part, "event": name, **fields}
+        entry = {
+            "at": self._clock.now(), "level": level, "part": self._part, "process": self._process, "event": name,
+            **fields,
+        }  # fmt: skip
         return msgspec.json.encode(entry).decode()
 
     def _as_text(self, level: Level, name: str, fields: dict[str, object]) -> str:

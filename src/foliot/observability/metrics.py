@@ -11,17 +11,27 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import accumulate
-from typing import Literal
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from foliot.clock import Clock
+from foliot.config import Config
 from foliot.model.histogram import BOUNDS
+from foliot.model.tracing import TracingSettings
 from foliot.observability import tallies
+from foliot.observability.exemplars import ByBucket, Exemplars, exemplars_of
+from foliot.observability.job_metrics import JOB_METRICS, families_of_jobs
+from foliot.observability.metric_families import Description, Durations, Labels, counter, gauge, histogram
+from foliot.observability.postgres_metrics import (
+    POSTGRES_METRICS,
+    PostgresReading,
+    families_of_postgres,
+    read_postgres,
+)
+from foliot.store.job_series import JobSeries
 from foliot.store.metrics import Recent
 from foliot.store.overview import Nodes, QueueView
 from foliot.store.store import Store
@@ -32,24 +42,13 @@ DEAD_MAX = 10_000
 QUEUES_MAX = 100
 OTHER_QUEUES = "(other)"
 RECENT_MAX = 5_000
+EXAMPLES_MAX = 500
+# The sizes of all tables take longer to read, and change slowly.
+POSTGRES_SECONDS = 10.0
 RECENT_SPAN = timedelta(hours=1)
 QUANTILES = (0.5, 0.95, 0.99)
 
-Kind = Literal["counter", "gauge", "histogram"]
-Labels = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """A metric as the documentation lists it."""
-
-    name: str
-    kind: Kind
-    text: str
-    labels: Labels = ()
-
-
-METRICS = (
+OWN_METRICS = (
     Description("jobs_scheduled_total", "counter", "Runs created in any way: see above."),
     Description("jobs_completed_total", "counter", "Runs that ended, including workflows and maps.", ("status",)),
     Description("jobs_failed_total", "counter", "Jobs that failed for good."),
@@ -104,7 +103,20 @@ METRICS = (
     ),
     Description("foliot_runs_lost_total", "counter", "Attempts lost with their worker."),
     Description("foliot_stale_writes_refused_total", "counter", "Outcomes that came too late and were discarded."),
+    Description(
+        "foliot_export_lag_seconds",
+        "gauge",
+        "How far an export is behind, such as `events` or `search_runs`. An export that is switched off is left out.",
+        ("export",),
+    ),
+    Description(
+        "foliot_exports_dropped_total",
+        "counter",
+        "Items that could not be sent to another system, such as spans to `traces` and measurements to `statsd`.",
+        ("export",),
+    ),
 )
+METRICS = (*OWN_METRICS, *JOB_METRICS, *POSTGRES_METRICS)
 BY_NAME: Mapping[str, Description] = {metric.name: metric for metric in METRICS}
 # The metric's label for each way a run ends, and the name of its tally.
 ENDINGS = {
@@ -123,6 +135,7 @@ COUNTERS = {
     "foliot_stale_writes_refused_total": tallies.REFUSED,
 }
 HISTOGRAMS = {"job_duration_seconds": tallies.LASTED, "job_queue_wait_seconds": tallies.WAITED}
+EXPORTS = ("events", "job_series", "search_attempts", "search_runs", "statsd", "task_spans", "traces")
 JOB_TYPES = {"immediate": "now", "delayed": "later", "recurring": "recurring"}
 
 
@@ -136,27 +149,56 @@ class Reading:
     pending: Mapping[str, int]
     recent: Recent
     dead_letters: int
+    jobs: list[JobSeries]
+    exemplars: Exemplars
+    postgres: PostgresReading
+    lags: Mapping[str, float]
+    """The seconds that each export is behind."""
 
 
 class MetricsPage:
-    def __init__(self, *, store: Store, clock: Clock) -> None:
+    def __init__(self, *, store: Store, config: Config, clock: Clock) -> None:
         self._store = store
+        self._tracing = TracingSettings.of(config)
+        self._has_jobs = bool(config.job_metrics_tag)
         self._clock = clock
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
         self._reading: Reading
+        self._postgres_read_at = float("-inf")
+        self._postgres: PostgresReading
         self._process = ProcessCollector(registry=None)
 
     async def render(self, accept: str) -> tuple[bytes, str]:
         """The page and its content type, in a format that `accept` names."""
         async with self._lock:
             if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
-                self._reading = await read(self._store)
+                self._reading = await self._read()
                 self._read_at = self._clock.monotonic()
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Page(self._reading, self._process))
         encode, content_type = choose_encoder(accept)
         return encode(registry), content_type
+
+    async def _read(self) -> Reading:
+        store = self._store
+        nodes = await store.overview.count_nodes(None)
+        if self._clock.monotonic() - self._postgres_read_at >= POSTGRES_SECONDS:
+            self._postgres = await read_postgres(store)
+            self._postgres_read_at = self._clock.monotonic()
+        latest = await store.metrics.list_latest(nodes.now - RECENT_SPAN, EXAMPLES_MAX)
+        return Reading(
+            sums=await store.metrics.sum_tallies(),
+            queues=await store.overview.list_queues(None, COUNT_MAX),
+            nodes=nodes,
+            pending=await store.metrics.count_pending(COUNT_MAX),
+            recent=await store.metrics.measure_recent(nodes.now - RECENT_SPAN, RECENT_MAX, QUANTILES),
+            dead_letters=await store.metrics.count_dead_letters(DEAD_MAX),
+            lags=await store.exports.list_lags(),
+            jobs=await store.job_series.list_job_series() if self._has_jobs else [],
+            exemplars=exemplars_of(latest, self._tracing),
+            postgres=self._postgres,
+        )
 
 
 class _Page(Collector):
@@ -174,27 +216,28 @@ class _Page(Collector):
         yield from self._process.collect()
 
 
-async def read(store: Store) -> Reading:
-    nodes = await store.overview.count_nodes(None)
-    return Reading(
-        sums=await store.metrics.sum_tallies(),
-        queues=await store.overview.list_queues(None, COUNT_MAX),
-        nodes=nodes,
-        pending=await store.metrics.count_pending(COUNT_MAX),
-        recent=await store.metrics.measure_recent(nodes.now - RECENT_SPAN, RECENT_MAX, QUANTILES),
-        dead_letters=await store.metrics.count_dead_letters(DEAD_MAX),
-    )
-
-
 def families_of(reading: Reading) -> Iterator[Metric]:
     sums = reading.sums
     for name, counted in COUNTERS.items():
-        yield _counter(name, {(): sums.get(counted, 0.0)})
-    yield _counter("jobs_completed_total", {(status,): sums.get(counted, 0.0) for status, counted in ENDINGS.items()})
+        yield counter(BY_NAME[name], {(): sums.get(counted, 0.0)})
+    yield counter(
+        BY_NAME["jobs_completed_total"], {(status,): sums.get(counted, 0.0) for status, counted in ENDINGS.items()}
+    )
+    never: dict[Labels, float] = {(export,): 0.0 for export in EXPORTS}
+    dropped: dict[Labels, float] = {
+        (name.removeprefix(tallies.UNEXPORTED),): count
+        for name, count in sums.items()
+        if name.startswith(tallies.UNEXPORTED)
+    }
+    yield counter(BY_NAME["foliot_exports_dropped_total"], never | dropped)
+    examples = {tallies.LASTED: reading.exemplars.lasted, tallies.WAITED: reading.exemplars.waited}
     for name, measure in HISTOGRAMS.items():
-        yield _histogram(name, measure, sums)
+        durations = _durations(measure, sums, examples[measure])
+        yield histogram(BY_NAME[name], {(): durations})
     for name, values in gauges_of(reading).items():
-        yield _gauge(name, values)
+        yield gauge(BY_NAME[name], values)
+    yield from families_of_jobs(reading.jobs, reading.exemplars)
+    yield from families_of_postgres(reading.postgres)
 
 
 def gauges_of(reading: Reading) -> dict[str, dict[Labels, float]]:
@@ -218,6 +261,7 @@ def gauges_of(reading: Reading) -> dict[str, dict[Labels, float]]:
         "foliot_running_jobs": {(): running},
         "foliot_worker_slots": {(): nodes.slots},
         "foliot_schedulers": {(): nodes.schedulers},
+        "foliot_export_lag_seconds": {(name,): lag for name, lag in reading.lags.items()},
         "foliot_unowned_shards": {(): nodes.shards - nodes.owned_shards},
     }
 
@@ -233,23 +277,6 @@ def _by_queue(queues: list[QueueView]) -> tuple[dict[Labels, float], dict[Labels
     return depths, lags
 
 
-def _counter(name: str, values: Mapping[Labels, float]) -> Metric:
-    family = CounterMetricFamily(name, BY_NAME[name].text, labels=BY_NAME[name].labels)
-    for labels, value in values.items():
-        family.add_metric(labels, value)
-    return family
-
-
-def _gauge(name: str, values: Mapping[Labels, float]) -> Metric:
-    family = GaugeMetricFamily(name, BY_NAME[name].text, labels=BY_NAME[name].labels)
-    for labels, value in values.items():
-        family.add_metric(labels, value)
-    return family
-
-
-def _histogram(name: str, measure: str, sums: Mapping[str, float]) -> Metric:
-    counts = accumulate(sums.get(tallies.bucket_name(measure, index), 0.0) for index in range(len(BOUNDS) + 1))
-    bounds = [*map(str, BOUNDS), "+Inf"]
-    family = HistogramMetricFamily(name, BY_NAME[name].text)
-    family.add_metric((), list(zip(bounds, counts, strict=True)), sums.get(tallies.sum_name(measure), 0.0))
-    return family
+def _durations(measure: str, sums: Mapping[str, float], examples: ByBucket) -> Durations:
+    counts = [sums.get(tallies.bucket_name(measure, index), 0.0) for index in range(len(BOUNDS) + 1)]
+    return Durations(counts, sums.get(tallies.sum_name(measure), 0.0), examples)

@@ -24,6 +24,7 @@ from foliot.store.store import Store
 FLUSH_SECONDS = 1.0
 SUBMITTED, SUCCEEDED, FAILED, CANCELLED, SKIPPED = "submitted", "succeeded", "failed", "cancelled", "skipped"
 RETRIED, LOST, REFUSED, FIRED, NOTED = "retried", "lost", "refused", "fired", "noted"
+UNEXPORTED = "unexported."
 WAITED, LASTED = "waited", "lasted"
 
 
@@ -89,10 +90,11 @@ class Tallies(Service):
                 self._count_durations(WAITED, waited)
             case events.AttemptsEnded(_, lasted):
                 self._count_durations(LASTED, lasted)
-            case events.RunsFinished(succeeded, failed, cancelled):
+            case events.RunsFinished(succeeded, failed, cancelled, skipped):
                 counted[SUCCEEDED] += succeeded
                 counted[FAILED] += failed
                 counted[CANCELLED] += cancelled
+                counted[SKIPPED] += skipped
             case _:
                 self._count_mishap(event)
 
@@ -110,6 +112,8 @@ class Tallies(Service):
                 counted[SKIPPED] += count
             case events.StaleWritesRefused(count):
                 counted[REFUSED] += count
+            case events.ExportDropped(export, count):
+                counted[UNEXPORTED + export] += count
 
     def _count_durations(self, measure: str, durations: Histogram) -> None:
         for index, count in enumerate(durations.counts):

@@ -1,0 +1,1 @@
+"""Channels of alerts: one module for each kind."""

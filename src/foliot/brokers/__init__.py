@@ -1,0 +1,1 @@
+"""Message brokers: they carry hints about ready runs. PostgreSQL decides what starts."""

@@ -1,0 +1,125 @@
+"""Turns the endings of runs into lines of the StatsD protocol. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from foliot.model.states import RunState
+from foliot.store.exports import Ending
+
+# Fits into one Ethernet frame with the headers of IPv6 and UDP.
+PACKET_BYTES = 1_432
+# Of more durations in one look, only a sample is sent.
+DURATIONS_MAX = 1_000
+# The success rate of a job counts its last runs, up to this number.
+RATE_OF = 100
+# The jobs that ended last. Others begin a new success rate with their next run.
+JOBS_MAX = 1_000
+UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+STATUSES = {
+    RunState.SUCCEEDED: "SUCCESS",
+    RunState.FAILED: "FAILED",
+    RunState.CANCELLED: "CANCELLED",
+    RunState.SKIPPED: "SKIPPED",
+}
+
+
+class StatsdLines:
+    def __init__(self, *, has_tags: bool) -> None:
+        """With tags, the job, task, queue and status are tags in the form of DogStatsD."""
+        self._has_tags = has_tags
+        self._results: OrderedDict[str, deque[bool]] = OrderedDict()
+        """Whether the last runs of each job succeeded."""
+
+    def of_endings(self, endings: Sequence[Ending]) -> Iterator[str]:
+        yield from self._counts(endings)
+        yield from self._durations(endings)
+        yield from self._success_rates(endings)
+
+    def of_queues(self, depths: Mapping[str, int]) -> Iterator[str]:
+        """Gauges of the runs that are ready and wait for a worker."""
+        yield f"jobs.queue_depth:{sum(depths.values())}|g"
+        if self._has_tags:
+            for queue, depth in depths.items():
+                yield f"jobs.queue_depth_of:{depth}|g{_tags(queue=queue)}"
+
+    def _counts(self, endings: Sequence[Ending]) -> Iterator[str]:
+        counted: Counter[str] = Counter()
+        for ending in endings:
+            status = status_of(ending)
+            tags = self._tags_of(ending)
+            counted[f"jobs.{status}.count:{{}}|c{tags}"] += 1
+            if ending.state is RunState.SUCCEEDED:
+                counted[f"jobs.success:{{}}|c{tags}"] += 1
+            elif ending.state is RunState.FAILED:
+                counted[f"jobs.failure:{{}}|c{tags}"] += 1
+        for line, count in counted.items():
+            yield line.format(count)
+
+    def _durations(self, endings: Sequence[Ending]) -> Iterator[str]:
+        timed = [(ending, ending.started_at) for ending in endings if ending.started_at is not None]
+        step = max(1, -(-len(timed) // DURATIONS_MAX))
+        rate = "" if step == 1 else f"|@{1 / step:.6g}"
+        for ending, started_at in timed[::step]:
+            milliseconds = max(0.0, (ending.at - started_at).total_seconds() * 1000)
+            name = "jobs.duration" if self._has_tags else f"jobs.{job_of(ending)}.duration"
+            yield f"{name}:{milliseconds:.3f}|ms{rate}{self._tags_of(ending)}"
+
+    def _success_rates(self, endings: Sequence[Ending]) -> Iterator[str]:
+        changed: set[str] = set()
+        for ending in endings:
+            if ending.state not in (RunState.SUCCEEDED, RunState.FAILED):
+                continue
+            job = job_of(ending)
+            changed.add(job)
+            self._results.setdefault(job, deque(maxlen=RATE_OF)).append(ending.state is RunState.SUCCEEDED)
+            self._results.move_to_end(job)
+        while len(self._results) > JOBS_MAX:
+            self._results.popitem(last=False)
+        for job in sorted(changed & self._results.keys()):
+            results = self._results[job]
+            rate = sum(results) / len(results)
+            if self._has_tags:
+                yield f"jobs.success_rate:{rate:.4f}|g{_tags(job=job)}"
+            else:
+                yield f"jobs.{job}.success_rate:{rate:.4f}|g"
+
+    def _tags_of(self, ending: Ending) -> str:
+        if not self._has_tags:
+            return ""
+        return _tags(job=job_of(ending), task=ending.task, queue=ending.queue, status=status_of(ending))
+
+
+def status_of(ending: Ending) -> str:
+    is_timeout = ending.state is RunState.FAILED and ending.reason == "timeout"
+    return "TIMEOUT" if is_timeout else STATUSES[ending.state]
+
+
+def job_of(ending: Ending) -> str:
+    """The name of the job, or of its task: ids would create a metric for each run."""
+    return safe(ending.name if ending.name and ending.job_id is not None else ending.task)
+
+
+def safe(name: str) -> str:
+    """A name without the characters that mean something to StatsD or Graphite."""
+    return UNSAFE.sub("_", name)[:100]
+
+
+def packets(lines: Iterable[str]) -> Iterator[bytes]:
+    """Joins lines into packets of a size that networks carry whole."""
+    packet = b""
+    for line in lines:
+        encoded = line.encode()
+        if packet and len(packet) + 1 + len(encoded) > PACKET_BYTES:
+            yield packet
+            packet = encoded
+        else:
+            packet = packet + b"\n" + encoded if packet else encoded
+    if packet:
+        yield packet
+
+
+def _tags(**tags: str) -> str:
+    return "|#" + ",".join(f"{name}:{safe(value)}" for name, value in tags.items())
