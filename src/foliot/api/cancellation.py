@@ -20,11 +20,11 @@ class CancelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 cancel_decoder = msgspec.json.Decoder(CancelRequest)
-CANCELS = {"asked to stop": {"reason": "wrong customer"}, "at once": {"force": True}}
+CANCELS = {"gracefully": {"reason": "wrong customer"}, "at once": {"force": True}}
 
 
 async def cancel(store: Store, run_id: UUID, message: str, *, is_forced: bool) -> None:
-    marked = await store.runs.mark_cancelled([run_id], message, is_forced=is_forced)
+    marked = await store.cancellation.mark_cancelled([run_id], message, is_forced=is_forced)
     if marked:
         store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
-        store.events.emit(RunsCancelled(await store.end_cancelled()))
+        store.events.emit(RunsCancelled(await store.cancellation.end_cancelled()))

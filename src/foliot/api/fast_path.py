@@ -1,10 +1,9 @@
-"""The short way to handlers that want nothing but the request, at paths without parameters: to creating a job, above
-all.
+"""Calls handlers that take only the request, at paths without parameters, without the framework's routing.
 
-The framework tries routes in turn, looks for what a handler asks for, and keeps stacks for clearing up afterwards. For
-a job that costs twice as much as all that Foliot itself does to take it in. Such a handler has no use for any of it: it
-is found with one look and called at once. It is the route's own guarded handler, so that permissions, the audit record
-and problem documents are those of the route. Everything else goes the framework's way.
+The framework tries routes in turn, resolves the parameters of a handler, and keeps stacks for cleaning up afterwards.
+For creating a job that costs twice as much as all of Foliot's own work. Such a handler needs none of it: one lookup
+finds it. It is the guarded handler of the route, so permissions, audit entries and problem documents are the same. All
+other requests take the framework's way.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from foliot.api.security.permissions import Handler, PermissionRoute
 
 class FastPath:
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
-        """`app` is the framework's."""
+        """`app` is the framework's application."""
         self._app = app
         self._handlers: dict[tuple[str, str], Handler] = {
             (method, route.path): route.get_route_handler()
@@ -41,6 +40,6 @@ class FastPath:
 
 
 def _first_match(routes: Sequence[BaseRoute], method: str, path: str) -> BaseRoute | None:
-    """The one that the framework would choose."""
+    """The route that the framework would choose."""
     asked = {"type": "http", "method": method, "path": path, "headers": []}
     return next((route for route in routes if route.matches(asked)[0] is Match.FULL), None)

@@ -22,7 +22,9 @@ from foliot.api.openapi.schemas import (
 )
 from foliot.api.requests.bodies import BODY
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered
+from foliot.api.requests.traces import in_trace_of
 from foliot.api.security.audit_log import IS_NOTED, NoteWithin, entry_of
+from foliot.api.security.permissions import actor_of
 from foliot.errors import Malformed
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
@@ -52,7 +54,9 @@ class JobCreation:
     ) -> Response:
         """Creates the job once for an idempotency key."""
         if key is not None:
-            prepare, announce = partial(self._prepare, namespace, job), partial(self.announce, namespace)
+            job = in_trace_of(request, job)
+            prepare = partial(self._prepare, namespace, job, actor_of(request))
+            announce = partial(self.announce, namespace)
             note = NoteWithin(request, action, store=self._store)
             return await self._idempotent_requests.answer(namespace, key, PATHS[action], body, prepare, announce, note)
         made = await self.create(namespace, job, request, action)
@@ -63,11 +67,11 @@ class JobCreation:
     ) -> JobCreated | RecurringShown:
         """Stores the job with the audit entry of `request`, or finds the run that has its unique key."""
         try:
-            accepted = await self._admission.accept(namespace, job)
+            accepted = await self._admission.accept(namespace, in_trace_of(request, job))
             if isinstance(accepted, NewRun) and accepted.unique_key is None:
                 return created(accepted, await self._store_run(accepted, request, action))
             note = NoteWithin(request, action, store=self._store)
-            work = note.around(partial(self._store_within, accepted))
+            work = note.around(partial(self._store_within, accepted, actor_of(request)))
             made = await self._store.database.in_transaction("create_job", work)
         except RecursionError:
             # How deep a payload may be depends on how deep its writer is already. Nothing has been stored.
@@ -104,9 +108,9 @@ class JobCreation:
             request.scope[IS_NOTED] = True
         return stored
 
-    async def _prepare(self, namespace: Namespace, job: JobRequest) -> Work:
-        return partial(self._store_within, await self._admission.accept(namespace, job))
+    async def _prepare(self, namespace: Namespace, job: JobRequest, actor: str) -> Work:
+        return partial(self._store_within, await self._admission.accept(namespace, job), actor)
 
-    async def _store_within(self, accepted: Accepted, within: Transaction) -> JobCreated | RecurringShown:
-        made = await store_within(self._store, accepted, within)
+    async def _store_within(self, accepted: Accepted, actor: str, within: Transaction) -> JobCreated | RecurringShown:
+        made = await store_within(self._store, accepted, within, actor=actor)
         return submitted(made) if isinstance(made, SubmittedRun) else recurring(made, created=True)

@@ -139,7 +139,7 @@ async def latest_ids(store: Store, namespace: Namespace, status: str, limit: int
     states = [word for state, named in STATUS.items() if named == status for word in (str(state), f"{state}+")] or None
     span = Span(LAST_ID, FIRST_ID, first, not_finished_before(first))
     page = await store.run_lists.list_runs(
-        "all", span, RunFilter(namespace, states), limit=PAGE_MAX, scan=PAGE_MAX * 10
+        "all", span, RunFilter(namespace=namespace, states=states), limit=PAGE_MAX, scan=PAGE_MAX * 10
     )
     return [item.id for item in page.items if item.job_id is None][:limit]
 
@@ -185,7 +185,7 @@ async def run_view(store: Store, run: RunView) -> LabJob:
 async def recurring_view(store: Store, job: RecurringJob) -> LabJob:
     """A recurring job with its latest run."""
     page = await store.run_lists.list_job_runs(
-        job.id, (LATEST, FIRST_ID), EARLIEST, RunFilter(Namespace(namespace_of(job.queue))), limit=1, scan=2
+        job.id, (LATEST, FIRST_ID), EARLIEST, RunFilter(namespace=Namespace(namespace_of(job.queue))), limit=1, scan=2
     )
     last = page.items[0] if page.items else None
     status: Status = "running" if last and last.state is RunState.RUNNING else "pending" if job.next_at else "completed"

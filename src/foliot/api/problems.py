@@ -30,6 +30,7 @@ from foliot.errors import (
     TooLarge,
     Unauthenticated,
 )
+from foliot.triggers.cron_fields import CronError
 
 STATUS: dict[type[FoliotError], int] = {
     TooLarge: 413,
@@ -58,6 +59,7 @@ def problem(
     detail: str,
     *,
     field: str = "",
+    place: tuple[int, int] | None = None,
     headers: dict[str, str] | None = None,
     request: Request | None = None,
 ) -> Response:
@@ -71,6 +73,8 @@ def problem(
     }
     if field:
         document["field"] = field
+    if place is not None:
+        document["start"], document["end"] = place
     if request is not None and REQUEST_ID in request.scope:
         document["request_id"] = request.scope[REQUEST_ID]
     return Response(msgspec.json.encode(document), status, headers, media_type="application/problem+json")
@@ -84,6 +88,7 @@ def _shortened(text: str, most: int) -> str:
 def problem_of(error: FoliotError, request: Request | None = None) -> Response:
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     field = error.field if isinstance(error, Invalid) else ""
+    place = (error.start, error.end) if isinstance(error, CronError) and error.start < error.end else None
     headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == 503 else None
     if isinstance(error, Busy):
         headers = {"Retry-After": str(error.retry_after)}
@@ -91,7 +96,7 @@ def problem_of(error: FoliotError, request: Request | None = None) -> Response:
         headers = {"WWW-Authenticate": 'Bearer realm="foliot"'}
     # PostgreSQL's message goes to the log, not to the caller.
     detail = "the database is not available; try again" if status == 503 else error.detail
-    return problem(status, error.code, detail, field=field, headers=headers, request=request)
+    return problem(status, error.code, detail, field=field, place=place, headers=headers, request=request)
 
 
 def answer_to(error: Exception, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The HTTP server: takes connections in while there is room for them, and makes room where it can."""
+"""The HTTP server: accepts connections while there is room, and closes idle ones to make room."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import uvicorn
 from foliot.api.security.connections import NO_PLACE, Connection, Connections, Limits
 from foliot.config import Config
 
-# So many are taken in at a time, before those that are there get a turn.
+# The listener accepts at most this many connections before existing ones get a turn.
 AT_ONCE = 32
-# Of the system: no more files, or no more memory for them.
+# The system has no more files, or no more memory for them.
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 PAUSE_SECONDS = 0.2
 READ_MAX_BYTES = 65_536
-# Standard streams, the event loop's own, listening sockets, files that are read for a moment.
+# For standard streams, the event loop, listening sockets, and files that are read briefly.
 FILES_RESERVED = 32
 CONNECTIONS_MIN = 8
 
 
 class Server(uvicorn.Server):
-    """Signals are ours to handle, and so are connections."""
+    """Leaves signals and connections to Foliot."""
 
     def __init__(self, config: uvicorn.Config, *, connections: Connections) -> None:
         super().__init__(config)
@@ -61,7 +61,7 @@ class Server(uvicorn.Server):
 
 
 class Listener:
-    """Where connections come in. Those that have not shown yet that they speak TLS count, too."""
+    """Accepts connections. Connections count even before their TLS handshake is complete."""
 
     def __init__(
         self,
@@ -109,8 +109,7 @@ class Listener:
             except OSError as error:
                 if error.errno not in EXHAUSTED:
                     raise
-                # It would be tried again at once, and again: the connection that can't be accepted stays at the top of
-                # the line.
+                # The connection stays at the head of the queue, so the loop would retry at once and forever.
                 self._make_room()
                 self._pause()
                 self._resuming = self._loop.call_later(PAUSE_SECONDS, self._resume)
@@ -141,7 +140,7 @@ class Listener:
                 lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
             )
         except (OSError, asyncio.CancelledError):
-            # It has gone again, or it does not speak TLS.
+            # The client has disconnected, or does not speak TLS.
             accepted.close()
         finally:
             self._entering.pop(accepted, None)
@@ -150,7 +149,8 @@ class Listener:
 
 
 def limits_of(config: Config) -> Limits:
-    """As they are set; but no more connections than this process may have files open beside all else that it opens."""
+    """The configured limits, but with at most as many connections as this process may have files open besides all
+    others."""
     reserve = config.database_pool_size + FILES_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = config.connections_max + reserve
@@ -174,7 +174,7 @@ def _refuse(accepted: socket.socket, *, is_plain: bool) -> None:
         accepted.setblocking(False)
         if is_plain:
             accepted.send(NO_PLACE)
-            # What the client has sent already has to be read, or it would see a reset instead of the answer.
+            # Read what the client has sent already, or it would see a reset instead of the answer.
             accepted.shutdown(socket.SHUT_WR)
             accepted.recv(READ_MAX_BYTES)
     accepted.close()

@@ -12,13 +12,14 @@ from foliot.api.openapi.schemas import run_name
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, NotFound
 from foliot.model.namespace import Namespace, bare
+from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.run import RunView
 from foliot.model.states import LIVE, TERMINAL, RunState, status_of
-from foliot.model.workflow import STEPS_MAX, WORKFLOW_TASK, Step, Workflow, check
+from foliot.model.workflow import STEPS_MAX, Step, Workflow, check
 from foliot.store.lookup import find_run
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
-from foliot.store.workflows import Child, Parent, WorkflowItem
+from foliot.store.workflow_lists import Child, Parent, WorkflowItem
 
 WORDS = {
     "running": tuple(LIVE),
@@ -37,8 +38,12 @@ class StepShown(msgspec.Struct, frozen=True):
     status: str
     state: str
     reason: str | None
+    held_by: str | None
+    """The reason why the step waits although it is due: signal, condition, limit, pause, circuit or no_worker."""
     after: list[str]
     rule: str
+    when: str | None
+    """The condition of the step."""
     attempt: int
     scheduled_at: datetime | None
     started_at: datetime | None
@@ -79,6 +84,10 @@ class WorkflowListed(msgspec.Struct, frozen=True, kw_only=True):
 
 class WorkflowShown(WorkflowListed, frozen=True, kw_only=True):
     steps: list[StepShown]
+    parameters: dict[str, dict[str, Any]]
+    """A JSON Schema for each parameter."""
+    params: dict[str, Any]
+    """The value of each parameter."""
     created: bool = False
 
 
@@ -104,7 +113,11 @@ class WorkflowCreated(msgspec.Struct, frozen=True):
 def states_of(word: str) -> tuple[str, ...]:
     """The states that a status covers."""
     if word not in WORDS:
-        raise Invalid(f"state: unknown workflow state {word!r}{did_you_mean(word, list(WORDS))}", field="state")
+        hint = (
+            did_you_mean(word, list(WORDS))
+            or f"; there are {', '.join(known for known in WORDS if known != 'succeeded')}"
+        )
+        raise Invalid(f"state: there is no state {word!r} of workflows{hint}", field="state")
     return WORDS[word]
 
 
@@ -169,8 +182,10 @@ def not_begun(run: RunView) -> Parent:
     )
 
 
-def steps_of(run: RunView) -> tuple[Step, ...]:
-    return check(msgspec.convert(run.payload, Workflow))
+def definition_of(run: RunView) -> Workflow:
+    """The definition of a workflow, with all dependencies of teardown steps."""
+    definition = msgspec.convert(run.payload, Workflow)
+    return msgspec.structs.replace(definition, steps=check(definition))
 
 
 def step_shown(step: Step, child: Child) -> StepShown:
@@ -184,8 +199,10 @@ def step_shown(step: Step, child: Child) -> StepShown:
         else status_of(child.state, child.attempt),
         state=child.state,
         reason=child.reason,
+        held_by=child.held_by,
         after=list(step.after),
         rule=step.needs,
+        when=step.when,
         attempt=child.attempt,
         scheduled_at=child.due_at if child.state is RunState.SCHEDULED else None,
         started_at=child.started_at,
@@ -207,8 +224,10 @@ def planned_shown(step: Step, run: RunView) -> StepShown:
         status=status_of(state, 0),
         state=state,
         reason=run.reason,
+        held_by=None,
         after=list(step.after),
         rule=step.needs,
+        when=step.when,
         attempt=0,
         scheduled_at=None,
         started_at=None,
@@ -222,21 +241,21 @@ def planned_shown(step: Step, run: RunView) -> StepShown:
 async def find_workflow(
     store: Store, namespace: Namespace, reference: str, within: Transaction | None = None
 ) -> tuple[Parent, RunView]:
-    """Finds a workflow by its id or that of any of its runs. One that has not started has all its steps ahead.
+    """Finds a workflow by its id or that of any of its runs. In a workflow that has not started, all steps are planned.
     Raises `NotFound`."""
     try:
         run_id: UUID | None = UUID(reference)
     except ValueError:
         run_id = None
     while run_id is not None:
-        parent = await store.workflows.get_parent(run_id, within=within)
+        parent = await store.workflow_lists.get_parent(run_id, within=within)
         run = await find_run(store, namespace, parent.run_id if parent else run_id, within=within)
         if run is None or bare(run.task) != WORKFLOW_TASK:
             break
         if parent is not None:
             if run.state in TERMINAL and parent.finished_at is None:
-                # It ended between the two reads.
-                parent = await store.workflows.get_parent(run_id, within=within) or parent
+                # The workflow ended between the two reads.
+                parent = await store.workflow_lists.get_parent(run_id, within=within) or parent
             return parent, run
         if run.rerun_as is None:
             return not_begun(run), run
@@ -247,7 +266,10 @@ async def find_workflow(
 async def show_workflow(
     store: Store, parent: Parent, run: RunView, *, is_new: bool = False, within: Transaction | None = None
 ) -> WorkflowShown:
-    children = {child.step: child for child in await store.workflows.list_children(parent, STEPS_MAX, within=within)}
+    definition = definition_of(run)
+    children = {
+        child.step: child for child in await store.workflow_lists.list_children(parent, STEPS_MAX, within=within)
+    }
     return WorkflowShown(
         id=parent.id,
         run_id=parent.run_id,
@@ -264,7 +286,9 @@ async def show_workflow(
         tick_at=run.tick_at,
         steps=[
             step_shown(step, children[step.key]) if step.key in children else planned_shown(step, run)
-            for step in steps_of(run)
+            for step in definition.steps
         ],
+        parameters=definition.parameters,
+        params=definition.values(),
         created=is_new,
     )

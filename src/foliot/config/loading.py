@@ -19,8 +19,10 @@ from foliot.config.secrets import secret_in
 from foliot.config.settings import GIVEN_TO_COMMANDS, LISTS, PREFIX, SECRETS, Config, did_you_mean
 from foliot.errors import ConfigurationError
 
+SOURCES = "FOLIOT_SETTING_SOURCES"
+"""Tells the children of `foliot up`, which get all settings in their environment, where the settings come from."""
 OTHER_VARIABLES = (
-    frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_URL_FILE", "FOLIOT_TOKEN", "FOLIOT_TOKEN_FILE"})
+    frozenset({"FOLIOT_CONFIG", "FOLIOT_URL", "FOLIOT_URL_FILE", "FOLIOT_TOKEN", "FOLIOT_TOKEN_FILE", SOURCES})
     | GIVEN_TO_COMMANDS
 )
 """Variables that are not settings: other parts read them."""
@@ -41,6 +43,21 @@ def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, s
     except msgspec.ValidationError as error:
         # msgspec writes `... - at `$.port``; users know the setting by its name.
         raise ConfigurationError(f"configuration: {str(error).replace('`$.', '`')}") from None
+
+
+def sources_of(
+    overrides: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Where the settings of `load` come from: file, environment or command line. Defaults are left out."""
+    environment = os.environ if environment is None else environment
+    if (told := environment.get(SOURCES)) is not None:
+        return msgspec.json.decode(told, type=dict[str, str])
+    given = {name for name, value in (overrides or {}).items() if value is not None}
+    return (
+        dict.fromkeys(_from_file(environment), "file")
+        | dict.fromkeys(_from_environment(environment), "environment")
+        | dict.fromkeys(given, "command line")
+    )
 
 
 def _over(values: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:

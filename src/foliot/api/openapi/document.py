@@ -14,12 +14,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.openapi.operations import DESCRIBED, JSON_VALUE, Described
-from foliot.api.openapi.patterns import INSTANT, PLACE_FORM, STATES, STORABLE, TEXT, UUID_FORM, optional, words
+from foliot.api.openapi.patterns import (
+    ALERT_STATES,
+    INSTANT,
+    NAME_FORM,
+    PAYLOAD_VALUES,
+    PLACE_FORM,
+    RULE_NAME,
+    STATES,
+    STORABLE,
+    TEXT,
+    UUID_FORM,
+    optional,
+    words,
+)
 from foliot.api.requests.etags import TAGS_FORM
+from foliot.api.requests.ranges import LENGTH_RANGE, NUMBER_RANGE
 from foliot.model.idempotency import IDEMPOTENCY_KEY
+from foliot.model.ids import ID_PREFIX
 
 LAB = "lab"
 ID = "0190a6f0-8d3a-7c4e-9b1f-2f6d5c3a1b00"
+NAMES_FORM = "Several are separated by commas; in lists of runs, * is anything and ? one character."
 SINCE_FORM = "An ISO 8601 time with an offset, or a duration such as 2h, counted back from now."
 
 TAGS = {
@@ -28,16 +44,21 @@ TAGS = {
     "workflows": "Jobs made of steps that depend on each other.",
     "runs": "Past, current and upcoming runs, with their attempts and output.",
     "dead letters": "Runs that failed and have no retries left.",
-    "limits and pauses": "Limits of queues, pauses of queues, tasks or the whole installation, and circuit breakers of tasks.",
+    "limits and pauses": "Limits of queues, pauses of queues, tasks or the whole installation, and circuit breakers "
+    "of tasks.",
     "calendars": "Named sets of dates on which the jobs that use them do not fire.",
-    "explain": "Why a run, job or queue is not making progress.",
-    "workers": "Workers, the runs they hold, and whether they are healthy.",
+    "sources": "Rules that turn messages of brokers and signed webhooks into jobs.",
+    "alerts": "Rules that open alerts, open and past alerts, silences, heartbeats, and the channels of messages.",
+    "explain": "Why a run, job or queue is not making progress, and what an id stands for.",
+    "workers": "Workers, the runs they hold, whether they are healthy, and the tasks that they offer.",
     "overview": "Totals, queue depths and metrics.",
-    "access": "Tokens, disabled tasks and the audit record.",
-    "health": "Liveness and readiness, for load balancers and process supervisors.",
+    "access": "Signing in, namespaces, tokens, disabled tasks and the audit record.",
+    "health": "Liveness and readiness, for load balancers and process supervisors; nodes, database and settings, for "
+    "administrators.",
     LAB: "The API of the distributed-scheduler lab, on the same engine.",
 }
 
+NAMED = {"minLength": 1, "maxLength": 200, "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$"}
 # Parameters by name. PARAMETERS_OF holds the exceptions of single operations.
 PARAMETERS: dict[str, dict[str, Any]] = {
     "reference": {
@@ -45,13 +66,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "minLength": 1,
         "example": "nightly-report",
     },
-    "name": {
-        "description": "The name.",
-        "minLength": 1,
-        "maxLength": 200,
-        "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$",
-        "example": "mail",
-    },
+    "name": {"description": "The name.", "example": "mail", **NAMED},
     "limit": {"description": "The maximum number of items.", "minimum": 1, "maximum": 200},
     "count": {"description": "The number of items.", "minimum": 1, "maximum": 1000},
     "after": {"description": "The `next` of the previous page.", **optional(PLACE_FORM)},
@@ -66,11 +81,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "Only jobs with this status.",
         "enum": ["", "pending", "running", "completed", "failed", "cancelled"],
     },
-    "queue": {"description": "Only runs in this queue.", **TEXT},
-    "task": {"description": "Only runs of this task.", **TEXT},
+    "queue": {"description": f"Only runs in these queues. {NAMES_FORM}", **TEXT},
+    "task": {"description": f"Only runs of these tasks. {NAMES_FORM}", **TEXT},
     "job": {"description": "Only runs of this recurring job, by id or name.", **TEXT},
     "group": {"description": "Only dead letters of this group, by the id shown in the list of groups.", **TEXT},
-    "tag": {"description": "Only items with this tag.", **TEXT},
+    "tag": {"description": "Only items with this tag. Runs can be filtered by several, separated by commas.", **TEXT},
     "since": {"description": f"Only items at or after this time. {SINCE_FORM}", **INSTANT},
     "until": {"description": f"Only items up to this time. {SINCE_FORM}", **INSTANT},
     "text": {"description": "Only runs whose name, task or error contains this text.", **TEXT},
@@ -78,7 +93,43 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "Only the steps of the workflow, or the items of the map, with this id.",
         **optional(UUID_FORM),
     },
-    "attempt": {"description": "The number of the attempt. Defaults to the last one."},
+    "not_text": {"description": "No runs whose name, task or error contains this text.", **TEXT},
+    "worker": {
+        "description": "Only runs of these workers, by id or by the name of a live one, separated by commas.",
+        **TEXT,
+    },
+    "attempt": {
+        "description": "Only runs with this number of attempts: `2`, `>1`, `<=3` or `1..3`.",
+        **optional(NUMBER_RANGE),
+    },
+    "duration": {
+        "description": "Only runs that took this time, or have been running for it: `>30s`, `<500ms` or `1m..5m`.",
+        **optional(LENGTH_RANGE),
+    },
+    "priority": {"description": "Only runs with this priority: `0`, `>3` or `-5..5`.", **optional(NUMBER_RANGE)},
+    "error": {"description": "Only runs whose error contains this text.", **TEXT},
+    "reason": {
+        "description": "Only runs that ended for these reasons, such as `error`, `timeout`, `lost` or `expired`, "
+        "separated by commas.",
+        **TEXT,
+    },
+    "payload": {
+        "description": "Only runs with this value in the payload: the path of a field, a colon and the value, such as "
+        "`customer.id:7`. Can be given several times.",
+        **PAYLOAD_VALUES,
+    },
+    "not_state": {"description": "No runs in these states.", **STATES},
+    "not_queue": {"description": "No runs in these queues.", **TEXT},
+    "not_task": {"description": "No runs of these tasks.", **TEXT},
+    "not_tag": {"description": "No runs with one of these tags.", **TEXT},
+    "not_worker": {"description": "No runs of these workers.", **TEXT},
+    "not_error": {"description": "No runs whose error contains this text.", **TEXT},
+    "not_reason": {"description": "No runs that ended for these reasons.", **TEXT},
+    "order": {
+        "description": "The sort key: creation, duration, attempts or priority; with a minus, the latest or largest "
+        "first."
+    },
+    "buckets": {"description": "The number of buckets.", "minimum": 1, "maximum": 120},
     "follow": {"description": "Stream server-sent events until the run ends."},
     "flat": {"description": "List single dead letters instead of groups."},
     "actor": {
@@ -92,30 +143,80 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "target": {"description": "Only actions on this run, job, queue or token.", **TEXT},
     "denied": {"description": "Only refused requests."},
     "replayed": {"description": "Include dead letters that have been replayed."},
+    "dismissed": {"description": "Include dead letters that have been dismissed."},
+    "runs": {"description": "Say what each worker runs now."},
+    "statistics": {"description": "Say how long the latest runs of each task took, and how many failed."},
 }
 PARAMETERS_OF: dict[tuple[str, str], dict[str, Any]] = {
+    **{
+        (operation, "after"): {"description": "The `next` of the previous page.", **optional(UUID_FORM)}
+        for operation in ("list_workflows", "list_approvals", "get_workflow_grid", "list_alerts", "list_dead_messages")
+    },
     ("get_events", "follow"): {
         "description": "Keep the stream open for new events. Without it, the stream ends after the past events."
     },
+    ("get_logs", "attempt"): {"description": "The number of the attempt. Defaults to the last one."},
+    ("get_pulse", "follow"): {"description": "Keep the stream open. Without it, the stream ends after one document."},
     ("list_workflows", "state"): {
         "description": "Only these states, separated by commas: running, completed, failed, cancelled.",
         **words(("running", "completed", "failed", "cancelled")),
     },
+    ("search", "q"): {"description": "A part of a name, or the beginning of an id.", "example": "mail", **TEXT},
+    ("delete_view", "page"): {"description": "The list that the view is of.", **TEXT},
+    ("delete_view", "name"): {"description": "The name of the view.", **TEXT},
+    ("delete_view", "shared"): {"description": "Deletes the view that everybody in the namespace has."},
     ("list_workflows", "name"): {"description": "Only workflows with this name.", **TEXT},
-    ("list_workflows", "after"): {"description": "The `next` of the previous page.", **optional(UUID_FORM)},
+    ("get_workflow_grid", "name"): {"description": "The name of a workflow, or of a recurring job.", **TEXT},
+    ("get_workflow_grid", "limit"): {"description": "The maximum number of runs.", "minimum": 1, "maximum": 50},
+    ("get_workflow_states", "since"): {
+        "description": "The `cursor` of an earlier answer: only steps that have changed since.",
+        **optional(r"\d{1,18}\.\d{1,11}"),
+    },
+    ("list_tasks", "after"): {"description": "The `next` of the previous page, a name.", **optional(NAME_FORM)},
     ("list_jobs", "after"): {"description": "The `next` of the previous page, a name.", **STORABLE},
     ("list_runs", "after"): {
         "description": "The `next` of the previous page.",
         **optional(f"{UUID_FORM}|{PLACE_FORM}"),
     },
-    ("explain", "reference"): {
-        "description": "The id of a run, workflow or job, or the name of a recurring job or queue."
+    ("explain", "reference"): {"description": "The id of a run, workflow or job, or the name of a job or queue."},
+    ("list_jobs", "paused"): {"description": "Only paused jobs."},
+    ("list_jobs", "calendar"): {"description": "Only jobs that use this calendar.", **TEXT},
+    ("list_job_versions", "before"): {
+        "description": "The `next` of the previous page.",
+        "minimum": 1,
+        "maximum": 2**63 - 1,
     },
+    ("get_series", "metric"): {"description": "The measurement: ended runs, seconds of waiting, or ready runs."},
+    ("get_series", "group"): {"description": "The lines of the chart: states, quantiles or queues."},
+    ("get_series", "since"): {"description": f"The begin of the chart. {SINCE_FORM}", **INSTANT},
+    ("get_series", "until"): {"description": f"The end of the chart. {SINCE_FORM}", **INSTANT},
+    ("get_series", "step"): {"description": "Seconds from point to point.", "minimum": 60, "multipleOf": 60},
+    ("list_upcoming", "since"): {"description": "The begin, a time with an offset. Now by default.", **INSTANT},
+    ("list_upcoming", "hours"): {"description": "How many hours from there.", "minimum": 1, "maximum": 744},
+    ("list_upcoming", "queue"): {"description": "Only jobs of this queue.", **TEXT},
+    ("list_upcoming", "tag"): {"description": "Only jobs with this tag.", **TEXT},
+    ("get_scaling", "queue"): {
+        "description": "Only these queues, separated by commas.",
+        "pattern": f"^(?:{NAME_FORM}(?:,{NAME_FORM})*)?$",
+        "maxLength": TEXT["maxLength"],
+    },
+    ("close_circuit", "name"): {"description": "The name of the task.", **NAMED},
+    ("find_ids", "prefix"): {
+        "description": "The first eight or more digits of an id.",
+        "pattern": ID_PREFIX,
+        "example": ID[:18],
+    },
+    ("list_alerts", "state"): {"description": "Only these states, separated by commas.", **ALERT_STATES},
+    ("list_alerts", "rule"): {"description": "Only alerts of this rule.", **RULE_NAME},
     ("revoke_token", "reference"): {"description": "The id or the name of the token.", "example": "ci"},
+    ("take_hook", "namespace"): {"description": "The namespace of the source.", **TEXT},
     ("drain_worker", "reference"): {"description": "The id of the worker.", "example": ID},
 }
 # Paths whose `reference` must be an id.
-ID_ONLY = ("/v1/runs/", "/v1/workflows/", "/jobs/", "/v1/jobs/{reference}/cancel")
+ID_ONLY = (
+    "/v1/runs/", "/v1/alerts/", "/v1/alert-silences/", "/v1/workflows/", "/v1/sources/", "/jobs/",
+    "/v1/jobs/{reference}/cancel",
+)  # fmt: skip
 
 HEADERS: dict[str, str] = {
     "Idempotency-Key": (
@@ -145,7 +246,8 @@ HEADER_FORMS: dict[str, dict[str, Any]] = {
 LINKS: dict[str, tuple[str, ...]] = {
     "create_job": (
         "get_job", "cancel_job", "change_job", "pause_job", "resume_job", "trigger_job", "backfill_job", "delete_job",
-        "list_ticks", "next_ticks", "list_job_runs", "get_run", "cancel_run", "signal_run", "rerun_run", "list_attempts", "explain",
+        "list_ticks", "next_ticks", "list_job_runs", "get_run", "cancel_run", "signal_run", "rerun_run",
+        "list_attempts", "explain",
     ),
     "create_workflow": ("get_workflow", "cancel_workflow", "redrive_workflow", "explain"),
     "trigger_job": ("get_run", "cancel_run", "rerun_run", "list_attempts"),
@@ -166,9 +268,12 @@ PROBLEM: dict[str, Any] = {
         "type": {"type": "string", "description": "`urn:foliot:problem:` followed by the code."},
         "title": {"type": "string", "description": "The HTTP status in words."},
         "status": {"type": "integer", "description": "The HTTP status."},
-        "detail": {"type": "string", "description": "A message for people: what is wrong with which field, and what to do."},
+        "detail": {"type": "string", "description": "A message for people: what is wrong with which field, and what "
+        "to do."},
         "code": {"type": "string", "description": "A stable code for programs."},
         "field": {"type": "string", "description": "The field, parameter or header that is wrong."},
+        "start": {"type": "integer", "description": "Where the error begins in a cron expression, counted from 0."},
+        "end": {"type": "integer", "description": "Where it ends: the first character after it."},
         "request_id": {"type": "string", "description": "The id of the request, as in the header X-Request-Id."},
     },
     "example": {

@@ -49,6 +49,7 @@ def described(
     body: Any = None,
     problems: tuple[int, ...] = (),
     repeated: bool = False,
+    rehearsed: bool = False,
     is_body_optional: bool = False,
     examples: Mapping[str, object] | None = None,
     tagged: bool = False,
@@ -59,7 +60,8 @@ def described(
 ) -> dict[str, Any]:
     """The `openapi_extra` of a route with these answers.
 
-    `repeated`: accepts an idempotency key and answers a repeated request with 200. `examples`: bodies by title; the
+    `repeated`: accepts an idempotency key and answers a repeated request with 200. `rehearsed`: answers a dry run with
+    200. `examples`: bodies by title; the
     tests send them. `tagged`: returns an ETag, and 304 for If-None-Match. `matched`: accepts If-Match. `headers`:
     other headers it accepts. `events`: the types of its server-sent events, by name.
     """
@@ -70,7 +72,7 @@ def described(
     content = {kind: {"schema": _schema(answers, components)} for kind in media} if answers else {}
     if events:
         content[EVENT_STREAM] = {"schema": _event_schema(events, components)}
-    for code in (status, 200) if repeated else (status,):
+    for code in (status, 200) if repeated or rehearsed else (status,):
         responses[str(code)] = {"description": HTTPStatus(code).phrase} | ({"content": content} if content else {})
         if tagged or (matched and content):
             responses[str(code)]["headers"] = {"ETag": {"$ref": "#/components/headers/ETag"}}
@@ -148,6 +150,8 @@ def storable(node: Any) -> Any:
         found["pattern"] = NO_NUL
     if found.get("type") == "object" and not found.keys() & {"properties", "additionalProperties", "allOf"}:
         found |= ANY_OBJECT
+    if isinstance(found.get("additionalProperties"), dict) and "properties" not in found:
+        found.setdefault("propertyNames", {"pattern": NO_NUL})
     if "properties" in found:
         found["properties"] = {
             name: ANY_VALUE | inner if _is_anything(inner) else inner for name, inner in found["properties"].items()

@@ -15,22 +15,31 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; --get: #2a7f4f; --post: #2563a8; --patch: #9a6700; --delete: #b3352c; }
+:root { color-scheme: light dark; --line: #8884; --soft: #8881;
+    --get: #2a7f4f; --post: #2563a8; --patch: #9a6700; --delete: #b3352c; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
 h1 { margin-bottom: 0 } h2 { margin: 2rem 0 .25rem; text-transform: capitalize }
 nav a { margin-right: .75rem; white-space: nowrap }
-details { border: 1px solid var(--line); border-radius: 6px; margin: .4rem 0 } details > div { padding: 0 1rem .75rem }
-summary { cursor: pointer; padding: .45rem .75rem; overflow-wrap: anywhere } summary:hover, details[open] > summary { background: var(--soft) }
-.method { display: inline-block; min-width: 4.2rem; font-weight: 700 } .get { color: var(--get) } .post { color: var(--post) }
+details { border: 1px solid var(--line); border-radius: 6px; margin: .4rem 0 }
+details > div { padding: 0 1rem .75rem }
+summary { cursor: pointer; padding: .45rem .75rem; overflow-wrap: anywhere }
+summary:hover, details[open] > summary { background: var(--soft) }
+.method { display: inline-block; min-width: 4.2rem; font-weight: 700 }
+.get { color: var(--get) }
+.post { color: var(--post) }
 .patch, .put { color: var(--patch) } .delete { color: var(--delete) }
-code, pre { font: 13px/1.45 ui-monospace, monospace } pre { background: var(--soft); padding: .6rem; overflow-x: auto; border-radius: 4px }
-table { border-collapse: collapse; width: 100% } th { text-align: left } td, th { padding: .2rem .75rem .2rem 0; vertical-align: top; border-bottom: 1px solid var(--line) }
+code, pre { font: 13px/1.45 ui-monospace, monospace }
+pre { background: var(--soft); padding: .6rem; overflow-x: auto; border-radius: 4px }
+table { border-collapse: collapse; width: 100% }
+th { text-align: left }
+td, th { padding: .2rem .75rem .2rem 0; vertical-align: top; border-bottom: 1px solid var(--line) }
 small { opacity: .75 }
-"""  # noqa: E501
+"""
 STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS = {
     "Content-Security-Policy": (
-        f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -58,7 +67,8 @@ def page_of(document: dict[str, Any]) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])} API</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
         f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1><p>{escape(info['description'])} "
-        f'Client generators can use <a href="/openapi.json">openapi.json</a>.</p><nav>{links}<a href="#schemas">schemas</a></nav>'
+        f'Client generators can use <a href="/openapi.json">openapi.json</a>.</p>'
+        f'<nav>{links}<a href="#schemas">schemas</a></nav>'
         f'{sections}<h2 id="schemas">Schemas</h2>{schemas}</body></html>'
     )
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from foliot.api.requests.traces import NO_LINKS, TraceLinks
 from foliot.model.field_rules import all_of, field_is, not_given
 from foliot.model.idempotency import IdempotencyKey
 from foliot.model.job import RecurringJob
@@ -17,11 +18,13 @@ from foliot.model.namespace import bare, bare_key
 from foliot.model.notification import notification_ids
 from foliot.model.run import HeldBy, NewRun, RunView, StoredRun, SubmittedRun
 from foliot.model.schedule import Schedule
+from foliot.model.schedule_words import in_words
 from foliot.model.states import RunState, status_of
 from foliot.model.text_patterns import TIME
+from foliot.model.tick import Origin, tick_from, tick_of
 
-# Stored among the options of a run, but shown as fields of their own.
-SHOWN_APART = frozenset({"metadata", "tags", "notifies"})
+# Stored among the options of a run, but shown as fields of their own, or of use to workers only.
+SHOWN_APART = frozenset({"metadata", "tags", "notifies", "tick", "item", "traceparent"})
 
 
 class JobCreated(msgspec.Struct, frozen=True):
@@ -80,6 +83,19 @@ class BatchCreated(msgspec.Struct, frozen=True):
     created: bool
 
 
+class TickShown(msgspec.Struct, frozen=True):
+    """The tick of a schedule that a run is for. Times have the offset of the time zone of the job."""
+
+    at: datetime
+    previous: datetime | None
+    next: datetime | None
+    timezone: str
+    job: str
+    job_id: UUID
+    origin: Origin
+    """schedule: it fired. backfill: it was run afterwards. trigger: the job was triggered by hand at that time."""
+
+
 class JobShown(msgspec.Struct, frozen=True):
     id: UUID
     name: str | None
@@ -104,6 +120,7 @@ class JobShown(msgspec.Struct, frozen=True):
     output: str | None
     job_id: UUID | None
     tick_at: datetime | None
+    tick: TickShown | None
     rerun_of: UUID | None
     rerun_as: UUID | None
     parent_id: UUID | None
@@ -120,7 +137,15 @@ class JobShown(msgspec.Struct, frozen=True):
     notifies: UUID | None
     """The run whose end this run notifies about."""
     held_by: HeldBy | None
-    """The reason why a run is held: a limit, the previous run of its job, a pause, an open circuit, or no worker."""
+    """The reason why a run is held: a limit, the previous run of its job, a signal, a pause, an open circuit, or no
+    worker."""
+    awaits: Any
+    """Of a durable function that waits without a slot: `until` a time, for `signals`, or for called runs (`children`).
+    The first of them wakes it."""
+    trace_id: str | None
+    """Null if traces are off and the submitter named none."""
+    trace_url: str | None
+    """The address of the trace, by the setting `trace_url_template`."""
 
 
 class RecurringShown(msgspec.Struct, frozen=True):
@@ -131,6 +156,8 @@ class RecurringShown(msgspec.Struct, frozen=True):
     queue: str
     priority: int
     schedule: Any
+    schedule_words: str
+    """The schedule in words, without its time zone."""
     payload: Any
     options: Any
     metadata: Any
@@ -146,6 +173,7 @@ class RecurringShown(msgspec.Struct, frozen=True):
 
 
 def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
+    schedule = bare_schedule(job.schedule)
     return RecurringShown(
         id=job.id,
         name=bare(job.name),
@@ -153,7 +181,8 @@ def recurring(job: RecurringJob, *, created: bool = False) -> RecurringShown:
         task=bare(job.task),
         queue=bare(job.queue),
         priority=job.priority,
-        schedule=schedule_shown(job.schedule),
+        schedule=msgspec.to_builtins(schedule),
+        schedule_words=in_words(schedule, str(job.id)),
         payload=job.payload or {},
         options=options_shown(job.options),
         metadata=metadata_of(job.options),
@@ -217,7 +246,8 @@ def submitted(run: SubmittedRun) -> JobCreated:
     )
 
 
-def shown(run: RunView) -> JobShown:
+def shown(run: RunView, traces: TraceLinks = NO_LINKS) -> JobShown:
+    trace_id, trace_url = traces.of_run(run.id, run.options)
     return JobShown(
         id=run.id,
         name=run_name(run.name, run.job_id),
@@ -242,6 +272,7 @@ def shown(run: RunView) -> JobShown:
         output=None if run.output is None else run.output.decode("utf-8", "replace"),
         job_id=run.job_id,
         tick_at=run.tick_at,
+        tick=tick_shown(run.options),
         rerun_of=run.rerun_of,
         rerun_as=run.rerun_as,
         parent_id=run.parent_id,
@@ -254,7 +285,18 @@ def shown(run: RunView) -> JobShown:
         notifications=notification_ids(run.id, run.options, run.state, run.reason, run.finished_at),
         notifies=run.options.get("notifies") if isinstance(run.options, dict) else None,
         held_by=run.held_by,
+        awaits=run.awaits,
+        trace_id=trace_id,
+        trace_url=trace_url,
     )
+
+
+def tick_shown(options: Any) -> TickShown | None:
+    stored = tick_of(options)
+    if stored is None:
+        return None
+    tick = tick_from(stored)
+    return TickShown(tick.at, tick.previous, tick.next, tick.timezone, tick.job, tick.job_id, tick.origin)
 
 
 def metadata_of(options: Any) -> Any:
@@ -278,14 +320,13 @@ def options_shown(options: Any) -> Any:
     return shown or None
 
 
-def schedule_shown(schedule: Schedule) -> Any:
+def bare_schedule(schedule: Schedule) -> Schedule:
+    """With names as users write them."""
     calendar, after = schedule.calendar, schedule.after
-    return msgspec.to_builtins(
-        msgspec.structs.replace(
-            schedule,
-            calendar=calendar and bare(calendar),
-            after=None if after is None else tuple(bare(name) for name in after),
-        )
+    return msgspec.structs.replace(
+        schedule,
+        calendar=calendar and bare(calendar),
+        after=None if after is None else tuple(bare(name) for name in after),
     )
 
 

@@ -1,9 +1,8 @@
-"""The shape of a JSON body, from its bytes alone: how deep it is nested, how many values it holds, how long its numbers
-are.
+"""Limits the shape of a JSON body before it is decoded: its depth, its number of values, and the length of its numbers.
 
-A body that is small in bytes can be large in every other way: 11 million empty lists fit into a batch, and a number of
-100,000 digits takes as long to read as the rest of a batch together. So these limits are checked before anything is
-made of a body. Everything that looks at each byte does so in C, slice by slice, so that other threads get their turn.
+A body of few bytes can be expensive in other ways: 11 million empty lists fit into a batch, and one number of 100,000
+digits takes as long to parse as the rest of a batch. Loops over single bytes run in C, slice by slice, so that other
+threads get their turn.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from collections.abc import Iterator
 
 from foliot.errors import Malformed, TooLarge
 
-# Deeper than any payload that somebody wrote, and far from the depth at which the stack of a writer of JSON ends.
+# Deeper than any real payload, and far below the depth at which a JSON encoder runs out of stack.
 DEPTH_MAX = 100
-VALUES_MAX = 1_000_000
-# Reading and writing an integer takes the square of its digits: in a body full of longer ones, seconds.
+VALUES_MAX = 500_000
+# The time to parse an integer grows with the square of its digits: a body full of longer ones would take seconds.
 DIGITS_MAX = 500
 SLICE_BYTES = 1 << 18
 NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -24,9 +23,9 @@ LONG_NUMBER = b"0" * (DIGITS_MAX + 1)
 
 
 def refuse_shape(body: bytes, field: str) -> None:
-    """Raises `Malformed` for what is nested too deeply, and `TooLarge` for too many values."""
+    """Raises `Malformed` for a body that is nested too deeply, and `TooLarge` for one with too many values."""
     opened = body.count(b"[") + body.count(b"{")
-    # A value takes two bytes at least, with its comma.
+    # With its comma, a value takes at least two bytes.
     is_few = len(body) <= 2 * VALUES_MAX or opened + body.count(b",") <= VALUES_MAX
     if opened <= DEPTH_MAX and is_few:
         return
@@ -43,14 +42,27 @@ def refuse_shape(body: bytes, field: str) -> None:
 
 
 def has_long_number(body: bytes) -> bool:
-    if len(body) <= DIGITS_MAX or LONG_NUMBER not in body.translate(DIGITS_ALIKE):
-        return False
-    return LONG_NUMBER in b"".join(_outside_strings(body)).translate(DIGITS_ALIKE)
+    return len(body) > DIGITS_MAX and _has_outside_strings(body, (LONG_NUMBER,))
+
+
+def has_extreme_number(body: bytes) -> bool:
+    """Whether a number has many digits or an exponent, and so may be too large to be stored."""
+    return _has_outside_strings(body, (LONG_NUMBER, b"0e", b"0E"))
+
+
+def _has_outside_strings(body: bytes, signs: tuple[bytes, ...]) -> bool:
+    """Whether the body contains one of the signs outside of strings, with every digit read as 0. Strings are removed
+    only if the body with them contains a sign."""
+
+    def are_in(text: bytes) -> bool:
+        digits = text.translate(DIGITS_ALIKE)
+        return any(sign in digits for sign in signs)
+
+    return are_in(body) and are_in(b"".join(_outside_strings(body)))
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:
-    """The body without its strings, in slices. What follows the first error of syntax may be taken for the one or the
-    other."""
+    """The body without its strings, in slices. After the first syntax error, strings and other text may be confused."""
     is_inside = False
     held_back = b""
     for start in range(0, len(body), SLICE_BYTES):

@@ -1,11 +1,11 @@
-"""ETags, and requests that are to be carried out only if what they were made for is still there.
+"""ETags, and conditional requests: they change a resource only if it is still as the client saw it.
 
     ETag: "<version>.<when it was created>.<checksum of what is shown>"
 
-If-Match compares the version and the creation: what somebody decided, not what moves by itself, or a job that fires
-every second could never be changed. The creation tells a job from another that later got its name. If-None-Match
-compares all of it. Whether a version is still current is decided by the statement that writes: `check` only says which
-one that has to be.
+If-Match compares the version and the creation time. The version counts decisions of users, not changes that happen by
+themselves; otherwise a job that fires every second could never be changed. The creation time distinguishes a job from a
+later one with the same name. If-None-Match compares the whole tag. `check` compares with what was read; the statement
+that writes checks the version again.
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ from starlette.responses import Response
 from foliot.errors import Invalid, PreconditionFailed
 
 LENGTH_MAX = 4000
-# A tag of ours, whole, or only the version of it, which every answer shows too. Others are well-formed, and never
-# match.
+# One of our tags, or only its version, which every answer shows as well. Other tags are well-formed but never match.
 OURS = re.compile(r'"(?P<version>[0-9]{1,18})(?:\.(?P<created>[0-9a-f]{1,16})\.[0-9a-f]{8})?"')
 TAG = re.compile(r'\s*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")\s*')
 
 
-# A header with tags in it, for the API's document. A comma in a tag would end it.
+# The form of a header with tags, for the OpenAPI document. A comma ends a tag.
 TAGS_FORM = r'^\*$|^(?:W/)?"[!#-+\--~]*"(?: ?, ?(?:W/)?"[!#-+\--~]*"){0,20}$'
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Of a thing as it was read: which state of which thing."""
+    """The version of a resource as it was read."""
 
     number: int
     created_at: datetime
@@ -46,12 +45,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class IfMatch:
-    """What the request is meant for; `tags` is empty for `*`: whatever is there."""
+    """The versions that the request is meant for. `tags` is empty for `*`, which matches any version."""
 
     tags: tuple[str, ...] = ()
 
     def check(self, what: str, current: Version | None) -> None:
-        """Raises `PreconditionFailed` if what was read is not what is meant, or is not there at all."""
+        """Raises `PreconditionFailed` if the resource does not exist or has another version."""
         if current is None:
             raise PreconditionFailed(
                 f"there is no {what}, so nothing that If-Match could name; leave the header out to make one"
@@ -64,14 +63,13 @@ class IfMatch:
 
 
 def if_match_of(request: Request) -> IfMatch | None:
-    """None when it was not sent."""
+    """None if the request has no If-Match."""
     tags = _tags_of(request, "If-Match")
     return None if tags is None else IfMatch(tags)
 
 
 def is_create_only(request: Request) -> bool:
-    """Whether If-None-Match is `*`, the one form of it that makes sense with a change. Raises `Invalid` for the
-    others."""
+    """Whether If-None-Match is `*`, its only form that makes sense for a change. Raises `Invalid` for other forms."""
     tags = _tags_of(request, "If-None-Match")
     if tags:
         raise Invalid("If-None-Match: only * makes sense here; give the ETag as If-Match", field="If-None-Match")
@@ -79,7 +77,7 @@ def is_create_only(request: Request) -> bool:
 
 
 def tagged(request: Request, body: object, version: Version, *, status: int = 200) -> Response:
-    """The answer with its ETag; to a GET by somebody who has it, 304."""
+    """The response with its ETag; 304 if a GET already has this ETag."""
     encoded = msgspec.json.encode(body)
     tag = f'"{version.number}.{version.created}.{crc32(encoded):08x}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
@@ -89,14 +87,14 @@ def tagged(request: Request, body: object, version: Version, *, status: int = 20
 
 
 def _is_known(known: str | None, tag: str) -> bool:
-    """What is no tag at all is known by nobody, and the answer is what it would be without."""
+    """Whether the client already has the resource with this tag. Malformed tags never match."""
     return known is not None and (
         known.strip() == "*" or tag in [name.strip().removeprefix("W/") for name in known.split(",")]
     )
 
 
 def _tags_of(request: Request, header: str) -> tuple[str, ...] | None:
-    """None when it was not sent; empty for `*`."""
+    """None if the request has no such header; empty for `*`."""
     value = ",".join(request.headers.getlist(header)) if header in request.headers else None
     if value is None:
         return None
@@ -112,6 +110,6 @@ def _tags_of(request: Request, header: str) -> tuple[str, ...] | None:
 
 
 def _is_of(tag: str, current: Version) -> bool:
-    """Weak ones never are."""
+    """Whether a tag names this version. Weak tags never do."""
     ours = OURS.fullmatch(tag)
     return ours is not None and int(ours["version"]) == current.number and ours["created"] in (None, current.created)

@@ -1,8 +1,8 @@
-"""Requests with an idempotency key: the first is carried out, and those that repeat it get its answer.
+"""Carries out the first request with an idempotency key, and answers its repetitions with the first answer.
 
-The key, the job and the answer are written in one transaction, so a repetition that comes while the first is under way
-waits for it, and one that comes after a lost answer finds it. Only what was carried out is remembered: a refused
-request may be mended and sent again.
+The key, the job and the answer are written in one transaction. A repetition that arrives while the first request is
+still running waits for it, and a repetition after a lost answer finds that answer. Only successful requests are
+remembered: a refused request can be corrected and sent again with the same key.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.json_response import JsonResponse, json_response
 from foliot.api.requests.bodies import BODY, in_body_thread
+from foliot.api.requests.headers import header_of
 from foliot.api.security.audit_log import NoteWithin
 from foliot.errors import Invalid, Malformed
 from foliot.model.idempotency import check_idempotency_key, request_fingerprint
@@ -28,8 +30,8 @@ Work = Callable[[Transaction], Awaitable[msgspec.Struct]]
 
 
 def idempotency_key_of(request: Request, field: str | None) -> str | None:
-    """That of the header, or of the body."""
-    header = request.headers.get(HEADER)
+    """The key from the header or the body."""
+    header = header_of(request, HEADER.lower())
     if header is not None and field is not None and header != field:
         raise Invalid(
             f"idempotency_key: {field!r} here, but {header!r} in the header {HEADER}; give one", field="idempotency_key"
@@ -40,7 +42,7 @@ def idempotency_key_of(request: Request, field: str | None) -> str | None:
 
 class IdempotentRequests:
     def __init__(self, *, store: Store) -> None:
-        self._submissions = store.submissions
+        self._idempotency = store.idempotency
 
     async def answer(
         self,
@@ -58,7 +60,7 @@ class IdempotentRequests:
             namespace.qualified_key(key),
             await in_body_thread(body, partial(request_fingerprint, path, body)),
         )
-        kept = await self._submissions.find_answer(key, fingerprint)
+        kept = await self._idempotency.find_answer(key, fingerprint)
         if kept is None:
             work = note.around(await prepare())
             own: dict[str, msgspec.Struct] = {}
@@ -70,22 +72,23 @@ class IdempotentRequests:
                 return text
 
             try:
-                kept = await self._submissions.once(key, fingerprint, encoded)
+                kept = await self._idempotency.once(key, fingerprint, encoded)
             except RecursionError:
-                # How deep a payload may be depends on how deep its writer is already; nothing has been stored.
+                # The nesting limit of the JSON encoder depends on its stack. Nothing has been stored yet.
                 raise Malformed("the body is nested too deeply", field=BODY) from None
-            # Its own answer, found again after that of the commit got lost, is not a repetition.
+            # An answer that this request stored itself, before its commit was confirmed, is not a repetition.
             if kept.text in own:
                 note.committed()
                 on_done(own[kept.text])
                 return answered(own[kept.text], 201)
-        # Word for word, however deep a payload is in it: `created` is the last field of every such answer.
+        # The stored text is sent unchanged, so that deeply nested payloads need no decoding. `created` is the last
+        # field of every such answer.
         text = kept.text.removesuffix(CREATED) + NOT_CREATED if kept.text.endswith(CREATED) else kept.text
-        return Response(text, 200, media_type="application/json")
+        return JsonResponse(text, 200)
 
 
 def answered(body: object, status: int = 200, *, where: str = "/v1/jobs") -> Response:
     """Where what was created is found goes into the head."""
     made = getattr(body, "id", None) if status == 201 else None
     headers = {"Location": f"{where}/{made}"} if made else None
-    return Response(msgspec.json.encode(body), status, headers, media_type="application/json")
+    return json_response(body, status, headers)

@@ -1,4 +1,4 @@
-"""Query parameters: read strictly, and when they are bad, said which."""
+"""Decodes query parameters strictly, and names the one that is wrong."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from uuid import UUID
 from foliot.config import did_you_mean
 from foliot.errors import Invalid, NotFound
 from foliot.model.job_request import EARLIEST, LATEST
-from foliot.model.states import RunState
+from foliot.model.states import RunState, status_of
 from foliot.triggers.durations import parse_duration
 
 TEXT_MAX = 500
-# Where a run that has been tried before stands apart from one that has not: see `RunFilter`.
+# In these states, a run that has been tried before is listed separately from one that has not: see `RunFilter`.
 TRIED = {RunState.READY, RunState.SCHEDULED}
 WORDS: dict[str, tuple[str, ...]] = {
     **{str(state): (state, f"{state}+") if state in TRIED else (state,) for state in RunState},
@@ -22,14 +22,16 @@ WORDS: dict[str, tuple[str, ...]] = {
     "completed": ("succeeded",),
 }
 
+STATUSES = list(dict.fromkeys(status_of(state, attempt) for state in RunState for attempt in (0, 1)))
+
 
 def words_for(states: Collection[RunState]) -> list[str]:
-    """Those that stand for nothing but these states."""
+    """The words that stand for no other states than these."""
     return [word for word, meant in WORDS.items() if all(state.removesuffix("+") in states for state in meant)]
 
 
 def text_of(value: str, field: str) -> str | None:
-    """None when it was not given."""
+    """None if the parameter is missing."""
     if "\0" in value:
         raise Invalid(f"{field}: the character NUL (%00) is in nothing that is stored", field=field)
     if len(value) > TEXT_MAX:
@@ -37,25 +39,32 @@ def text_of(value: str, field: str) -> str | None:
     return value or None
 
 
-def states_of(value: str) -> list[str] | None:
-    """The states that a list of words, inside ones or outside ones, stands for."""
+def words_of(value: str, field: str) -> list[str] | None:
+    """The parts of a comma-separated text. None if the parameter is missing."""
+    text = text_of(value, field)
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()] or None
+
+
+def states_of(value: str, field: str = "state") -> list[str] | None:
+    """The states that a list of states or statuses stands for."""
     if not value:
         return None
     found: list[str] = []
     for word in value.split(","):
         if word.strip() not in WORDS:
-            hint = did_you_mean(word.strip(), WORDS) or f"; there are {', '.join(WORDS)}"
-            raise Invalid(f"state: there is no state {word.strip()!r}{hint}", field="state")
+            hint = did_you_mean(word.strip(), WORDS).replace("'succeeded'", "'completed'")
+            hint = hint or f"; there are {', '.join(STATUSES)}"
+            raise Invalid(f"{field}: there is no state {word.strip()!r}{hint}", field=field)
         found.extend(WORDS[word.strip()])
     return list(dict.fromkeys(found))
 
 
 def instant_of(value: str, field: str, *, now: datetime) -> datetime | None:
-    """An ISO 8601 time with an offset, or a duration: so long ago. None when it was not given."""
+    """Parses an ISO 8601 time with an offset, or a duration before now. None if the parameter is missing."""
     if not value:
         return None
     try:
-        # A plus that was not escaped arrives as a blank.
+        # A plus sign that was not escaped arrives as a space.
         moment = datetime.fromisoformat(value.replace(" ", "+") if "T" in value else value)
     except ValueError:
         moment = _ago(value, field, now)
@@ -84,10 +93,15 @@ def id_of(value: str, field: str) -> UUID:
 
 
 def run_id_of(reference: str) -> UUID:
+    return reference_of(reference, "run")
+
+
+def reference_of(reference: str, kind: str) -> UUID:
+    """The id in a path. Raises `NotFound` for a text that is none."""
     try:
         return UUID(reference)
     except ValueError:
-        raise NotFound(f"there is no run {reference!r}") from None
+        raise NotFound(f"there is no {kind} {reference!r}") from None
 
 
 def cursor_text(instant: datetime, run_id: UUID) -> str:

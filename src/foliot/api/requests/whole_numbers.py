@@ -1,8 +1,8 @@
-"""Integers that are written as 509.0 or 5e2, which JSON Schema calls integers as much as 509.
+"""Accepts integers written as 509.0 or 5e2, which JSON Schema treats as integers.
 
-The decoder does not, and a type can't tell it to. So a body that it refuses is looked at once more: where its type has
-an integer and the body a number without a fraction, the number becomes an integer. Everything else stays as it is, the
-numbers in a payload above all.
+The decoder refuses them and cannot be configured otherwise. So a body that it refuses is parsed a second time: wherever
+its type has an integer and the body a number without a fraction, the number becomes an integer. Nothing else changes;
+numbers in a payload stay as they are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 from msgspec import inspect
 
 Change = Callable[[Any], Any]
-# Above it a float no longer tells an integer from its neighbours.
+# Above this, a float cannot represent every integer.
 EXACT_MAX = 2.0**53
 
 
 def with_whole_numbers(body: bytes, kind: Any) -> bytes | None:
-    """The body as it is to be decoded; None where there is no such number in it."""
+    """The body with such numbers replaced; None if it contains none."""
     tree = msgspec.json.decode(body)
     changed = _change_of(kind)(tree)
     return None if changed is tree else msgspec.json.encode(changed)
@@ -32,8 +32,7 @@ def _change_of(kind: Any) -> Change:
 
 
 def _changing(kind: inspect.Type, seen: dict[type, list[Change]]) -> Change:
-    """What makes of a value of this type the same with integers in it; the value itself where there is nothing to
-    do."""
+    """The function that converts the integers in a value of this type; `_same` if the type contains none."""
     if isinstance(kind, inspect.Metadata):
         return _changing(kind.type, seen)
     if isinstance(kind, inspect.IntType):
@@ -45,7 +44,7 @@ def _changing(kind: inspect.Type, seen: dict[type, list[Change]]) -> Change:
     if isinstance(kind, inspect.StructType):
         return _struct(kind, seen)
     if isinstance(kind, inspect.UnionType):
-        # A number may be a fraction where the union has a float; else it is meant as the integer.
+        # If the union contains a float, a number may be a fraction. Otherwise it is meant as the integer.
         has_float = any(isinstance(one, inspect.FloatType) for one in kind.types)
         return _one_after_another(
             [_changing(one, seen) for one in kind.types if not (has_float and isinstance(one, inspect.IntType))]

@@ -51,7 +51,7 @@ def audit_router(*, store: Store) -> APIRouter:
         """Lists changes and refusals of the last seven days, or since `since`, latest first; with `denied=1` only
         refusals.
 
-        Shows one namespace; to a token for all namespaces, all of them.
+        Shows your namespace, or all namespaces if your token is valid for all.
         """
         now = await store.jobs.database_now()
         begin = instant_of(since, "since", now=now) or now - LOOK_BACK

@@ -16,7 +16,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.security.audit_log import NoteWithin
-from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.field_rules import Rule
@@ -24,9 +24,12 @@ from foliot.model.idempotency import IdempotencyKey
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.permissions import Permission
+from foliot.model.schedule import Neighbours
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
+from foliot.store.lookup import find_job
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
+from foliot.triggers.base import to_instant
 
 
 class GroupActionRequest(GroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,7 +58,7 @@ class GroupDeleted(msgspec.Struct, frozen=True):
 
 
 decoder = msgspec.json.Decoder(GroupActionRequest)
-TRIGGERS = {"as many as were counted": {"name": "nightly-report", "expected": 1}}
+TRIGGERS = {"after a dry run": {"name": "nightly-report", "expected": 1}}
 EXAMPLES = {"count first": {"name": "report-*", "dry_run": True}}
 
 
@@ -96,16 +99,16 @@ class JobGroupActionRoutes:
         return answered(made, 201)
 
     @requires(Permission.OPERATE)
-    async def delete_jobs(self, request: Request, namespace: Within) -> Response:
+    async def delete_jobs(self, request: Request, caller: Calling) -> Response:
         """Deletes the matching recurring jobs, paused or not, except those that other jobs depend on. Their runs
         stay in history."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), decoder))
         # A repeated delete finds nothing left to delete, so the key is only checked.
         idempotency_key_of(request, asked.idempotency_key)
-        matched = await matched_jobs(self._store, namespace, asked, is_paused=None)
+        matched = await matched_jobs(self._store, caller.namespace, asked, is_paused=None)
         left = {} if asked.dry_run else dict(matched)
         # A job can be deleted once its dependents are gone, so repeat while any was deleted.
-        while gone := [job_id for job_id in left if await self._is_deleted(job_id)]:
+        while gone := [job_id for job_id in left if await self._is_deleted(job_id, caller.name)]:
             for job_id in gone:
                 del left[job_id]
         names = [name for job_id, name in matched if job_id not in left]
@@ -113,23 +116,29 @@ class JobGroupActionRoutes:
 
     async def _prepare(self, namespace: Namespace, asked: GroupActionRequest) -> Work:
         matched = {new_id(): job for job in await matched_jobs(self._store, namespace, asked, is_paused=None)}
+        now = to_instant(await self._store.jobs.database_now())
+        between = {job_id: await self._neighbours_of(namespace, job_id, now) for job_id, _ in matched.values()}
 
         async def work(within: Transaction) -> GroupTriggered:
             for run_id, (job_id, _) in matched.items():
-                await self._store.jobs.insert_triggered_run(run_id, job_id, within=within)
+                await self._store.jobs.insert_triggered_run(run_id, job_id, between=between[job_id], within=within)
             names = [name for _, name in matched.values()]
             return GroupTriggered(len(names), names, list(matched), dry_run=False, created=True)
 
         return work
+
+    async def _neighbours_of(self, namespace: Namespace, job_id: UUID, now: int) -> Neighbours:
+        job = await find_job(self._store, namespace, job_id, "")
+        return (None, None) if job is None else job.timetable.around(now)
 
     def _announce(self, made: msgspec.Struct) -> None:
         if isinstance(made, GroupTriggered):
             self._store.hints.send([ALL_QUEUES_TOPIC, GATES_TOPIC])
             self._store.events.emit(RunsSubmitted(made.count))
 
-    async def _is_deleted(self, job_id: UUID) -> bool:
+    async def _is_deleted(self, job_id: UUID, actor: str) -> bool:
         try:
-            await self._store.jobs.delete_job(job_id)
+            await self._store.jobs.delete_job(job_id, actor=actor)
         except Conflict:
             return False
         return True

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from foliot.api.job_selection import GroupRequest, matched_jobs, refuse_empty
 from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import decoded, read
-from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.model.job import resumed
 from foliot.model.job_request import LATEST
@@ -40,10 +40,10 @@ G = TypeVar("G", bound=GroupRequest)
 pause_decoder = msgspec.json.Decoder(GroupPauseRequest)
 resume_decoder = msgspec.json.Decoder(GroupRequest)
 PAUSES = {
-    "how many it would be": {"name": "report-*", "dry_run": True},
-    "those of a queue": {"queue": "mail", "reason": "maintenance"},
+    "dry run": {"name": "report-*", "dry_run": True},
+    "all jobs of a queue": {"queue": "mail", "reason": "maintenance"},
 }
-RESUMES = {"those of a task": {"task": "send_invoice"}}
+RESUMES = {"all jobs of a task": {"task": "send_invoice"}}
 
 
 class JobGroupRoutes:
@@ -58,15 +58,15 @@ class JobGroupRoutes:
         self.router.add_api_route("/v1/jobs/resume", self.resume_jobs, methods=["POST"], openapi_extra=resumes)
 
     @requires(Permission.OPERATE)
-    async def pause_jobs(self, request: Request, namespace: Within) -> Response:
+    async def pause_jobs(self, request: Request, caller: Calling) -> Response:
         """Pauses the matching recurring jobs that are not paused."""
         asked = await self._asked(request, pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
-        matched = await matched_jobs(self._store, namespace, asked, is_paused=False)
+        matched = await matched_jobs(self._store, caller.namespace, asked, is_paused=False)
         if not asked.dry_run:
             for job_id, _ in matched:
-                await self._jobs.pause_job(job_id, asked.reason, asked.until)
+                await self._jobs.pause_job(job_id, asked.reason, asked.until, actor=caller.name)
         return _answer(matched, asked)
 
     @requires(Permission.OPERATE)

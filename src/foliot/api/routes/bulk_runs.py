@@ -8,9 +8,10 @@ rerun ones are marked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, ClassVar, TypeVar
+from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter
@@ -20,11 +21,12 @@ from starlette.responses import Response
 
 from foliot.api.job_selection import COUNT_MAX, IS_COUNTED
 from foliot.api.openapi.operations import described
-from foliot.api.openapi.patterns import INSTANT, PLACE_FORM, UUID_FORM, optional, words
+from foliot.api.openapi.patterns import INSTANT, PAYLOAD_VALUE, PLACE_FORM, STATES, UUID_FORM, optional, words
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.idempotency import answered
 from foliot.api.requests.parameters import cursor_text, instant_of, states_of, words_for
-from foliot.api.run_filters import Asked, find_runs
+from foliot.api.requests.ranges import LENGTH_RANGE, NUMBER_RANGE
+from foliot.api.run_filters import FILTER_NAMES, Asked, find_runs
 from foliot.api.run_views import RunListed, listed
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid
@@ -43,26 +45,66 @@ PAGES = 10
 """The pages that a request reads at most; each reads a bounded number of rows."""
 BATCH = 1000
 SAMPLE = 10
-FILTERS = ("state", "queue", "task", "job", "tag", "text", "since")
+# Filters that select runs: `until` alone selects none. Only runs that have ended have a reason.
+FILTERS = tuple(name for name in FILTER_NAMES if name not in ("until", "parent", "reason", "not_reason"))
+ENDED_FILTERS = (*FILTERS, "reason", "not_reason")
+IDS_MAX = 1000
 
 Text = Annotated[str, Meta(max_length=500)]
+PayloadText = Annotated[str, Meta(max_length=500, extra_json_schema={"pattern": PAYLOAD_VALUE})]
 Instant = Annotated[str, Meta(max_length=500, extra_json_schema=INSTANT)]
-# Some runs, by a filter that is not empty, or all of them. A request that changes runs gives their number.
-IS_FILTERED = any_of(*(field_is(name, {"minLength": 1}, required=True) for name in FILTERS))
-IS_NOT_FILTERED = all_of(*(field_is(name, {"maxLength": 0}) for name in FILTERS))
+
+
+def selection(names: Sequence[str]) -> tuple[Rule, ...]:
+    """Some runs by at least one filter that is not empty, given runs, or all runs; and the number of runs, except for
+    given ones."""
+    texts = [name for name in names if name != "payload"]
+    is_filtered = any_of(
+        *(field_is(name, {"minLength": 1}, required=True) for name in texts),
+        field_is("payload", {"minItems": 1}, required=True),
+    )
+    is_not_filtered = all_of(
+        *(field_is(name, {"maxLength": 0}) for name in texts), field_is("payload", {"maxItems": 0})
+    )
+    has_ids, has_no_ids = field_is("ids", {"minItems": 1}, required=True), field_is("ids", {"maxItems": 0})
+    is_all, is_not_all = field_is("all", {"const": True}, required=True), field_is("all", {"const": False})
+    return (
+        any_of(
+            all_of(is_filtered, is_not_all, has_no_ids),
+            all_of(is_not_filtered, is_all, has_no_ids),
+            all_of(is_not_filtered, is_not_all, has_ids),
+        ),
+        any_of(IS_COUNTED, has_ids),
+    )
 
 
 class RunGroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Selects runs by the filters of `GET /v1/runs`, at least one besides `until`; or by `all`."""
+    """Selects runs by the filters of `GET /v1/runs`, at least one besides `until`; by `ids`; or by `all`."""
 
     state: Annotated[Text, Meta(extra_json_schema=words(words_for(TERMINAL)))] = ""
+    not_state: Annotated[Text, Meta(extra_json_schema=STATES)] = ""
     queue: Text = ""
+    not_queue: Text = ""
     task: Text = ""
+    not_task: Text = ""
     job: Text = ""
     tag: Text = ""
+    not_tag: Text = ""
+    worker: Text = ""
+    not_worker: Text = ""
+    attempt: Annotated[Text, Meta(extra_json_schema=optional(NUMBER_RANGE))] = ""
+    duration: Annotated[Text, Meta(extra_json_schema=optional(LENGTH_RANGE))] = ""
+    priority: Annotated[Text, Meta(extra_json_schema=optional(NUMBER_RANGE))] = ""
+    error: Text = ""
+    not_error: Text = ""
+    payload: Annotated[tuple[PayloadText, ...], Meta(max_length=10)] = ()
     text: Text = ""
+    not_text: Text = ""
     since: Instant = ""
     until: Instant = ""
+    ids: Annotated[
+        tuple[UUID, ...], Meta(max_length=IDS_MAX, description="The ids of the runs. Cannot be combined with filters.")
+    ] = ()
     all: bool = False
     dry_run: bool = False
     expected: (
@@ -81,13 +123,8 @@ class RunGroupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         Meta(description="The `next` of the previous answer.", extra_json_schema=optional(f"{UUID_FORM}|{PLACE_FORM}")),
     ] = ""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        any_of(
-            all_of(IS_FILTERED, field_is("all", {"const": False})),
-            all_of(IS_NOT_FILTERED, field_is("all", {"const": True}, required=True)),
-        ),
-        IS_COUNTED,
-    )
+    FILTERS: ClassVar[tuple[str, ...]] = FILTERS
+    RULES: ClassVar[tuple[Rule, ...]] = selection(FILTERS)
 
 
 class CancelGroupRequest(RunGroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -95,6 +132,14 @@ class CancelGroupRequest(RunGroupRequest, frozen=True, forbid_unknown_fields=Tru
     reason: Annotated[str, Meta(max_length=1000)] = ""
     force: bool = False
     """Ends the runs at once and ignores later writes of their workers, instead of asking the workers to stop them."""
+
+
+class RerunGroupRequest(RunGroupRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    reason: Text = ""
+    not_reason: Text = ""
+
+    FILTERS: ClassVar[tuple[str, ...]] = ENDED_FILTERS
+    RULES: ClassVar[tuple[Rule, ...]] = selection(ENDED_FILTERS)
 
 
 class RunGroupAnswer(msgspec.Struct, frozen=True):
@@ -110,11 +155,12 @@ class RunGroupAnswer(msgspec.Struct, frozen=True):
     dry_run: bool
 
 
-CANCELS = {"count first": {"queue": "mail", "state": "pending", "dry_run": True}}
-RERUNS = {"count first": {"task": "send_invoice", "state": "failed", "since": "2h", "dry_run": True}}
+BY_ID = {"by id": {"ids": ["0190a6f0-8d3a-7c4e-9b1f-2f6d5c3a1b00"]}}
+CANCELS = {"count first": {"queue": "mail", "state": "pending", "dry_run": True}} | BY_ID
+RERUNS = {"count first": {"task": "send_invoice", "state": "failed", "since": "2h", "dry_run": True}} | BY_ID
 R = TypeVar("R", bound=RunGroupRequest)
 cancel_decoder = msgspec.json.Decoder(CancelGroupRequest)
-rerun_decoder = msgspec.json.Decoder(RunGroupRequest)
+rerun_decoder = msgspec.json.Decoder(RerunGroupRequest)
 
 
 class RunGroupRoutes:
@@ -124,23 +170,23 @@ class RunGroupRoutes:
         self.router = APIRouter(tags=["runs"], route_class=PermissionRoute)
         problems = (400, 409, 413, 415, 422, 503)
         cancels = described(200, RunGroupAnswer, body=CancelGroupRequest, examples=CANCELS, problems=problems)
-        reruns = described(200, RunGroupAnswer, body=RunGroupRequest, examples=RERUNS, problems=problems)
+        reruns = described(200, RunGroupAnswer, body=RerunGroupRequest, examples=RERUNS, problems=problems)
         self.router.add_api_route("/v1/runs/cancel", self.cancel_runs, methods=["POST"], openapi_extra=cancels)
         self.router.add_api_route("/v1/runs/rerun", self.rerun_runs, methods=["POST"], openapi_extra=reruns)
 
     @requires(Permission.OPERATE)
     async def cancel_runs(self, request: Request, namespace: Within) -> Response:
-        """Cancels the matching live runs: waiting ones at once; the workers of running ones are asked to stop them.
-        Count with `dry_run` first."""
+        """Cancels the matching live runs: waiting runs at once, running ones through their workers. Count with
+        `dry_run` first."""
         asked = checked(await decoded(await read(request, self._body_max_bytes), cancel_decoder))
         states = states_for(asked, LIVE, "a run that has ended can't be cancelled")
         chosen, answer = await self._choose(namespace, asked, states, lambda run: True)
         if not chosen:
             return answered(answer)
         why = asked.reason or "cancelled by request"
-        marked = await self._store.runs.mark_cancelled([run.id for run in chosen], why, is_forced=asked.force)
+        marked = await self._store.cancellation.mark_cancelled([run.id for run in chosen], why, is_forced=asked.force)
         self._store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
-        self._store.events.emit(RunsCancelled(await self._store.end_cancelled()))
+        self._store.events.emit(RunsCancelled(await self._store.cancellation.end_cancelled()))
         return answered(msgspec.structs.replace(answer, count=len(marked)))
 
     @requires(Permission.OPERATE)
@@ -168,9 +214,10 @@ class RunGroupRoutes:
         """The runs to change now, none in a dry run, and the answer that counts them."""
         now = await self._store.jobs.database_now()
         until = instant_of(asked.until, "until", now=now) or now
-        search = Asked(
-            states, asked.queue, asked.task, asked.job, asked.since, until.isoformat(), asked.text, tag=asked.tag
-        )
+        if asked.ids:
+            return await self._choose_by_id(namespace, asked, states, until, is_wanted)
+        given = {name: getattr(asked, name) for name in asked.FILTERS}
+        search = Asked(**given | {"state": states, "until": until.isoformat()})
         found: list[RunItem] = []
         following: str | None = asked.after
         for _ in range(PAGES):
@@ -189,11 +236,33 @@ class RunGroupRoutes:
             following = cursor_text(last.tick_at or EARLIEST, last.id) if asked.job else str(last.id)
         return chosen, _answer(chosen, following, until, is_dry_run=False)
 
+    async def _choose_by_id(
+        self,
+        namespace: Namespace,
+        asked: RunGroupRequest,
+        states: str,
+        until: datetime,
+        is_wanted: Callable[[RunItem], bool],
+    ) -> tuple[list[RunItem], RunGroupAnswer]:
+        """Of the given runs, those of the namespace in a state in which they can be changed. Others are left out."""
+        allowed = set(states_of(states) or ())
+        found = [
+            run
+            for run in await self._store.run_lists.find_items(namespace, asked.ids)
+            if is_wanted(run) and any(state.removesuffix("+") == run.state for state in allowed)
+        ]
+        answer = _answer(found, None, until, is_dry_run=asked.dry_run)
+        return ([] if asked.dry_run else found), answer
+
 
 def checked(asked: R) -> R:
-    is_filtered = any(getattr(asked, name) for name in FILTERS)
+    is_filtered = any(getattr(asked, name) for name in asked.FILTERS)
+    if asked.ids and (is_filtered or asked.all):
+        raise Invalid("ids: can't be combined with filters or all", field="ids")
+    if asked.ids:
+        return asked
     if not is_filtered and not asked.all:
-        raise Invalid(f"state: select runs by {', '.join(FILTERS)}, or by all", field="state")
+        raise Invalid(f"state: select runs by ids, by a filter ({', '.join(asked.FILTERS)}), or by all", field="state")
     if is_filtered and asked.all:
         raise Invalid("all: can't be combined with filters other than until", field="all")
     if asked.expected is None and not asked.dry_run:

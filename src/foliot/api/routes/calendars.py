@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import date, datetime
 
 import msgspec
@@ -12,14 +13,18 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import CREATE_ONLY, IF_NONE_MATCH, described
 from foliot.api.requests.bodies import read_json
 from foliot.api.requests.etags import IfMatch, Version, if_match_of, is_create_only, tagged
+from foliot.api.requests.names import stored_name
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.model.calendar import CalendarDays, NamedCalendar, Weekday, calendar_of
+from foliot.model.calendar_change import JobEffect, effects
 from foliot.model.namespace import Namespace, bare
 from foliot.model.permissions import Permission
-from foliot.model.run_request import Name
 from foliot.store.store import Store
+from foliot.triggers.base import to_instant
 
+PREVIEWED_MAX = 100
+"""The jobs that a preview looks at."""
 days_decoder = msgspec.json.Decoder(CalendarDays)
 
 
@@ -31,6 +36,17 @@ class CalendarShown(msgspec.Struct, frozen=True):
     weekdays: tuple[Weekday, ...]
     created_at: datetime
     updated_at: datetime
+    jobs: int
+    """How many jobs use it, counted up to 100."""
+
+
+class CalendarPreview(msgspec.Struct, frozen=True):
+    jobs: list[JobEffect]
+    """At most 100 jobs that use the calendar: first those that would never fire again, then those that change most."""
+    changed: int
+    """How many of them fire at other times than before."""
+    more: bool
+    """Whether more jobs use the calendar."""
 
 
 class CalendarList(msgspec.Struct, frozen=True):
@@ -49,6 +65,7 @@ def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     shows = described(200, CalendarShown, problems=(404, 422), tagged=True)
     puts = described(200, CalendarShown, body=CalendarDays, examples=EXAMPLES, matched=True, headers=(CREATE_ONLY,))
     deletes = described(204, problems=(404, 409, 422), matched=True)
+    previews = described(200, CalendarPreview, body=CalendarDays, examples=EXAMPLES, problems=(404, 422))
 
     @router.get("/v1/calendars", openapi_extra=described(200, CalendarList))
     @requires(Permission.VIEW)
@@ -69,17 +86,28 @@ def calendars_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     async def put_calendar(name: str, request: Request, namespace: Within) -> Response:
         """Creates a calendar, or changes it for every job that uses it, from the next tick on.
 
-        With `If-None-Match: *` it only creates one, with If-Match it only changes the matching version; otherwise 412.
+        `If-None-Match: *` only creates, and If-Match only changes the matching version; otherwise the answer is 412.
         """
         days = await read_json(request, days_decoder, max_bytes=body_max_bytes)
-        try:
-            msgspec.convert(name, Name)
-        except msgspec.ValidationError:
-            raise Invalid("name: letters, digits and _ . : - only, 200 at most", field="name") from None
+        stored = stored_name(namespace, name)
         calendar_of(days)
-        await put(store, namespace.qualified(name), days, if_match_of(request), is_new=is_create_only(request))
+        await put(store, stored, days, if_match_of(request), is_new=is_create_only(request))
         found = await find(namespace, name)
         return tagged(request, shown(found), version_of(found))
+
+    @router.post("/v1/calendars/{name}/preview", openapi_extra=previews)
+    @requires(Permission.VIEW)
+    async def preview_calendar(name: str, request: Request, namespace: Within) -> Response:
+        """Shows what a change to a calendar would do to each job that uses it, and changes nothing: its next fire, and
+        the days of the next year on which it fires more or less often."""
+        days = await read_json(request, days_decoder, max_bytes=body_max_bytes)
+        calendar_of(days)
+        calendar = await find(namespace, name)
+        jobs = await store.jobs.list_calendar_jobs(calendar.name, "", PREVIEWED_MAX + 1)
+        now = to_instant(await store.jobs.database_now())
+        found = await asyncio.to_thread(effects, jobs[:PREVIEWED_MAX], calendar.days, days, now)
+        changed = sum(one.is_changed for one in found)
+        return _answer(CalendarPreview(found, changed, len(jobs) > PREVIEWED_MAX))
 
     @router.delete("/v1/calendars/{name}", status_code=204, openapi_extra=deletes)
     @requires(Permission.OPERATE)
@@ -146,6 +174,7 @@ def shown(calendar: NamedCalendar) -> CalendarShown:
         days.weekdays,
         calendar.created_at,
         calendar.updated_at,
+        calendar.jobs,
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -14,27 +13,28 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.dead_letter_views import GROUP_SCAN_MAX, LOOK_BACK, with_bare_names
+from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.patterns import INSTANT
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
-from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.field_rules import Rule, exactly_one
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.permissions import Caller, Permission
 from foliot.model.workflow import check_payload
 from foliot.store.dead_letters import DeadFilter, DeadGroup, DeadLetter
 from foliot.store.store import Store
+from foliot.submission.payload_checks import PayloadChecks
 
-LOOK_BACK = timedelta(days=7)
-SCAN_MAX, GROUP_SCAN_MAX = 10_000, 50_000
+SCAN_MAX = 10_000
 REPLAY_MAX, REPLAY_BATCH = 10_000, 1000
 FIRST_ID = UUID(int=0)
-Found = TypeVar("Found", DeadLetter, DeadGroup)
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
 
@@ -45,6 +45,8 @@ class ReplayFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queue: Text | None = None
     since: Annotated[Text, Meta(extra_json_schema=INSTANT)] | None = None
     until: Annotated[Text, Meta(extra_json_schema=INSTANT)] | None = None
+    dismissed: bool = False
+    """Dismissed ones too."""
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +60,11 @@ class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
     payload: dict[str, Any] | None = None
     again: bool = False
+    keep_checkpoints: bool = False
+    """Durable functions keep their recorded steps, and continue after them."""
+    canary: bool = False
+    """Replays the first one alone, the latest failure. The others follow once its run has succeeded; if it ends
+    otherwise, they stay dead letters."""
     dry_run: bool = False
 
     RULES: ClassVar[tuple[Rule, ...]] = (exactly_one("ids", "filter"),)
@@ -77,6 +84,8 @@ class ReplayAnswer(msgspec.Struct, frozen=True):
     more: bool
     """More dead letters match: repeat the request."""
     is_dry_run: bool
+    replay_id: UUID | None = None
+    """Of a replay with a canary: shows its progress, and stops it."""
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True):
@@ -94,19 +103,21 @@ class DeadGroupPage(msgspec.Struct, frozen=True):
 
 replay_decoder = msgspec.json.Decoder(ReplayRequest)
 REPLAYS = {
-    "which it would be": {"filter": {"task": "send_invoice", "since": "2h"}, "dry_run": True},
-    "slowly": {"filter": {"queue": "mail"}, "rate_per_second": 5},
+    "dry run": {"filter": {"task": "send_invoice", "since": "2h"}, "dry_run": True},
+    "five per second": {"filter": {"queue": "mail"}, "rate_per_second": 5},
+    "one first": {"filter": {"group": "8f14e45fceea167a5a36dedd4bea2543"}, "canary": True},
 }
 
 
 class DeadLetterRoutes:
-    def __init__(self, *, store: Store, body_max_bytes: int) -> None:
+    def __init__(self, *, store: Store, payloads: PayloadChecks, body_max_bytes: int) -> None:
         self._store = store
+        self._payloads = payloads
         self._body_max_bytes = body_max_bytes
         self.router = APIRouter(tags=["dead letters"], route_class=PermissionRoute)
         add = self.router.add_api_route
         groups = described(200, DeadGroupPage, DeadLetterPage, problems=(422, 503))
-        replays = described(200, ReplayAnswer, body=ReplayRequest, examples=REPLAYS, problems=(413, 422, 503))
+        replays = described(200, ReplayAnswer, body=ReplayRequest, examples=REPLAYS, problems=(409, 413, 422, 503))
         add("/v1/dead-letters", self.list_dead_letters, methods=["GET"], openapi_extra=groups)
         add(
             "/v1/dead-letters/replay",
@@ -128,12 +139,14 @@ class DeadLetterRoutes:
         after: str = "",
         flat: bool = False,
         replayed: bool = False,
+        dismissed: bool = False,
         limit: int = 50,
     ) -> Response:
         """Lists the failed runs of the last seven days, or since `since`, in groups of similar errors; one by one with
         `group` or `flat=1`.
 
-        Replayed runs are left out, unless `replayed=1`.
+        Replayed runs are left out, unless `replayed=1`, and dismissed ones, unless `dismissed=1`. The trend of a group
+        counts its failures in 24 equal parts of the time.
         """
         asked = ReplayFilter(
             text_of(group, "group"),
@@ -141,6 +154,7 @@ class DeadLetterRoutes:
             text_of(queue, "queue"),
             text_of(since, "since"),
             text_of(until, "until"),
+            dismissed,
         )
         limit, wanted = (
             page_size(limit),
@@ -166,8 +180,13 @@ class DeadLetterRoutes:
         )
 
     @requires(Permission.OPERATE)
-    async def replay(self, request: Request, namespace: Within) -> Response:
-        """Creates a new run for each dead letter. A repeated request does not replay a dead letter again."""
+    async def replay(self, request: Request, caller: Calling) -> Response:
+        """Creates a new run for each dead letter. A repeated request does not replay a dead letter again.
+
+        With `canary`, one run decides whether the others follow. The server enforces it: the decision is stored, and
+        survives restarts.
+        """
+        namespace = caller.namespace
         asked = await decoded(await read(request, self._body_max_bytes), replay_decoder)
         if (asked.ids is None) == (asked.filter is None):
             raise Invalid("ids: give either ids or filter", field="ids")
@@ -178,8 +197,12 @@ class DeadLetterRoutes:
         if asked.payload is not None:
             for task in set(tasks.values()):
                 check_payload(bare(task), asked.payload)
+                await self._payloads.check(namespace, bare(task), asked.payload)
         if asked.dry_run:
             items = [Replayed(run_id, None) for run_id in ids if run_id in tasks]
+        elif asked.canary and ids:
+            replay_id, items = await self._make_one_first(caller, ids, asked)
+            return _answer(ReplayAnswer(items, len(items), [], is_more, is_dry_run=False, replay_id=replay_id))
         else:
             items = await self._make(namespace, ids, asked)
         done = {item.id for item in items}
@@ -211,11 +234,30 @@ class DeadLetterRoutes:
                 payload=payload,
                 apart_seconds=apart,
                 first_seconds=apart * len(items),
+                keeps_checkpoints=asked.keep_checkpoints,
             )
             items.extend(Replayed(rerun.old_id, rerun.new_id) for rerun in made)
             self._store.hints.send({rerun.queue for rerun in made})
             self._store.events.emit(RunsSubmitted(len(made)))
         return items
+
+    async def _make_one_first(
+        self, caller: Caller, ids: Sequence[UUID], asked: ReplayRequest
+    ) -> tuple[UUID, list[Replayed]]:
+        # The latest failure comes first: it is the likeliest to show whether the cause is gone.
+        ordered = list(ids) if asked.ids else list(ids)[::-1]
+        replay_id, made = await self._store.replays.start_replay(
+            caller.namespace,
+            caller.name,
+            {run_id: new_id() for run_id in ordered},
+            payload=None if asked.payload is None else msgspec.json.encode(asked.payload).decode(),
+            apart_seconds=1 / asked.rate_per_second if asked.rate_per_second else 0.0,
+            keeps_checkpoints=asked.keep_checkpoints,
+            is_repeated=asked.again,
+        )
+        self._store.hints.send([made.queue])
+        self._store.events.emit(RunsSubmitted(1))
+        return replay_id, [Replayed(made.old_id, made.new_id)]
 
     async def _filter(self, namespace: Namespace, asked: ReplayFilter, *, is_rerun_included: bool) -> DeadFilter:
         now = await self._store.jobs.database_now()
@@ -225,12 +267,8 @@ class DeadLetterRoutes:
             raise Invalid("until: is before since", field="until")
         task = None if asked.task is None else namespace.qualified(asked.task)
         queue = None if asked.queue is None else namespace.qualified(asked.queue)
-        return DeadFilter(namespace, since, until, task, queue, asked.group, is_rerun_included)
-
-
-def with_bare_names(found: Found) -> Found:
-    return replace(found, task=bare(found.task), queue=bare(found.queue))
+        return DeadFilter(namespace, since, until, task, queue, asked.group, is_rerun_included, asked.dismissed)
 
 
 def _answer(body: object) -> Response:
-    return Response(msgspec.json.encode(body), media_type="application/json")
+    return json_response(body)

@@ -17,9 +17,9 @@ from foliot.model.explanation import Explanation, Gate
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
 from foliot.model.permissions import Permission
-from foliot.store.jobs import Tick
 from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.store import Store
+from foliot.store.ticks import Tick
 
 OVERDUE = timedelta(seconds=1)
 
@@ -48,7 +48,7 @@ class ExplainRoutes:
         return answered(found)
 
     async def _live(self, namespace: Namespace, run_id: UUID) -> Explanation | None:
-        parent = await self._store.workflows.get_parent(run_id)
+        parent = await self._store.workflow_lists.get_parent(run_id)
         live_id = run_id if parent is None else parent.run_id
         return (
             None if await find_run(self._store, namespace, live_id) is None else await self._store.explain.run(live_id)
@@ -59,7 +59,7 @@ class ExplainRoutes:
         if job is None:
             return None
         gates = [await self._overdue(job) or gate_of(job)]
-        for tick in await self._store.jobs.list_ticks(job.id, 1):
+        for tick in await self._store.ticks.list_ticks(job.id, 1):
             last = None if tick.run_id is None else await self._store.explain.run(tick.run_id)
             if last is not None:
                 gates.append(Gate("run", True, f"its last run {last.id} is {last.state}: {last.summary}"))
@@ -75,7 +75,7 @@ class ExplainRoutes:
         nodes = await self._store.overview.count_nodes(None)
         if job.fire_at is None or nodes.now - job.fire_at < OVERDUE:
             return None
-        because = "no scheduler node is alive" if nodes.schedulers == 0 else "the scheduler nodes have not got to it"
+        because = "no scheduler node is alive" if nodes.schedulers == 0 else "the scheduler nodes are behind"
         seconds = (nodes.now - job.fire_at).total_seconds()
         detail = f"was due at {job.fire_at:%Y-%m-%dT%H:%M:%SZ}, {seconds:.0f} s ago, and has not been fired: {because}"
         return Gate(
@@ -91,7 +91,7 @@ class ExplainRoutes:
             return None
         why = f": {run.reason}" if run.reason else ""
         message = (run.error or {}).get("message", "") if isinstance(run.error, dict) else ""
-        summary = f"has ended: it is {run.state}{why}{f' ({message})' if message else ''}"
+        summary = f"has ended: {run.state}{why}{f' ({message})' if message else ''}"
         return Explanation(str(run.id), "run", run_name(run.name, run.job_id), run.state, summary, [])
 
     async def _queues(self, namespace: Namespace) -> set[str]:
@@ -99,10 +99,12 @@ class ExplainRoutes:
 
 
 def gate_of_note(tick: Tick) -> Gate:
-    """Why the last tick made no run."""
+    """Explains why the last tick created no run."""
     until = "" if tick.until_at is None else f" to {tick.until_at:%Y-%m-%dT%H:%M:%SZ}"
     why = (
-        f": no scheduler node was there until {tick.decided_at:%Y-%m-%dT%H:%M:%SZ}" if tick.outcome == "missed" else ""
+        f": no scheduler node was running until {tick.decided_at:%Y-%m-%dT%H:%M:%SZ}"
+        if tick.outcome == "missed"
+        else ""
     )
     detail = f"its last tick, {tick.tick_at:%Y-%m-%dT%H:%M:%SZ}{until}, became no run: {tick.outcome}{why}"
     blocked_by = {} if tick.blocked_by is None else {"blocked_by": str(tick.blocked_by)}
@@ -119,7 +121,7 @@ def gate_of(job: RecurringJob) -> Gate:
     if job.paused_at is not None:
         until = f" until {job.paused_until:%Y-%m-%dT%H:%M:%SZ}" if job.paused_until else ""
         because = f" because {job.paused_reason}" if job.paused_reason else ""
-        return Gate("pause", False, f"is paused since {job.paused_at:%Y-%m-%dT%H:%M:%SZ}{because}{until}")
+        return Gate("pause", False, f"has been paused since {job.paused_at:%Y-%m-%dT%H:%M:%SZ}{because}{until}")
     if job.runs_left == 0:
         return Gate("ended", False, "has had all its runs")
     if job.fire_at is not None:
@@ -135,4 +137,4 @@ def gate_of(job: RecurringJob) -> Gate:
             False,
             f"is fired when all of these have succeeded: {', '.join(bare(name) for name in job.schedule.after or ())}",
         )
-    return Gate("ended", False, "will not be due any more")
+    return Gate("ended", False, "has no further tick")

@@ -27,6 +27,7 @@ from foliot.api.openapi.schemas import (
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.etags import Version, tagged
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
+from foliot.api.requests.traces import TraceLinks, in_trace_of
 from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import PermissionRoute, Within, namespace_of_caller, requires
 from foliot.config import Config
@@ -93,6 +94,7 @@ class JobRoutes:
         self._creation = creation
         self._admission = admission
         self._config = config
+        self._traces = TraceLinks(config)
         self._idempotent_requests = IdempotentRequests(store=store)
         self.creating = APIRouter(tags=["jobs"], route_class=PermissionRoute)
         self.router = APIRouter(tags=["jobs"], route_class=PermissionRoute)
@@ -125,18 +127,21 @@ class JobRoutes:
         body = await read(request, self._config.batch_max_bytes)
         asked = await decoded(body, batch_decoder, look_first=_refuse_too_many)
         key = idempotency_key_of(request, None if isinstance(asked, list) else asked.idempotency_key)
+        jobs = [in_trace_of(request, job) for job in (asked if isinstance(asked, list) else asked.jobs)]
+        field = "" if isinstance(asked, list) else "jobs"
         note = NoteWithin(request, "create_batch", store=self._store)
         if key is not None:
-            prepare, announce = partial(self._prepare, namespace, asked), partial(self._creation.announce, namespace)
+            prepare = partial(self._prepare, namespace, jobs, field)
+            announce = partial(self._creation.announce, namespace)
             return await self._idempotent_requests.answer(
                 namespace, key, "/v1/jobs/batch", body, prepare, announce, note
             )
-        runs = await self._accept(namespace, asked)
+        runs = await self._admission.accept_batch(namespace, jobs, field)
         if any(run.unique_key is not None for run in runs):
             work = note.around(partial(self._store_within, runs))
             made = await self._store.database.in_transaction("create_batch", work)
         else:
-            stored = await note.beside(lambda beside: self._store.runs.insert_runs(runs, beside=beside))
+            stored = await note.beside(lambda beside: self._store.run_inserts.insert_runs(runs, beside=beside))
             made = BatchCreated([created(run, stored[run.id]) for run in runs], created=True)
         note.committed()
         self._creation.announce(namespace, made)
@@ -158,14 +163,10 @@ class JobRoutes:
         run = await find_run(self._store, namespace, job_id) if job_id else None
         if run is None:
             raise NotFound(f"there is no job {reference!r}")
-        return answered(shown(run))
+        return answered(shown(run, self._traces))
 
-    async def _prepare(self, namespace: Namespace, asked: BatchRequest | list[JobRequest]) -> Work:
-        return partial(self._store_within, await self._accept(namespace, asked))
-
-    async def _accept(self, namespace: Namespace, asked: BatchRequest | list[JobRequest]) -> list[NewRun]:
-        jobs, field = (asked, "") if isinstance(asked, list) else (asked.jobs, "jobs")
-        return await self._admission.accept_batch(namespace, jobs, field)
+    async def _prepare(self, namespace: Namespace, jobs: list[JobRequest], field: str) -> Work:
+        return partial(self._store_within, await self._admission.accept_batch(namespace, jobs, field))
 
     async def _store_within(self, runs: list[NewRun], within: Transaction) -> BatchCreated:
         found = await self._store.submissions.submit_within(within, runs)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from foliot.api.cancellation import cancel
 from foliot.api.job_creation import JobCreation
+from foliot.api.json_response import json_response
 from foliot.api.lab_jobs import (
     STATUS,
     LabJob,
@@ -26,7 +27,7 @@ from foliot.api.requests.bodies import read_json
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import run_id_of
 from foliot.api.run_filters import FINISHED_WITHIN
-from foliot.api.security.permissions import PermissionRoute, Within, namespace_of_caller, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, Within, namespace_of_caller, requires
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.namespace import Namespace
 from foliot.model.permissions import Permission
@@ -37,7 +38,7 @@ from foliot.store.store import Store
 decoder = msgspec.json.Decoder(LabRequest)
 EXAMPLES = {
     "now": {"name": "quick", "job_type": "immediate", "execution_time_ms": 50},
-    "later, and it may fail": {
+    "delayed, may fail": {
         "name": "later",
         "job_type": "delayed",
         "delay_seconds": 5,
@@ -113,11 +114,12 @@ class LabRoutes:
         return _answer(await self._find(namespace, reference))
 
     @requires(Permission.OPERATE)
-    async def cancel_job(self, reference: str, namespace: Within) -> Response:
-        """Cancels a job at once. A recurring job fires no more."""
+    async def cancel_job(self, reference: str, caller: Calling) -> Response:
+        """Cancels a job at once. A recurring job stops firing."""
+        namespace = caller.namespace
         job_id, shown = run_id_of(reference), await self._find(namespace, reference)
         if await find_job(self._store, namespace, job_id, reference) is not None:
-            await self._store.jobs.delete_job(job_id)
+            await self._store.jobs.delete_job(job_id, actor=caller.name)
             return _answer(msgspec.structs.replace(shown, status="cancelled", scheduled_at=None))
         if shown.status in ("completed", "failed", "cancelled"):
             raise Conflict(f"the job {reference!r} is {shown.status} already")
@@ -163,4 +165,4 @@ class LabRoutes:
 
 
 def _answer(body: object, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(body), status, media_type="application/json")
+    return json_response(body, status)

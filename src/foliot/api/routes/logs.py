@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -18,7 +19,7 @@ from foliot.api.streams.log_stream import EVENTS, LogStream
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
 from foliot.model.permissions import Permission
-from foliot.store.lookup import find_run
+from foliot.store.lookup import find_run, unknown_run
 from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store
 
@@ -39,7 +40,7 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams:
         events until the run ends."""
         run_id = run_id_of(reference)
         if await find_run(store, namespace, run_id) is None:
-            raise NotFound(f"there is no run {reference!r}")
+            raise await unknown_run(store, namespace, run_id)
         attempts = await store.run_lists.list_attempts(run_id)
         asked = [one for one in attempts if attempt is None or one.attempt == attempt]
         if attempt is not None and not asked:
@@ -48,7 +49,7 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams:
         if follow:
             is_known = position is not None and position[0] in [one.token for one in asked]
             return stream(run_id, request, position if is_known else None, asked[-1] if attempt is not None else None)
-        output = await output_of(run_id, asked[-1]) if asked else b""
+        output = b"".join([await output_of(run_id, one) for one in pieces_of_last(asked)])
         return Response(output, media_type="text/plain; charset=utf-8", headers=HEADERS)
 
     def stream(
@@ -74,6 +75,19 @@ def logs_router(*, store: Store, clock: Clock, stopping: asyncio.Event, streams:
         return bytes(found)
 
     return router
+
+
+def pieces_of_last(attempts: Sequence[AttemptItem]) -> list[AttemptItem]:
+    """The last attempt. That of a durable function consists of a piece for each time that it was suspended."""
+    if not attempts:
+        return []
+    last = attempts[-1]
+    pieces = [last]
+    for one in reversed(attempts[:-1]):
+        if one.attempt != last.attempt or one.outcome != "suspended":
+            break
+        pieces.append(one)
+    return pieces[::-1]
 
 
 def position_of(event_id: str) -> tuple[int, int] | None:

@@ -9,20 +9,22 @@ from starlette.responses import Response
 from foliot.api.openapi.operations import described
 from foliot.api.security.permissions import PermissionRoute, requires
 from foliot.clock import Clock
+from foliot.config import Config
 from foliot.model.permissions import Permission
 from foliot.observability.metrics import MetricsPage
 from foliot.store.store import Store
 
 
-def metrics_router(*, store: Store, clock: Clock) -> APIRouter:
-    router, page = APIRouter(tags=["overview"], route_class=PermissionRoute), MetricsPage(store=store, clock=clock)
+def metrics_router(*, store: Store, config: Config, clock: Clock) -> APIRouter:
+    router = APIRouter(tags=["overview"], route_class=PermissionRoute)
+    page = MetricsPage(store=store, config=config, clock=clock)
     shows = described(200, str, media=("text/plain", "application/openmetrics-text"))
 
     @router.get("/metrics", operation_id="get_metrics", openapi_extra=shows)
     @requires(Permission.VIEW, everywhere=True)
     async def metrics(request: Request) -> Response:
-        """Shows counters, histograms and gauges in the text format of Prometheus, or as OpenMetrics if the client
-        accepts that."""
+        """Shows counters, histograms and gauges in the Prometheus text format, or as OpenMetrics if the client accepts
+        that."""
         content, content_type = await page.render(request.headers.get("accept", ""))
         return Response(content, headers={"Content-Type": content_type})
 

@@ -10,13 +10,14 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
+from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import PauseRequest, RecurringShown, recurring
 from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import text_of
-from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid, PreconditionFailed
 from foliot.model.job import RecurringJob, resumed
 from foliot.model.job_request import LATEST, JobRequest
@@ -51,8 +52,8 @@ PAUSES = {
     "until resumed": {},
 }
 CHANGES = {
-    "another hour": {"cron": "0 4 * * *", "timezone": "Europe/Zurich"},
-    "other arguments": {"payload": {"customer_id": 8}, "retries": 5},
+    "change the schedule": {"cron": "0 4 * * *", "timezone": "Europe/Zurich"},
+    "change the arguments": {"payload": {"customer_id": 8}, "retries": 5},
 }
 
 
@@ -90,12 +91,33 @@ class RecurringRoutes:
         add(f"{one}/resume", self.resume_job, methods=["POST"], openapi_extra=resumes)
 
     @requires(Permission.VIEW)
-    async def list_jobs(self, namespace: Within, tag: str = "", after: str = "", limit: int = 50) -> Response:
-        """Lists recurring jobs by name, all or those with a tag. `after` is the `next` of the previous page."""
+    async def list_jobs(
+        self,
+        namespace: Within,
+        tag: str = "",
+        after: str = "",
+        limit: int = 50,
+        paused: bool = False,
+        calendar: str = "",
+    ) -> Response:
+        """Lists recurring jobs by name: all, those with a tag, the paused ones, or those that use a calendar. `after`
+        is the `next` of the previous page."""
         if "\0" in after:
             raise Invalid("after: a name can't contain the character NUL (%00)", field="after")
-        if (wanted := text_of(tag, "tag")) is not None:
-            page = await self._jobs.list_tagged_jobs(namespace, wanted, after, limit=page_size(limit), scan=SCAN_MAX)
+        wanted, used = text_of(tag, "tag"), text_of(calendar, "calendar")
+        if used is not None:
+            if paused or wanted is not None:
+                raise Invalid("calendar: can't be combined with tag or paused", field="calendar")
+            name = namespace.qualified(used)
+            jobs = await self._jobs.list_calendar_jobs(name, namespace.qualified(after), page_size(limit))
+            following = bare(jobs[-1].name) if len(jobs) == limit else None
+            return _answer(RecurringPage([recurring(job) for job in jobs], following))
+        if paused or wanted is not None:
+            page = (
+                await self._jobs.list_paused_jobs(namespace, wanted, after, limit=page_size(limit), scan=SCAN_MAX)
+                if paused or wanted is None
+                else await self._jobs.list_tagged_jobs(namespace, wanted, after, limit=page_size(limit), scan=SCAN_MAX)
+            )
             return _answer(
                 RecurringPage([recurring(job) for job in page.items], bare(page.following) if page.following else None)
             )
@@ -104,7 +126,7 @@ class RecurringRoutes:
         return _answer(RecurringPage([recurring(job) for job in jobs], following))
 
     @requires(Permission.OPERATE)
-    async def change_job(self, reference: str, request: Request, namespace: Within) -> Response:
+    async def change_job(self, reference: str, request: Request, caller: Calling) -> Response:
         """Changes a recurring job. Earlier ticks keep their outcome."""
         body = await read(request, self._body_max_bytes)
         given = set((await decoded(body, change_decoder)).keys())
@@ -113,35 +135,39 @@ class RecurringRoutes:
                 f"{unknown[0]}: can't be changed; these fields can: {', '.join(sorted(CHANGEABLE))}", field=unknown[0]
             )
         asked, if_match = await decoded(body, request_decoder), if_match_of(request)
+        namespace = caller.namespace
         for _ in range(CHANGE_ATTEMPTS):
             job = await self._meant(namespace, reference, if_match)
             # A job that fires every second may do so between the read and the write. Then the change is applied to its
             # new state.
-            if await self._changes.apply(namespace, job, asked, given):
+            if await self._changes.apply(namespace, job, asked, given, caller.name):
                 return await self._shown(namespace, reference, request)
         raise _changed_meanwhile(reference)
 
     @requires(Permission.OPERATE)
-    async def delete_job(self, reference: str, request: Request, namespace: Within) -> Response:
+    async def delete_job(self, reference: str, request: Request, caller: Calling) -> Response:
         """Deletes a recurring job. Its runs stay in history."""
         if_match = if_match_of(request)
-        job = await self._meant(namespace, reference, if_match)
-        if not await self._jobs.delete_job(job.id, None if if_match is None else job.version) and if_match is not None:
+        job = await self._meant(caller.namespace, reference, if_match)
+        version = None if if_match is None else job.version
+        is_deleted = await self._jobs.delete_job(job.id, version, actor=caller.name)
+        if not is_deleted and if_match is not None:
             raise _no_longer(reference)
         return Response(status_code=204)
 
     @requires(Permission.OPERATE)
-    async def pause_job(self, reference: str, request: Request, namespace: Within) -> Response:
+    async def pause_job(self, reference: str, request: Request, caller: Calling) -> Response:
         """Pauses a recurring job. Ticks during the pause are recorded as missed, and not caught up."""
         asked = await decoded(await read(request, self._body_max_bytes) or b"{}", pause_decoder)
         if asked.until is not None and not await self._jobs.database_now() < asked.until < LATEST:
             raise Invalid(f"until: must be in the future and before the year {LATEST.year}", field="until")
         if_match = if_match_of(request)
-        job = await self._meant(namespace, reference, if_match)
+        job = await self._meant(caller.namespace, reference, if_match)
         version = None if if_match is None else job.version
-        if not await self._jobs.pause_job(job.id, asked.reason, asked.until, version) and if_match is not None:
+        is_paused = await self._jobs.pause_job(job.id, asked.reason, asked.until, version, caller.name)
+        if not is_paused and if_match is not None:
             raise _no_longer(reference)
-        return await self._shown(namespace, reference, request)
+        return await self._shown(caller.namespace, reference, request)
 
     @requires(Permission.OPERATE)
     async def resume_job(self, reference: str, request: Request, namespace: Within) -> Response:
@@ -170,7 +196,7 @@ class RecurringRoutes:
 
 
 def _answer(body: object, *, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(body), status, media_type="application/json")
+    return json_response(body, status)
 
 
 def version_of(job: RecurringJob) -> Version:

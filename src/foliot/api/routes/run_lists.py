@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import tags_of
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import run_id_of, states_of
-from foliot.api.run_filters import Asked, Found, find_job_runs, find_runs
+from foliot.api.run_filters import Asked, Found, Order, find_job_runs, find_runs
 from foliot.api.run_views import RunListed, listed
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
@@ -32,6 +32,8 @@ class RunPage(msgspec.Struct, frozen=True):
     """Pass it as `after` to get the next page. A short or empty page may have a next one."""
     since: datetime | None = None
     """Finished runs are listed from here on."""
+    is_partial: bool = False
+    """There are more runs than were compared for the order."""
 
 
 class AttemptShown(msgspec.Struct, frozen=True):
@@ -65,15 +67,8 @@ class RunListRoutes:
     async def list_runs(
         self,
         namespace: Within,
-        state: str = "",
-        queue: str = "",
-        task: str = "",
-        job: str = "",
-        since: str = "",
-        until: str = "",
-        text: str = "",
-        parent: str = "",
-        tag: str = "",
+        asked: Annotated[Asked, Depends()],
+        order: Order = "-created",
         after: str = "",
         limit: int = 50,
     ) -> Response:
@@ -81,10 +76,10 @@ class RunListRoutes:
         commas.
 
         Finished runs are those of the last seven days, or since `since`, a time or a duration such as `2h`. With
-        `parent`, lists the steps of a workflow or the items of a map of any age.
+        `parent`, lists the steps of a workflow or the items of a map of any age. Each `not_` filter leaves out the runs
+        that its counterpart selects. An `order` by duration, attempt or priority compares the latest 10,000 runs.
         """
-        asked = Asked(state, queue, task, job, since, until, text, parent, tag)
-        found = await find_runs(self._store, namespace, asked, after=after, limit=page_size(limit))
+        found = await find_runs(self._store, namespace, asked, after=after, limit=page_size(limit), order=order)
         return _answer(page_of(found))
 
     @requires(Permission.VIEW)
@@ -93,7 +88,7 @@ class RunListRoutes:
     ) -> Response:
         """Lists the runs of a recurring job, latest tick first, or the single run of a one-off job."""
         limit = page_size(limit)
-        wanted = RunFilter(namespace, states_of(state))
+        wanted = RunFilter(namespace=namespace, states=states_of(state))
         job_id = job_id_of(reference)
         job = await find_job(self._store, namespace, job_id, reference)
         if job is None and job_id is not None and (run := await find_run(self._store, namespace, job_id)):
@@ -119,7 +114,7 @@ class RunListRoutes:
 
 
 def page_of(found: Found) -> RunPage:
-    return RunPage([listed(item) for item in found.items], found.next, found.since)
+    return RunPage([listed(item) for item in found.items], found.next, found.since, found.is_partial)
 
 
 def item_of(run: RunView) -> RunItem:

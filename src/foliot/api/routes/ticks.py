@@ -3,7 +3,8 @@ schedule."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import asyncio
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
@@ -23,19 +24,21 @@ from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import dst_flag
 from foliot.model.namespace import bare
 from foliot.model.permissions import Permission
+from foliot.model.simulation import DayCount, odd_nights, year_of_days
 from foliot.model.states import RunState
-from foliot.store.jobs import Tick
 from foliot.store.lookup import get_job, unknown_job
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
-from foliot.submission.backfill import ticks_between
+from foliot.store.ticks import Tick
+from foliot.submission.backfill import neighbours_of, ticks_between
 from foliot.submission.known_tasks import KnownTasks
 from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
 
 NEXT_MAX = 1000
+HALF_A_YEAR = timedelta(days=182)
 backfill_decoder = msgspec.json.Decoder(BackfillRequest)
-BACKFILLS = {"which ticks it would be": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}}
+BACKFILLS = {"dry run": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}}
 
 
 class Triggered(msgspec.Struct, frozen=True):
@@ -46,6 +49,26 @@ class Triggered(msgspec.Struct, frozen=True):
 
 class TickList(msgspec.Struct, frozen=True):
     items: list[Tick]
+
+
+class TickDay(msgspec.Struct, frozen=True):
+    date: str
+    """The day in the job's time zone."""
+    outcomes: dict[str, int]
+    """How often each outcome came. A row that sums up ticks counts once."""
+
+
+class TickDays(msgspec.Struct, frozen=True):
+    timezone: str
+    today: str
+    days: list[TickDay]
+    """Past days that had ticks, the oldest first."""
+    counted_from: datetime | None
+    """Set if the job had more ticks than the latest 20,000, which are counted."""
+    ahead: list[DayCount]
+    """Today and the next half year."""
+    clock_changes: list[str]
+    """The days ahead on which clocks change."""
 
 
 class NextTick(msgspec.Struct, frozen=True):
@@ -84,6 +107,8 @@ class TickRoutes:
             methods=["GET"],
             openapi_extra=described(200, TickList, problems=(404, 422)),
         )
+        days = described(200, TickDays, problems=(404, 422))
+        add(f"{one}/ticks/days", self.list_tick_days, methods=["GET"], openapi_extra=days)
         add(
             f"{one}/next",
             self.next_ticks,
@@ -97,9 +122,10 @@ class TickRoutes:
         run_id, job = new_id(), await get_job(self._store, namespace, reference)
         await self._known_tasks.refuse_disabled(namespace, bare(job.task))
         note = NoteWithin(request, "trigger_job", store=self._store)
+        between = job.timetable.around(to_instant(await self._jobs.database_now()))
 
         async def work(within: Transaction) -> Triggered:
-            if await self._jobs.insert_triggered_run(run_id, job.id, within=within) is None:
+            if await self._jobs.insert_triggered_run(run_id, job.id, between=between, within=within) is None:
                 raise unknown_job(reference)
             return Triggered(run_id, job.id)
 
@@ -115,15 +141,17 @@ class TickRoutes:
         asked = await decoded(await read(request, self._body_max_bytes), backfill_decoder)
         job = await get_job(self._store, namespace, reference)
         await self._known_tasks.refuse_disabled(namespace, bare(job.task))
-        ticks = {tick_run_id(job.id, tick): to_datetime(tick) for tick in ticks_between(job, asked.start, asked.end)}
+        instants = ticks_between(job, asked.start, asked.end)
+        ticks = {tick_run_id(job.id, tick): to_datetime(tick) for tick in instants}
         if asked.end > await self._jobs.database_now():
             raise Invalid("to: must be in the past", field="to")
-        fired = await self._jobs.find_fired(job.id, list(ticks.values()))
+        fired = await self._store.backfill.find_fired(job.id, list(ticks.values()))
         missing = {run_id: tick for run_id, tick in ticks.items() if tick not in fired}
         if asked.dry_run:
             return _answer(Backfilled(list(missing.values()), len(ticks) - len(missing), is_dry_run=True))
         state = RunState.HELD if asked.overlap == "buffer_all" else RunState.READY
-        made = await self._jobs.insert_backfill(job.id, missing, state)
+        between = dict(zip(ticks, neighbours_of(job, instants), strict=True))
+        made = await self._store.backfill.insert_backfill(job.id, missing, state, between)
         self._store.hints.send([job.queue])
         self._store.events.emit(RunsSubmitted(len(made)))
         return _answer(Backfilled(sorted(made), len(ticks) - len(made), is_dry_run=False))
@@ -131,8 +159,34 @@ class TickRoutes:
     @requires(Permission.VIEW)
     async def list_ticks(self, reference: str, namespace: Within, limit: int = 50) -> Response:
         """Lists the past ticks with their outcomes, latest first."""
-        ticks = await self._jobs.list_ticks((await get_job(self._store, namespace, reference)).id, page_size(limit))
+        ticks = await self._store.ticks.list_ticks(
+            (await get_job(self._store, namespace, reference)).id, page_size(limit)
+        )
         return _answer(TickList(ticks))
+
+    @requires(Permission.VIEW)
+    async def list_tick_days(self, reference: str, namespace: Within) -> Response:
+        """Lists the days of the past half year with the outcomes of their ticks, and the days of the next half year
+        with the ticks that are planned or excluded, in the job's time zone."""
+        job = await get_job(self._store, namespace, reference)
+        zone, now = job.schedule.timezone, await self._jobs.database_now()
+        counted, counted_from = await self._store.ticks.count_days(job.id, now - HALF_A_YEAR, zone)
+        days: dict[str, dict[str, int]] = {}
+        for one in counted:
+            days.setdefault(one.date.isoformat(), {})[one.outcome] = one.count
+        at = to_instant(now)
+        ahead = await asyncio.to_thread(year_of_days, job.timetable, at)
+        nights = await asyncio.to_thread(odd_nights, job, at)
+        return _answer(
+            TickDays(
+                zone,
+                now.astimezone(zone_named(zone)).date().isoformat(),
+                [TickDay(date, outcomes) for date, outcomes in days.items()],
+                counted_from,
+                ahead[: HALF_A_YEAR.days + 1],
+                [night.at.date().isoformat() for night in nights],
+            )
+        )
 
     @requires(Permission.VIEW)
     async def next_ticks(self, reference: str, namespace: Within, count: int = 10) -> Response:

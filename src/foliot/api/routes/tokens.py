@@ -94,7 +94,8 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     @router.get("/v1/tokens", openapi_extra=described(200, TokenList))
     @requires(Permission.ADMINISTER, reading=True)
     async def list_tokens(caller: Calling) -> Response:
-        """Lists the tokens of this namespace, or to a token for all namespaces every token, without their texts."""
+        """Lists the tokens of this namespace, or every token if yours is valid for all namespaces. The texts of tokens
+        are not shown."""
         found = await store.access.list_tokens(None if caller.is_everywhere else caller.scope)
         return answered(TokenList([shown(token) for token in found]))
 

@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Literal
-from uuid import UUID
-
 import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.worker_views import WorkerDetails, WorkerShown, details, details_of_gone, id_of, shown
 from foliot.errors import NotFound
 from foliot.model.permissions import Permission
-from foliot.store.hints import worker_topic
+from foliot.store.gone_workers import GoneWorker
 from foliot.store.store import Store
-from foliot.store.workers import WorkerView
-
-# The part of its lease after which a silent worker is late. A worker renews its lease three times in that time.
-LATE_SHARE = 0.5
-
-
-class WorkerShown(msgspec.Struct, frozen=True):
-    id: UUID
-    name: str
-    health: Literal["healthy", "late", "draining"]
-    """late: it has sent no heartbeat for half its lease."""
-    running: int
-    left_running: int
-    """Synchronous functions that still run after their attempts ended; each takes a slot."""
-    slots: int
-    queues: dict[str, int]
-    """The slots for each queue."""
-    labels: dict[str, str]
-    tasks: list[str]
-    started_at: datetime
-    last_beat_at: datetime
-    draining_at: datetime | None
 
 
 class WorkerList(msgspec.Struct, frozen=True):
     items: list[WorkerShown]
+
+
+class GoneWorkerList(msgspec.Struct, frozen=True):
+    items: list[GoneWorker]
 
 
 def workers_router(*, store: Store) -> APIRouter:
@@ -49,52 +29,32 @@ def workers_router(*, store: Store) -> APIRouter:
 
     @router.get("/v1/workers", openapi_extra=described(200, WorkerList, problems=(503,)))
     @requires(Permission.VIEW)
-    async def list_workers(namespace: Within) -> Response:
-        """Lists the live workers by name."""
-        return _answer(WorkerList([shown(worker) for worker in await store.workers.list_workers(namespace)]))
+    async def list_workers(namespace: Within, runs: bool = False) -> Response:
+        """Lists the live workers by name; with `runs=1`, with what they run now."""
+        found = await store.workers.list_workers(namespace)
+        held = await store.workers.runs_of_workers(namespace, [one.id for one in found]) if runs and found else {}
+        return _answer(WorkerList([shown(one, held.get(one.id, []) if runs else None) for one in found]))
 
-    @router.post("/v1/workers/{reference}/drain", openapi_extra=described(200, WorkerShown, problems=(404, 503)))
-    @requires(Permission.DRAIN)
-    async def drain_worker(reference: str, namespace: Within) -> Response:
-        """Drains a worker: it finishes its attempts and claims no more runs."""
-        try:
-            worker_id = UUID(reference)
-        except ValueError:
-            raise _unknown(reference) from None
-        if not await store.workers.list_workers(namespace, worker_id) or not await store.workers.drain_worker(
-            worker_id
-        ):
-            raise _unknown(reference)
-        store.hints.send([worker_topic(worker_id)])
-        found = await store.workers.list_workers(namespace, worker_id)
-        if not found:
-            raise _unknown(reference)
-        return _answer(shown(found[0]))
+    @router.get("/v1/workers/gone", openapi_extra=described(200, GoneWorkerList, problems=(503,)))
+    @requires(Permission.VIEW)
+    async def list_gone_workers(namespace: Within) -> Response:
+        """Lists the workers that have left or died within a day, the latest first, with what was lost with them."""
+        return _answer(GoneWorkerList(await store.gone_workers.list_gone_workers(namespace)))
+
+    @router.get("/v1/workers/{reference}", openapi_extra=described(200, WorkerDetails, problems=(404, 503)))
+    @requires(Permission.VIEW)
+    async def get_worker(reference: str, namespace: Within) -> Response:
+        """Shows a worker with what it runs now, or one that has left or died within a day."""
+        worker_id = id_of(reference)
+        if found := await store.workers.list_workers(namespace, worker_id):
+            held = await store.workers.runs_of_workers(namespace, [worker_id])
+            return _answer(details(found[0], held.get(worker_id, [])))
+        if gone := await store.gone_workers.list_gone_workers(namespace, worker_id):
+            return _answer(details_of_gone(gone[0]))
+        raise NotFound(f"there is no worker {reference!r}, and there was none within a day")
 
     return router
 
 
-def shown(worker: WorkerView) -> WorkerShown:
-    is_late = worker.silent_seconds > LATE_SHARE * worker.ttl_seconds
-    return WorkerShown(
-        id=worker.id,
-        name=worker.name,
-        health="late" if is_late else "draining" if worker.draining_at else "healthy",
-        running=worker.running,
-        left_running=worker.left_running,
-        slots=sum(worker.queues.values()),
-        queues=worker.queues,
-        labels=worker.labels,
-        tasks=worker.tasks,
-        started_at=worker.started_at,
-        last_beat_at=worker.beat_at,
-        draining_at=worker.draining_at,
-    )
-
-
-def _unknown(reference: str) -> NotFound:
-    return NotFound(f"there is no live worker {reference!r}")
-
-
 def _answer(body: object) -> Response:
-    return Response(msgspec.json.encode(body), media_type="application/json")
+    return json_response(body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -20,6 +21,7 @@ from foliot.api.requests.bodies import decoded, read
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import id_of, text_of
+from foliot.api.requests.traces import in_trace_of
 from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.workflow_views import (
@@ -34,14 +36,15 @@ from foliot.api.workflow_views import (
 from foliot.config import Config
 from foliot.errors import Invalid
 from foliot.model.namespace import Namespace, bare
+from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.permissions import Permission
 from foliot.model.states import RunState
-from foliot.model.workflow import WORKFLOW_TASK, refuse_many_steps
+from foliot.model.workflow import refuse_many_steps
 from foliot.model.workflow_request import WorkflowRequest
 from foliot.store.hints import worker_topic
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
-from foliot.submission.workflows import WorkflowSubmission
+from foliot.submission.workflows import Redrive, WorkflowSubmission
 
 # The workflows that a page reads at most, each with its run.
 SCAN_MAX = 2_000
@@ -54,6 +57,33 @@ class CountedWorkflow(msgspec.Struct, frozen=True):
     steps: list[msgspec.Raw]
 
 
+class RedriveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    dry_run: bool = False
+    """Only show which steps would run again."""
+
+
+class StepAgain(msgspec.Struct, frozen=True):
+    key: str
+    state: str | None
+    """How it ended. Null if it has left the history."""
+    because: Literal["failed", "cancelled", "unknown", "after"]
+    """after: it ended otherwise, but follows a step that runs again."""
+
+
+class StepKept(msgspec.Struct, frozen=True):
+    key: str
+    state: str
+
+
+class RedrivePlan(msgspec.Struct, frozen=True):
+    again: list[StepAgain]
+    kept: list[StepKept]
+    """The steps that keep their results."""
+    dry_run: bool = True
+
+
+redrive_decoder = msgspec.json.Decoder(RedriveRequest)
+REDRIVES = {"run the failed part again": {}, "look first": {"dry_run": True}}
 request_decoder = msgspec.json.Decoder(WorkflowRequest)
 counting_decoder = msgspec.json.Decoder(CountedWorkflow)
 
@@ -126,7 +156,16 @@ class WorkflowRoutes:
         cancels = described(
             200, WorkflowShown, body=CancelRequest, examples=CANCELS, problems=(404, 503), is_body_optional=True
         )
-        redrives = described(201, WorkflowShown, problems=(404, 409, 503))
+        redrives = described(
+            201,
+            WorkflowShown,
+            RedrivePlan,
+            body=RedriveRequest,
+            examples=REDRIVES,
+            problems=(404, 409, 503),
+            is_body_optional=True,
+            rehearsed=True,
+        )
         add = self.router.add_api_route
         add("/v1/workflows", self.create_workflow, methods=["POST"], status_code=201, openapi_extra=creates)
         checks = described(200, JobChecked, body=WorkflowRequest, examples=EXAMPLES, problems=(400, 413, 415, 422, 503))
@@ -147,7 +186,7 @@ class WorkflowRoutes:
     async def create_workflow(self, request: Request, namespace: Within) -> Response:
         """Creates a workflow, all of it or nothing: now, later with a delay, or repeatedly with `cron` or `every`."""
         body = await read(request, self._config.batch_max_bytes)
-        asked = await decoded(body, request_decoder, look_first=_refuse_too_many)
+        asked = in_trace_of(request, await decoded(body, request_decoder, look_first=_refuse_too_many))
         key = idempotency_key_of(request, asked.idempotency_key)
         if not asked.is_immediate:
             with steps_at_the_top():
@@ -189,7 +228,7 @@ class WorkflowRoutes:
         )
         before = id_of(after, "after") if after else LAST_ID
         limit = page_size(limit)
-        page = await self._store.workflows.list_workflows(
+        page = await self._store.workflow_lists.list_workflows(
             namespace, before, wanted, text_of(name, "name"), limit=limit, scan=max(SCAN_MAX, limit + 1)
         )
         return answered(
@@ -208,17 +247,21 @@ class WorkflowRoutes:
         asked = await decoded(await read(request, self._config.body_max_bytes) or b"{}", cancel_decoder)
         parent, _ = await find_workflow(self._store, namespace, reference)
         why = asked.reason or "the workflow was cancelled"
-        marked = await self._store.runs.mark_cancelled([parent.run_id], why, is_forced=asked.force)
+        marked = await self._store.cancellation.mark_cancelled([parent.run_id], why, is_forced=asked.force)
         self._store.hints.send(worker_topic(worker_id) for worker_id in marked.values() if worker_id is not None)
-        while await self._store.end_cancelled():
+        while await self._store.cancellation.end_cancelled():
             pass
         return await self.get_workflow(reference, namespace)
 
     @requires(Permission.SUBMIT)
     async def redrive(self, reference: str, request: Request, namespace: Within) -> Response:
-        """Reruns the failed and cancelled steps, and the steps that depend on them. Other steps keep their results."""
+        """Reruns the failed and cancelled steps, and the steps that depend on them. Other steps keep their results.
+        With `dry_run`, shows which are which, with 200."""
+        asked = await decoded(await read(request, self._config.body_max_bytes) or b"{}", redrive_decoder)
         parent, run = await find_workflow(self._store, namespace, reference)
         redrive = await self._submission.accept_redrive(namespace, reference, parent, run)
+        if asked.dry_run:
+            return answered(plan_of(redrive))
         note = NoteWithin(request, "redrive", store=self._store)
 
         async def work(within: Transaction) -> WorkflowShown:
@@ -255,3 +298,18 @@ class WorkflowRoutes:
     def _announce(self, made: msgspec.Struct) -> None:
         if isinstance(made, WorkflowCreated):
             self._submission.announce(len(made.steps))
+
+
+def plan_of(redrive: Redrive) -> RedrivePlan:
+    again = [
+        StepAgain(planned.step.key, state, because(state))
+        for planned in redrive.steps
+        for state in [redrive.states.get(planned.step.key)]
+    ]
+    return RedrivePlan(again, [StepKept(key, state) for key, state in redrive.kept.items()])
+
+
+def because(state: RunState | None) -> Literal["failed", "cancelled", "unknown", "after"]:
+    if state is None:
+        return "unknown"
+    return "failed" if state is RunState.FAILED else "cancelled" if state is RunState.CANCELLED else "after"

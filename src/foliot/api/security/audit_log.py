@@ -1,9 +1,9 @@
-"""The record of every change that was asked for, and of every refusal.
+"""Records every change that is requested, and every refusal.
 
-A request that creates something is recorded in the transaction that creates it: both are there, or neither. All other
-entries are stored before the answer goes out, together with those of other requests at the same time. So an answered
-request is in the record, once. A change to something that exists may be missing from the record if the server died
-between making it and answering; such a request can be repeated.
+An entry for a request that creates something is written in the transaction that creates it: either both exist or
+neither. All other entries are stored before the response is sent, in batches with those of other requests. So every
+answered request is recorded exactly once. The entry of a change to an existing resource is missing if the server died
+between the change and the response; such a request can be repeated.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ M = TypeVar("M", bound=msgspec.Struct)
 BATCH = 500
 PATH_MAX = 500
 LOG = "foliot.audit"
-# Of a request: what it did stands in the record already, written together with what it wrote.
+# Key in the request's scope: its entry has been stored together with the change.
 IS_NOTED = "foliot.is_noted"
-# Of a request: the id of what it was about, where the path has a name that others may have as well.
+# Key in the request's scope: the id of the target, if the path has a name that several resources may share.
 TARGET = "foliot.target"
 ANONYMOUS = "anonymous"
-# Of those who do not say who they are, so many refusals an address are recorded, and one more a second: or they could
-# fill the disk.
+# Refusals of anonymous callers are recorded up to this burst for each address, and one more each second. Without a
+# limit they could fill the disk.
 ANONYMOUS_BURST, ANONYMOUS_PER_SECOND = 100.0, 1.0
 
 
@@ -53,7 +53,7 @@ class AuditLog(Service):
         self.anonymous_limit = RateLimit(clock=clock, per_second=ANONYMOUS_PER_SECOND, burst=ANONYMOUS_BURST)
 
     async def add(self, entry: AuditEntry) -> None:
-        """Returns when the entry is stored. Raises what kept it from being stored."""
+        """Returns once the entry is stored. Raises the error that prevented it."""
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append((entry, answer))
         self.wake()
@@ -83,18 +83,18 @@ class AuditLog(Service):
 async def note(
     request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None
 ) -> None:
-    """Who asked for what, and what came of it. What it was about is the last part of the path that is no verb, unless
-    it is given."""
+    """Records the caller, the action and its result. Without `target`, the target is the last part of the path that is
+    not a verb."""
     entry = entry_of(request, action, status, code=code, target=target)
     if entry is not None:
         await request.scope[LOG].add(entry)
 
 
 class NoteWithin:
-    """The note on a request that creates something, stored together with what it creates.
+    """The audit entry of a request that creates something, stored together with what it creates.
 
-    A note that is stored afterwards may fail after the commit. The caller then gets an error for a job that exists, and
-    submits it again.
+    If it were stored afterwards, storing it could fail after the commit. The caller would get an error for a job that
+    exists, and submit it again.
     """
 
     def __init__(self, request: Request | None, action: str, *, store: Store) -> None:
@@ -104,7 +104,8 @@ class NoteWithin:
         self._entry: AuditEntry | None = None
 
     def around(self, work: Callable[[Transaction], Awaitable[M]]) -> Callable[[Transaction], Awaitable[M]]:
-        """`work` and the note, in one transaction. Carried out again after a lost answer, it is the same note."""
+        """Combines `work` and the entry in one transaction. If it is repeated after a lost answer, the entry stays the
+        same."""
 
         async def noted(within: Transaction) -> M:
             made = await work(within)
@@ -117,12 +118,12 @@ class NoteWithin:
         return noted
 
     async def beside(self, write: Callable[[Beside | None], Awaitable[T]]) -> T:
-        """The note goes with the one statement that `write` sends."""
+        """Stores the entry with the one statement that `write` sends."""
         entry = self._of(201, None)
         return await (write(None) if entry is None else self._access.with_audit([entry], write))
 
     def committed(self) -> None:
-        """What the note tells of is there, and so is the note."""
+        """Marks the request as recorded. Call it after the commit."""
         if self._request is not None and self._entry is not None:
             self._request.scope[IS_NOTED] = True
 
@@ -137,7 +138,7 @@ class NoteWithin:
 def entry_of(
     request: Request, action: str, status: int, *, code: str | None = None, target: str | None = None
 ) -> AuditEntry | None:
-    """None where nothing is recorded, or no more of this stranger."""
+    """None for requests that are not recorded, or when this anonymous address has used up its limit."""
     scope = request.scope
     log: AuditLog | None = scope.get(LOG)
     if log is None:

@@ -48,8 +48,8 @@ class TrustedProxies:
         for entry in _from_the_right(scope):
             sender = _entry(entry)
             if sender is None:
-                # A trusted proxy passed on something that is not an address. The nearest hop that is known has to
-                # answer for it.
+                # A trusted proxy passed on something that is not an address. The nearest known hop counts as the
+                # client.
                 break
             address = sender
             if not self._trusts(address):
@@ -61,8 +61,8 @@ class TrustedProxies:
 
 
 def limit_key_of(address: str | None) -> str:
-    """The key under which an address is counted by limits. A client with IPv6 has a whole /64 to choose its addresses
-    from."""
+    """The key by which limits count an address. A client with IPv6 can use any address of its /64, so all of them count
+    as one."""
     found = _parsed(address or "")
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.IPv6Network((found, IPV6_SITE_BITS), strict=False))
@@ -82,14 +82,14 @@ def _entry(text: str) -> Address | None:
 
 @lru_cache(maxsize=1024)
 def _written(text: str) -> str:
-    """An address in the one way in which it is written; anything else as it is."""
+    """An address in its canonical form; other text unchanged."""
     return str(_parsed(text) or text)
 
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> Address | None:
     try:
-        # An address may name the interface it is reached by, as in fe80::1%eth0, which is of no use to anybody else.
+        # An address may name a network interface, as in fe80::1%eth0, which means nothing on other machines.
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None

@@ -1,12 +1,11 @@
-"""Connections of clients that mean no good, or that have fallen asleep: what one may cost, and which have to go when
-there are too many.
+"""Limits connections of malicious, slow or idle clients, and closes some when there are too many.
 
-The HTTP server below the application reads whatever a client sends, for as long as the client likes. Here each request
-gets a limit on the size of its head, and deadlines for its head and its body; each connection one for being idle, and
-one for leaving an answer unread. An answer itself may go on for as long as it likes, as a stream of events does.
+The HTTP server below the application accepts whatever a client sends, for as long as the client likes. Here each
+request has a size limit for its head, and deadlines for its head and its body. Each connection has a deadline for being
+idle, and one for leaving a response unread. A response itself, such as a stream of events, may take as long as it
+likes.
 
-Deadlines are looked at once a second, for all connections together, so that a request pays for none of this but a few
-assignments.
+Deadlines are checked once a second for all connections together, so a request pays only for a few assignments.
 """
 
 from __future__ import annotations
@@ -27,19 +26,18 @@ from foliot.clock import Clock
 
 HEADERS_MAX = 100
 TARGET_MAX_BYTES = 8_192
-# Requests that a client may send ahead on a connection, before it has the answer to the first.
+# Requests that a client may pipeline before it has the response to the first.
 PIPELINE_MAX = 64
-# A body that comes in so many pieces has to have so many bytes in each, on average: each piece costs as much as a
-# hundred bytes do.
+# After this many pieces, a body needs this many bytes in each on average: a piece costs as much as a hundred bytes.
 PIECES_FREE, PIECE_BYTES = 10_000, 64
-# What an honest client adds to each chunk of a body: its length, and two ends of lines.
+# The overhead of a chunk: its length and two line ends.
 CHUNK_FRAME_BYTES = 24
-# What is left of a body that was refused is read and thrown away: a client that is still sending would not see the
-# answer otherwise.
+# The rest of a refused body is read and discarded up to this size. A client that is still sending would not see the
+# response otherwise.
 LEFTOVER_MAX_BYTES = 67_108_864
-# A body gets another second for each of so many bytes that have arrived.
+# A body gets another second for each of these many bytes that have arrived.
 BODY_BYTES_PER_SECOND = 65_536
-# When every place is taken, a client that has not read its answer for so long loses its own.
+# When all places are taken, a client that has not read its response for this long may lose its connection.
 UNREAD_SECONDS = 5.0
 CLOSING_SECONDS = 5.0
 
@@ -55,7 +53,7 @@ class Limits:
 
 
 def _refusal(status: int, title: str, code: str, detail: str) -> bytes:
-    """A whole answer, for a request that never gets as far as the application."""
+    """A complete response for a request that never reaches the application."""
     document = {"type": f"urn:foliot:problem:{code}", "title": title, "status": status, "detail": detail, "code": code}
     body = msgspec.json.encode(document)
     lines = [
@@ -70,6 +68,12 @@ def _refusal(status: int, title: str, code: str, detail: str) -> bytes:
 
 
 NOT_HTTP = _refusal(400, "Bad Request", "malformed", "this is not a request in HTTP/1.1")
+ENCODED = _refusal(
+    400,
+    "Bad Request",
+    "malformed",
+    "send the body as it is: of transfer encodings, only chunked of HTTP/1.1 is understood",
+)
 IN_PIECES = _refusal(400, "Bad Request", "malformed", "the body comes in too many small pieces; send larger chunks")
 TOO_SLOW = _refusal(408, "Request Timeout", "timeout", "the request took too long to arrive")
 TARGET_TOO_LONG = _refusal(
@@ -89,27 +93,28 @@ class Phase(Enum):
     HEAD = 1
     BODY = 2
     RECEIVED = 3
-    """All of the request is here: what remains is to answer it."""
+    """The whole request has arrived and waits for its response."""
 
 
 class Refused(Exception):
-    """Ends the parsing of what is not wanted."""
+    """Stops the parser at a request that is refused."""
 
 
 class Connections:
-    """Those of one process, and which of them wait for what."""
+    """The connections of one process, and which of them wait for their client."""
 
     def __init__(self, limits: Limits, *, clock: Clock) -> None:
         self.limits = limits
         self.now = self._looked_at = clock.monotonic()
-        """Advances by two seconds at most at a time: that this process was held up is not its clients' fault."""
+        """Advances by at most two seconds at a time, so that clients do not time out because this process was
+        stopped."""
         self._clock = clock
         self.number = 0
-        """How many there are, with those that have just been accepted."""
+        """The number of connections, including those that have just been accepted."""
         self.waiting: OrderedDict[Connection, None] = OrderedDict()
-        """Those that wait for their client to send something, the one that has waited longest first."""
+        """Connections that wait for their client to send something, longest waiting first."""
         self.unread: dict[Connection, None] = {}
-        """Those whose client does not read as fast as it is answered."""
+        """Connections whose client reads more slowly than the server sends."""
 
     async def watch(self) -> None:
         while True:
@@ -127,11 +132,11 @@ class Connections:
 
     @property
     def longest_wait(self) -> float:
-        """Since when the one that has waited longest for its client does so."""
+        """The time since which the longest waiting connection waits for its client."""
         return next((connection.since for connection in self.waiting), math.inf)
 
     def make_room(self) -> bool:
-        """Ends the connection that is missed least. False: all are being answered."""
+        """Closes the connection that will be missed least. False if all of them are answering requests."""
         for connection in self.waiting:
             connection.end()
             return True
@@ -151,11 +156,11 @@ class Connection(TargetProtocol):
         self.since = connections.now
         self._is_new = True
         self.is_made = False
-        """Whether it has got as far as speaking HTTP."""
+        """Whether the HTTP parser has taken over, after a TLS handshake if there is one."""
         self._refusal = NOT_HTTP
-        # Of the request that is being received: bytes on the wire but for those of the read in which it began, bytes of
-        # the body, pieces.
-        self._is_begun = False
+        # Counters of the request that is being received: bytes on the wire except those of the read in which it began,
+        # bytes of the body, and pieces.
+        self._is_begun = self._wants_upgrade = False
         self._read_bytes = self._first_bytes = self._wire_bytes = self._body_bytes = self._pieces = 0
         self._unread_bytes = 0
         self.unread_since = 0.0
@@ -182,8 +187,11 @@ class Connection(TargetProtocol):
         self._read_bytes = len(data)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            return  # There is nothing to change to: the request is answered as it is.
+        except httptools.HttpParserUpgrade as asked:
+            if self._wants_upgrade:
+                self._wants_upgrade = False
+                self._read_without_upgrade(data[asked.args[0] :])
+            return
         except httptools.HttpParserError:
             self._refuse(self._refusal)
             return
@@ -196,15 +204,23 @@ class Connection(TargetProtocol):
         if self._wire_bytes - self._body_bytes - CHUNK_FRAME_BYTES * self._pieces > self._limits.head_bytes:
             self._refuse(HEAD_TOO_LARGE)
 
-    # What the parser calls
+    def _read_without_upgrade(self, rest: bytes) -> None:
+        """Restarts the request without its Upgrade header. Foliot speaks no other protocol, and the parser would take
+        the body for the first bytes of that protocol."""
+        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(b"\r\n".join([*lines, b"", rest]))
+
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_begun, self._is_new = True, False
         self._first_bytes = self._read_bytes
         self._wire_bytes = self._body_bytes = self._pieces = 0
-        # Most requests are here as a whole with the read in which they begin: only those that are not have to be waited
-        # for.
+        # Most requests arrive whole in the read in which they begin. Only the others have to be watched.
         self._phase, self.since = Phase.HEAD, self._all.now
 
     def on_url(self, url: bytes) -> None:
@@ -219,12 +235,28 @@ class Connection(TargetProtocol):
             raise Refused
         if len(self.pipeline) >= PIPELINE_MAX:
             raise Refused
+        if not self._is_encoding_known():
+            self._refusal = ENCODED
+            raise Refused
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._wants_upgrade = True
+            return
         self._phase, self.since = Phase.BODY, self._all.now
         super().on_headers_complete()
+        # The parser reports trailers as headers. They are unchecked, and the request may already be running.
+        self.headers = []
+
+    def _is_encoding_known(self) -> bool:
+        """The parser decodes any transfer encoding that ends with `chunked`, and leaves the other encodings to the
+        application. So only plain `chunked` is accepted."""
+        for name, value in self.headers:
+            if name == b"transfer-encoding":
+                return value.lower() == b"chunked" and self.parser.get_http_version() == "1.1"
+        return True
 
     def _is_head_large(self) -> bool:
         most = self._limits.head_bytes
-        # Nearly always little was read, of which it is a part.
+        # The first test is cheap and nearly always enough: the head is part of these bytes.
         return (
             self._first_bytes + self._wire_bytes + self._read_bytes > most
             and sum(len(name) + len(value) + 4 for name, value in self.headers) > most
@@ -237,21 +269,23 @@ class Connection(TargetProtocol):
             self._refusal = IN_PIECES
             raise Refused
         if self.cycle.response_complete and self._body_bytes > LEFTOVER_MAX_BYTES:
-            # It has been answered already.
+            # A response has been sent already.
             self._refusal = b""
             raise Refused
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._wants_upgrade:
+            return
         self._phase = Phase.RECEIVED
         self._all.waiting.pop(self, None)
         super().on_message_complete()
         if self.cycle.response_complete:
-            # It was answered before it had come to its end.
+            # It was answered before all of it had arrived.
             self._wait(Phase.IDLE)
 
     def on_response_complete(self) -> None:
-        """In place of the server's own, which sets a timer for the idle connection after each request."""
+        """Replaces the server's own method, which sets a timer for the idle connection after each request."""
         self.server_state.total_requests += 1
         if self._phase is Phase.RECEIVED and not self.pipeline:
             self._wait(Phase.IDLE)
@@ -262,12 +296,12 @@ class Connection(TargetProtocol):
             self._start_asgi_task(*self.pipeline.pop())
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        # The server below only knows the request that came last, and lets others be answered when nobody is there any
-        # more.
+        # The server below knows only the latest request, and would answer pipelined requests of a client that has
+        # disconnected.
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
 
-    # What the transport calls
+    # Called by the transport
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -278,12 +312,12 @@ class Connection(TargetProtocol):
         super().resume_writing()
         self._all.unread.pop(self, None)
 
-    # What the look at all connections calls
+    # Called once a second
 
     def look(self, passed: float) -> None:
-        """At one that waits for its client."""
+        """Checks a connection that waits for its client."""
         if self._phase is Phase.BODY and self.flow.read_paused:
-            # We do not read: the client is not late.
+            # The server has paused reading, so the client is not late.
             self.since += passed
         elif self._all.now - self.since <= self._patience():
             return
@@ -297,7 +331,7 @@ class Connection(TargetProtocol):
     def _patience(self) -> float:
         if self._phase is Phase.BODY:
             return self._limits.body_seconds + self._body_bytes / BODY_BYTES_PER_SECOND
-        # Who has just connected has something to say; who has been answered may have more to say later.
+        # A new client should send a request at once. A client with a response may wait before its next request.
         return self._limits.head_seconds if self._is_new or self._phase is Phase.HEAD else self._limits.idle_seconds
 
     def look_at_unread(self) -> None:
@@ -308,7 +342,7 @@ class Connection(TargetProtocol):
             self.end()
 
     def end(self) -> None:
-        """At once, whatever is still to be written."""
+        """Closes at once, even if some of a response has not been sent."""
         self._all.waiting.pop(self, None)
         self._all.unread.pop(self, None)
         self.transport.abort()
@@ -319,7 +353,8 @@ class Connection(TargetProtocol):
         self._all.waiting.move_to_end(self)
 
     def _refuse(self, answer: bytes) -> None:
-        """Says why, unless that would be taken for the answer to another request; and ends the connection."""
+        """Sends the refusal, unless the client would take it for the response to another request, and closes the
+        connection."""
         cycle = self.cycle
         is_answered = cycle is None or cycle.response_complete
         is_free = is_answered or (self._phase is Phase.BODY and not cycle.response_started and not self.pipeline)
@@ -333,7 +368,7 @@ class Connection(TargetProtocol):
         self._close()
 
     def _close(self) -> None:
-        """As soon as everything is written; a client that does not read it has a moment."""
+        """Closes once everything is sent; a client that does not read has a few seconds."""
         self.transport.close()
         self._wait(Phase.IDLE)
         self.since = self._all.now - self._patience() + CLOSING_SECONDS

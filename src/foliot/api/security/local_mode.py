@@ -14,23 +14,23 @@ from functools import lru_cache
 
 from foliot.errors import FoliotError, ForeignHost, ForeignOrigin, Malformed, NotJson
 
-# The whole of a Host header that is let in. Anything else is foreign: user names, trailing dots, other spellings of the
-# same address.
+# The complete Host header that is accepted. Everything else is foreign: user names, trailing dots, other spellings of
+# the same address.
 OUR_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::(?P<port>[1-9][0-9]{0,4}))?", re.IGNORECASE | re.ASCII)
 PORT_MAX = 65_535
-# What a browser says of where a request came from: our own page, or the user.
+# Values of Sec-Fetch-Site for requests from our own page or directly from the user.
 OUR_SITES = frozenset({"same-origin", "none"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-# Headers on which it depends who is let in. Two values of one would leave it open which of them counts.
+# Headers that decide about access. With two values it would be unclear which one counts.
 ONCE = frozenset({
-    b"authorization", b"content-type", b"foliot-namespace", b"host", b"origin", b"sec-fetch-dest",
-    b"sec-fetch-mode", b"sec-fetch-site",
+    b"authorization", b"content-type", b"cookie", b"foliot-csrf", b"foliot-namespace", b"host", b"origin",
+    b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
 })  # fmt: skip
 SHOWN_MAX = 100
 
 
 def refuse_repeated_headers(headers: Sequence[tuple[bytes, bytes]]) -> FoliotError | None:
-    """Why these headers are not read, whoever sent them; None when they are."""
+    """The error for repeated headers that decide about access; None if there are none."""
     seen = set()
     for name, _ in headers:
         if name in seen and name in ONCE:
@@ -41,20 +41,20 @@ def refuse_repeated_headers(headers: Sequence[tuple[bytes, bytes]]) -> FoliotErr
 
 
 def refuse_foreign_request(method: str, headers: Mapping[str, str]) -> FoliotError | None:
-    """Why this request is not let in where nobody has to say who they are; None when it is."""
+    """The error for a request that may come from a foreign page or host; None if it does not."""
     host = headers.get("host", "")
-    if not _is_ours(host):
+    if not is_loopback_host(host):
         return ForeignHost(f"this Foliot serves 127.0.0.1 and localhost only, not {host[:SHOWN_MAX]!r}")
     origin = headers.get("origin")
     if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
         return ForeignOrigin("pages of other origins may not use this API")
-    if headers.get("sec-fetch-site", "none") not in OUR_SITES and not _is_visit(method, headers):
+    if headers.get("sec-fetch-site", "none") not in OUR_SITES and not is_visit(method, headers):
         return ForeignOrigin("pages of other origins may not use this API")
     return None
 
 
-def _is_visit(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether the user followed a link: the answer becomes a page of its own, which the page with the link can't
+def is_visit(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether the user followed a link. The answer becomes a page of its own, which the page with the link can't
     read."""
     return (
         method in SAFE_METHODS
@@ -64,7 +64,7 @@ def _is_visit(method: str, headers: Mapping[str, str]) -> bool:
 
 
 def refuse_unsupported_body(method: str, headers: Mapping[str, str]) -> FoliotError | None:
-    """Why this body is not read, whoever sent it; None when it is."""
+    """The error for a body of an unsupported type or encoding; None if it is supported."""
     if method in SAFE_METHODS or not _has_body(headers):
         return None
     if not _is_json(headers):
@@ -83,6 +83,6 @@ def _is_json(headers: Mapping[str, str]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _is_ours(host: str) -> bool:
+def is_loopback_host(host: str) -> bool:
     found = OUR_HOST.fullmatch(host)
     return found is not None and int(found["port"] or 1) <= PORT_MAX

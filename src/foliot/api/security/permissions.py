@@ -10,17 +10,19 @@ and refusals are recorded in the audit record before the answer is sent.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.openapi.document import operation_id
 from foliot.api.problems import problem_of
+from foliot.api.requests.query import refuse_unknown
 from foliot.api.security.audit_log import IS_NOTED, note
 from foliot.errors import FoliotError, Forbidden, Unauthenticated
 from foliot.model.namespace import Namespace
@@ -28,10 +30,13 @@ from foliot.model.permissions import Caller, Permission
 
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+STRICT = "/v1/"
+"""Routes below it refuse query parameters that they do not have."""
 MARK = "__foliot_requires__"
 CALLER = "foliot.caller"
 REFUSAL = "foliot.refusal"
-READING = frozenset({Permission.NONE, Permission.VIEW})
+UNRECORDED = frozenset({Permission.NONE, Permission.VIEW, Permission.WORK})
+"""Reading; and the attempts of workers, which are recorded with their runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +45,12 @@ class Requirement:
     everywhere: bool = False
     """Only with a token for all namespaces: what it shows or changes belongs to none."""
     is_reading: bool = False
-    """Nothing is changed by it, so that it is not recorded."""
+    """Nothing is changed by it, or nothing but runs by their worker, so that it is not recorded."""
 
 
 def requires(permission: Permission, *, everywhere: bool = False, reading: bool | None = None) -> Callable[[F], F]:
-    """`reading`: whether it changes nothing; by default that depends on the permission."""
-    requirement = Requirement(permission, everywhere, permission in READING if reading is None else reading)
+    """`reading`: whether the route changes nothing. By default, the permission decides."""
+    requirement = Requirement(permission, everywhere, permission in UNRECORDED if reading is None else reading)
 
     def mark(handler: F) -> F:
         setattr(handler, MARK, requirement)
@@ -54,7 +59,7 @@ def requires(permission: Permission, *, everywhere: bool = False, reading: bool 
     return mark
 
 
-# Async, though they wait for nothing: the framework would call plain functions in a thread.
+# Async although they never wait, because the framework would call plain functions in a thread.
 async def caller_of(request: Request) -> Caller:
     caller: Caller = request.scope[CALLER]
     return caller
@@ -65,9 +70,15 @@ async def _namespace_of(request: Request) -> Namespace:
 
 
 def namespace_of_caller(request: Request) -> Namespace:
-    """What `Within` gives, for handlers that take nothing but the request."""
+    """The value of `Within`, for handlers that take only the request."""
     caller: Caller = request.scope[CALLER]
     return caller.namespace
+
+
+def actor_of(request: Request) -> str:
+    """The name under which the caller's changes are recorded."""
+    caller: Caller = request.scope[CALLER]
+    return caller.name
 
 
 Calling = Annotated[Caller, Depends(caller_of)]
@@ -76,7 +87,7 @@ Within = Annotated[Namespace, Depends(_namespace_of)]
 
 
 class PermissionRoute(APIRoute):
-    """The only kind of route there is here."""
+    """The only class of routes in this API."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
         requirement = getattr(endpoint, MARK, None)
@@ -87,17 +98,20 @@ class PermissionRoute(APIRoute):
 
     @property
     def is_plain(self) -> bool:
-        """Whether its handler takes the request and nothing else, so that the framework has nothing to find out for
-        it."""
+        """Whether the handler takes only the request, so that the framework has no parameters to resolve."""
         return list(inspect.signature(self.endpoint).parameters) == ["request"]
 
     def get_route_handler(self) -> Handler:
         handle = self.endpoint if self.is_plain else super().get_route_handler()
-        requirement, action = self.requirement, self.name
+        requirement, action, parameters = self.requirement, self.name, frozenset(_query_parameters(self.dependant))
+        # Load balancers add parameters to health checks, and the lab defines its own API.
+        is_strict = self.path.startswith(STRICT)
 
         async def checked(request: Request) -> Response:
             try:
                 check(request, requirement)
+                if is_strict and (query := request.scope["query_string"]):
+                    refuse_unknown(query, parameters)
             except FoliotError as error:
                 answer = problem_of(error, request)
                 await note(request, action, answer.status_code, code=error.code)
@@ -111,7 +125,7 @@ class PermissionRoute(APIRoute):
                 await note(request, action, answer.status_code, code=error.code)
                 return answer
             except Exception:
-                # What it has done before it broke down, nobody knows.
+                # Nobody knows which changes it made before the error.
                 await note(request, action, 500, code="internal")
                 raise
             if IS_NOTED not in request.scope:
@@ -124,6 +138,14 @@ class PermissionRoute(APIRoute):
             return answer
 
         return checked
+
+
+def _query_parameters(handler: Dependant) -> Iterator[str]:
+    """The names of the query parameters that a handler or one of its dependencies takes."""
+    for field in handler.query_params:
+        yield field.alias
+    for dependency in handler.dependencies:
+        yield from _query_parameters(dependency)
 
 
 def check(request: Request, requirement: Requirement) -> None:

@@ -1,5 +1,5 @@
-"""How often somebody may ask, decided before anything of the request is read. In one process, in memory, and
-bounded."""
+"""Limits how often a caller may send requests, before anything of a request is read. The state is in the memory of one
+process, and bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEYS_MAX = 10_000
 
 
 class RateLimit:
-    """A bucket for each key: it holds `burst` requests and fills at a steady rate."""
+    """A token bucket for each key: it holds `burst` requests and fills at a steady rate."""
 
     def __init__(self, *, clock: Clock, per_second: float, burst: float) -> None:
         self._clock = clock
@@ -20,14 +20,14 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, key: str) -> float:
-        """0 when it is within the limit; else the seconds until it would be."""
+        """0 if the request is within the limit; otherwise the seconds until the next one is."""
         left = self._left(key)
         if left < 1:
             return (1 - left) / self._per_second
         self._buckets[key] = (left - 1, self._clock.monotonic())
         self._buckets.move_to_end(key)
         if len(self._buckets) > KEYS_MAX:
-            # Whoever has not asked for longest has a full bucket anyway, or nearly.
+            # The bucket that was not used for longest is full or nearly full.
             self._buckets.popitem(last=False)
         return 0.0
 

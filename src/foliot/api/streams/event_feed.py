@@ -1,12 +1,12 @@
-"""What happens to runs, looked for once for all who follow it through this process, and only while somebody does.
+"""Reads state changes of runs from the database, once for all followers in this process, and only while there are some.
 
-PostgreSQL is asked; runs that start and end pay nothing for it. Every ending is told once, in the order of finishing:
-it is read from history up to an instant before which nothing can still come (`ending_horizon`). What goes on before the
-end is a sample, twice a second: a run that starts and ends between two looks shows only its end.
+Runs pay nothing for it, because the feed polls. It reports every finished run exactly once, in the order of finishing:
+it reads history up to an instant before which no more runs can appear (`ending_horizon`). Other changes are sampled
+twice a second: of a run that starts and ends between two polls, only the end is reported.
 
-Nothing runs in the background: the first of the followers who comes when the time is up looks for all of them. What was
-found is kept a while in one line that each reads at its own pace; a follower that falls behind its beginning is let go
-of, and goes on by its last id.
+There is no background task: the first follower that comes after the interval polls for all of them. Events are kept in
+one line that each follower reads at its own pace. A follower that falls behind the start of the line is disconnected,
+and resumes with the id of its last event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from foliot.store.run_events import RunChange
 from foliot.store.store import Store
 
 LOOK_SECONDS = 0.5
-# Longer than a statement may take: who is not done by then with ending a run is not waited for.
+# Longer than the statement timeout, so a transaction that is ending a run has finished by then.
 HOLD_SECONDS = 10.0
 ENDINGS = 1000
 RUNNING_MAX = 5000
@@ -51,7 +51,7 @@ class FeedEvent:
 class Filter:
     namespace: Namespace
     states: frozenset[str] | None = None
-    """As `RunFilter` has them."""
+    """States as in `RunFilter`."""
     queue: str | None = None
     task: str | None = None
     job_id: UUID | None = None
@@ -69,7 +69,7 @@ class Filter:
 
 
 class RunEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a run."""
+    """A state change of a run."""
 
     id: UUID
     name: str | None
@@ -99,7 +99,7 @@ class EventFeed:
         self._running: Mapping[UUID, RunChange] = {}
         self._line: deque[FeedEvent] = deque(maxlen=KEPT)
         self._counted = 0
-        """All that was ever put into the line."""
+        """The number of all events that were ever appended."""
 
     def enter(self) -> None:
         self._number += 1
@@ -111,7 +111,7 @@ class EventFeed:
             self._line.clear()
 
     async def join(self) -> tuple[Place, int]:
-        """The last place that has been told of, and where the line goes on from there."""
+        """The place of the last reported ending, and the position at which the line continues after it."""
         async with self._lock:
             if self._place is None:
                 self._place = (await self._store.run_events.ending_horizon(HOLD_SECONDS), FIRST_ID)
@@ -120,12 +120,12 @@ class EventFeed:
             return self._place, self._counted
 
     def after(self, position: int) -> list[FeedEvent] | None:
-        """What came after a position in the line; None when that is no longer known."""
+        """The events after a position in the line; None if some of them have been dropped."""
         known_from = self._counted - len(self._line)
         return None if position < known_from else list(islice(self._line, position - known_from, None))
 
     async def look(self) -> None:
-        """Looks for what is new, unless somebody just has."""
+        """Polls for new events, unless another follower has just done so."""
         async with self._lock:
             now = self._clock.monotonic()
             if self._place is None or (now - self._looked_at < LOOK_SECONDS and not self._is_behind):
@@ -154,7 +154,7 @@ class EventFeed:
 
 
 def place_id(change: RunChange) -> str:
-    """Only an ending has one, because it can be gone on from: it has a place in an order."""
+    """The id of an event. Only endings have one: they are ordered, so a stream can resume after them."""
     return cursor_text(change.at, change.id) if change.state in TERMINAL else ""
 
 
@@ -166,8 +166,10 @@ def event_text(change: RunChange, event_id: str) -> bytes:
 def document(change: RunChange) -> RunEvent:
     return RunEvent(
         id=change.id, name=run_name(change.name, change.job_id), task=bare(change.task), queue=bare(change.queue),
-        status=status_of(change.state, change.attempt), state=change.state, reason=change.reason, attempt=change.attempt,
-        at=change.at, job_id=change.job_id, parent_id=change.parent_id, step=change.step, tags=change.tags, error=change.error,
+        status=status_of(change.state, change.attempt), state=change.state, reason=change.reason,
+        attempt=change.attempt,
+        at=change.at, job_id=change.job_id, parent_id=change.parent_id, step=change.step, tags=change.tags,
+        error=change.error,
     )  # fmt: skip
 
 

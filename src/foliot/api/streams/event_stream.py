@@ -1,9 +1,9 @@
-"""Events of runs as server-sent events: of all that fit, or of one until it has ended.
+"""Streams state changes of runs as server-sent events: of all runs that match a filter, or of one run until it ends.
 
-    event: run    id: <instant>.<run>    data: {"id": ..., "status": "completed", "state": "succeeded", "attempt": 1, ...}
+    event: run    id: <instant>.<run>    data: {"id": ..., "status": "completed", "state": "succeeded", ...}
 
-The id is a place in the order of finishing: sent back as Last-Event-ID, it goes on from there, on any server, with
-every ending since.
+The id is a place in the order of finishing. A client that sends it back as Last-Event-ID resumes there, on any server,
+with every run that has finished since.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ WAIT_SECONDS = 0.25
 HEARTBEAT_SECONDS = 2.0
 HEARTBEAT = b": still here\n\n"
 PAGE = 1000
-# History is read a slice at a time, so that what a page costs does not depend on how long ago it begins.
+# History is read in slices, so that the cost of a page does not depend on how far back it begins.
 SLICE = timedelta(seconds=10)
 LONG_SLICE = timedelta(minutes=5)
 MOMENT = timedelta(microseconds=1)
 
 
 class EventFollower:
-    """What both kinds have in common: how long they go on, and a word now and then."""
+    """The state of both kinds of streams: whether to continue, and when to send a heartbeat."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class EventFollower:
         return not self._stopping.is_set() and not await self._is_gone()
 
     async def pause(self) -> bytes:
-        """Waits a moment; a heartbeat when there has been nothing for a while."""
+        """Waits a moment. Returns a heartbeat if nothing has been sent for a while."""
         await self._clock.wait(self._stopping, WAIT_SECONDS)
         if self._clock.monotonic() - self._silent_since < HEARTBEAT_SECONDS:
             return b""
@@ -65,7 +65,7 @@ class EventFollower:
 async def counted(feed: EventFeed, events: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     feed.enter()
     try:
-        # So that the head of the answer goes out before anything has happened.
+        # Sends the head of the response before the first event.
         yield b": here\n\n"
         async for event in events:
             yield event
@@ -76,7 +76,7 @@ async def counted(feed: EventFeed, events: AsyncIterator[bytes]) -> AsyncGenerat
 async def all_events(
     following: EventFollower, wanted: Filter, since: Place | None, *, is_followed: bool
 ) -> AsyncIterator[bytes]:
-    """Those that ended since a place, if one is given; and then what happens, unless it is not to be followed."""
+    """The runs that finished after `since`, if given; then, if `is_followed`, each new event."""
     place, position = await following.feed.join()
     if since is not None and since < place:
         async for event in _past(following, wanted, since, place):
@@ -84,7 +84,7 @@ async def all_events(
     while is_followed and await following.is_active():
         found = following.feed.after(position)
         if found is None:
-            # Too slow: what is missing is read when it comes again with its last id.
+            # The follower is too slow. It reconnects with the id of its last event and reads the rest from history.
             return
         position += len(found)
         if text := b"".join(event.text for event in found if wanted.takes(event.change)):
@@ -106,13 +106,13 @@ async def _past(following: EventFollower, wanted: Filter, since: Place, place: P
             event_text(one, place_id(one)) for one in found if (one.at, one.id) <= place and wanted.takes(one)
         ):
             yield text
-        # Where nothing has ended, larger steps will do.
+        # Larger slices are enough where no runs ended.
         slice_ = min(slice_ * 2, LONG_SLICE) if not found else SLICE
         since = (found[-1].at, found[-1].id) if len(found) == PAGE else max(since, (until, UUID(int=0)))
 
 
 async def run_events(following: EventFollower, run_id: UUID, last_id: str) -> AsyncIterator[bytes]:
-    """Each state that the run is seen in, until it has ended."""
+    """Each observed state of the run, until it has ended."""
     while await following.is_active():
         found = await following.store.run_events.find_changes([run_id])
         if not found:

@@ -23,7 +23,7 @@ from foliot.errors import TooManyFollowers
 from foliot.model.permissions import Caller
 
 RETRY_SECONDS = 5
-# A browser must not take for a page what a job has written.
+# A browser must not show output of a job as a page.
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
 EVENTS, LOGS = "event", "log"
 
@@ -32,9 +32,9 @@ EVENTS, LOGS = "event", "log"
 class Limit:
     most: int
     counted: str
-    """What it counts, as a key."""
+    """The kind of owner that it counts, as a key."""
     of: str
-    """The same for people."""
+    """The same in words, for errors."""
     setting: str
 
 
@@ -45,9 +45,13 @@ class StreamLimits:
         self._config = config
         self._taken: Counter[str] = Counter()
 
+    def count(self, kind: str) -> int:
+        """The open streams of a kind."""
+        return self._taken[f"kind {kind}"]
+
     @contextmanager
     def place(self, kind: str, caller: Caller, address: str | None) -> Iterator[None]:
-        """Takes a place for as long as it is held. Raises `TooManyFollowers`."""
+        """Holds a place while the context is active. Raises `TooManyFollowers`."""
         limits = self._limits(kind, caller, address)
         for limit in limits:
             if self._taken[limit.counted] >= limit.most:
@@ -68,7 +72,7 @@ class StreamLimits:
 
     def _limits(self, kind: str, caller: Caller, address: str | None) -> tuple[Limit, ...]:
         config, namespace = self._config, caller.namespace.name
-        # Without tokens, in local open mode, a caller is known by nothing but an address.
+        # In local open mode a caller has no token, so its address counts.
         who = f"token {caller.token_id}" if caller.token_id else f"address {limit_key_of(address)}"
         most, setting = {
             EVENTS: (config.event_followers_max, "event_followers_max"),
@@ -92,7 +96,7 @@ class StreamLimits:
 
 
 class Stream(StreamingResponse):
-    """Server-sent events, if there is a place for them; else 429."""
+    """A response of server-sent events, or 429 if there is no free place."""
 
     def __init__(self, events: AsyncGenerator[bytes], *, streams: StreamLimits, kind: str) -> None:
         super().__init__(events, media_type="text/event-stream", headers=HEADERS)
@@ -106,7 +110,7 @@ class Stream(StreamingResponse):
                 try:
                     await super().__call__(scope, receive, send)
                 finally:
-                    # When the client has gone, nobody else ends what is in the middle of it.
+                    # After a disconnect nothing else closes the generator.
                     await self._events.aclose()
         except TooManyFollowers as error:
             await problem_of(error, Request(scope))(scope, receive, send)

@@ -1,12 +1,12 @@
 """The output of a run as server-sent events, while it runs and until it has ended.
 
-    event: output    id: <token>:<position>    data: {"attempt": 1, "text": "..."}
-    event: progress                            data: {"attempt": 1, "share": 0.5, "message": "..."}
-    event: end                                 data: {"state": "succeeded", "status": "completed", "reason": null, "attempt": 1}
+    event: output    id: <token>:<position>  data: {"attempt": 1, "text": "..."}
+    event: progress  data: {"attempt": 1, "share": 0.5, "message": "..."}
+    event: end       data: {"state": "succeeded", "status": "completed", "reason": null, "attempt": 1}
 
-The id is where the reader is: sent back as Last-Event-ID, it goes on from there, on whichever server. A retry is
-followed too, unless one attempt was asked for. A follower holds one slice of output, and of an ended attempt what is
-kept of it; when it goes, all of it goes.
+The id is the reader's position: a client that sends it back as Last-Event-ID resumes there, on any server. Retries are
+followed too, unless one attempt was selected. A follower keeps one slice of output in memory, and of an ended attempt
+its stored output, until it disconnects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store
 
 LOOK_SECONDS = 0.5
-# Often enough that whoever may no longer look on is noticed.
+# Also how soon a revoked token is noticed.
 HEARTBEAT_SECONDS = 2.0
 PARTS = 4
 HEARTBEAT = b": still here\n\n"
@@ -77,8 +77,8 @@ class LogStream:
     async def events(self) -> AsyncGenerator[bytes]:
         silent_since = self._clock.monotonic()
         while not self._stopping.is_set() and not await self._is_gone():
-            # First where the run is, then what there is of its output: what it wrote before it ended is there once it
-            # has.
+            # Read the state first, and then the output: output that a run wrote before its end is stored by the time
+            # that it has ended.
             run = await self._store.logs.follow_run(self._run_id)
             if run is None:
                 return
@@ -112,7 +112,7 @@ class LogStream:
             yield _event("progress", run.progress)
 
     async def _written(self) -> AsyncIterator[str]:
-        """Whole characters only: the rest of one may be still to come."""
+        """Only complete characters: the rest of the last one may still arrive."""
         while chunk := await self._store.logs.read_logs(self._run_id, self._token, self._position, parts=PARTS):
             length = complete_length(chunk)
             if not length:
@@ -123,7 +123,7 @@ class LogStream:
     async def _kept(self) -> AsyncIterator[str]:
         kept = await self._store.logs.get_output(self._run_id, self._token)
         if kept is None:
-            # Its worker died, or gave it back: there is what it had shown before.
+            # The worker died or released the run. Show what it wrote before.
             async for text in self._written():
                 yield text
             return
@@ -137,7 +137,7 @@ class LogStream:
                 yield slice_[:length].decode("utf-8", "replace")
 
     async def _turn_to_next(self) -> bool:
-        """Turns to the attempt after this one; at the beginning, to the latest."""
+        """Moves on to the next attempt; at the beginning, to the latest one."""
         attempts = [one for one in await self._store.run_lists.list_attempts(self._run_id) if one.token > self._token]
         if not attempts:
             return False

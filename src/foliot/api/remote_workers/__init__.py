@@ -1,0 +1,1 @@
+"""Serves workers that have no access to the database: see docs/worker-protocol.md."""
