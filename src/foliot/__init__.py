@@ -6,7 +6,19 @@ from foliot.model.circuit_breaker import Circuit
 from foliot.sdk.app import App, Task
 from foliot.sdk.connection import Connection, connect
 from foliot.sdk.context import Context
-from foliot.sdk.flow_control import Fail, RetryIn, Snooze
+from foliot.sdk.durable_context import step_key
+from foliot.sdk.flow_control import (
+    ChildFailed,
+    Fail,
+    PollTimeout,
+    Rejected,
+    RetryIn,
+    SignalTimeout,
+    Skip,
+    Snooze,
+    StepError,
+    Suspended,
+)
 from foliot.sdk.handle import Handle
 from foliot.sdk.job_scheduler import JobDefinition, JobScheduler, add_job
 from foliot.sdk.workflow import Workflow
@@ -16,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "App",
     "Backoff",
+    "ChildFailed",
     "Circuit",
     "Connection",
     "Context",
@@ -26,12 +39,19 @@ __all__ = [
     "JobDefinition",
     "JobFailed",
     "JobScheduler",
+    "PollTimeout",
+    "Rejected",
     "RetryIn",
+    "SignalTimeout",
+    "Skip",
     "Snooze",
+    "StepError",
+    "Suspended",
     "Task",
     "Workflow",
     "WorkflowHandle",
     "__version__",
     "add_job",
     "connect",
+    "step_key",
 ]

@@ -8,9 +8,13 @@ clock. In production `sql_now` is None.
 from __future__ import annotations
 
 import asyncio
-import time
+from asyncio import sleep, timeout
 from datetime import UTC, datetime
+from time import monotonic, time_ns
+from time import sleep as block_thread
 from typing import Protocol
+
+# Names are imported rather than modules: a job may replace functions of modules in its worker's process.
 
 
 class Clock(Protocol):
@@ -32,13 +36,13 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return monotonic()
 
     def sql_now(self) -> datetime | None:
         return None
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await sleep(seconds)
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
         if event.is_set():
@@ -46,7 +50,7 @@ class SystemClock:
         if seconds is None:
             return await event.wait()
         try:
-            async with asyncio.timeout(seconds):
+            async with timeout(seconds):
                 await event.wait()
         except TimeoutError:
             return False
@@ -55,14 +59,14 @@ class SystemClock:
 
 async def give_way() -> None:
     """Lets other tasks of the event loop run in the middle of long work that never waits."""
-    await asyncio.sleep(0)
+    await sleep(0)
 
 
 def unix_milliseconds() -> int:
     """For the time part of ids. No decision depends on it."""
-    return time.time_ns() // 1_000_000
+    return time_ns() // 1_000_000
 
 
 def block(seconds: float) -> None:
     """Blocks this thread. For programs without an event loop, such as a client that waits for a job."""
-    time.sleep(seconds)
+    block_thread(seconds)

@@ -62,6 +62,12 @@ class NotFound(FoliotError):
     code = "not_found"
 
 
+class UnknownWorker(NotFound):
+    """No worker is registered under this id with this token. Its lease has expired, or it has left."""
+
+    code = "unknown_worker"
+
+
 class Unauthenticated(FoliotError):
     """The request has no token, or its token is wrong, expired or revoked."""
 
@@ -84,6 +90,18 @@ class ForeignOrigin(Forbidden):
     """A web page of another origin sent the request."""
 
     code = "foreign_origin"
+
+
+class CrossSite(Forbidden):
+    """A request with a session cookie does not come from a page of this server, or lacks the header Foliot-CSRF."""
+
+    code = "cross_site"
+
+
+class PlainHttp(Forbidden):
+    """Signing in is refused, because the connection is not encrypted."""
+
+    code = "plain_http"
 
 
 class NotJson(FoliotError):

@@ -101,6 +101,13 @@ class SchemaMigrated(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionsReplaced(Event):
+    """`foliot migrate` replaced database functions whose source had changed."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunsSubmitted(Event):
     count: int
 
@@ -198,6 +205,7 @@ class RunsFinished(Event):
     succeeded: int
     failed: int
     cancelled: int
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +216,11 @@ class RunFailed(Event):
     task: str
     reason: str
     error: str
+    queue: str = ""
+    attempt: int = 1
+    job: str = ""
+    """The recurring job that it is a run of."""
+    trace_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +311,15 @@ class StuckFound(Event):
 
     kind: str
     run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ExportDropped(Event):
+    """Measurements could not be sent to another system, such as StatsD, and are gone."""
+
+    export: str
+    count: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 from asyncio.tasks import _unregister_task
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
+from random import uniform
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -43,7 +43,8 @@ def own_task(
 ) -> asyncio.Task[Any]:
     """Creates a task that `asyncio.all_tasks()` does not show, so that a job that cancels all tasks on the shared loop
     can't end the worker or other attempts."""
-    return hidden(asyncio.get_running_loop().create_task(work, name=name, context=context))
+    # Not with the loop's own method: a job may have set a task factory.
+    return hidden(asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=context))
 
 
 def hidden(task: asyncio.Task[Any]) -> asyncio.Task[Any]:
@@ -54,7 +55,7 @@ def hidden(task: asyncio.Task[Any]) -> asyncio.Task[Any]:
 
 def backoff(failures: int) -> float:
     longest: float = min(FIRST_BACKOFF_SECONDS * 2**failures, LAST_BACKOFF_SECONDS)
-    return random.uniform(0.5, 1.0) * longest  # noqa: S311
+    return uniform(0.5, 1.0) * longest  # noqa: S311
 
 
 class Service:
@@ -78,6 +79,12 @@ class Service:
     @property
     def stopping(self) -> bool:
         return self._stopping.is_set()
+
+    @property
+    def has_died(self) -> bool:
+        """Whether its loop has ended although nothing asked it to stop."""
+        task = self._task
+        return task is not None and task.done() and not self._stopping.is_set()
 
     async def run_once(self) -> float | None:
         raise NotImplementedError  # pragma: no cover

@@ -16,15 +16,19 @@ import click
 import msgspec
 
 from foliot.api.openapi.schemas import recurring
+from foliot.cli.columns import Column
 from foliot.cli.job_files import Declared
 from foliot.cli.progress import tracked
+from foliot.cli.rule_files import DeclaredRule, changes_of
 from foliot.cli.tables import Cell, clean, table
 from foliot.clock import SystemClock
 from foliot.errors import FoliotError, NotFound
+from foliot.model.alert_rule import kind_of
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
+from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.schedule import Schedule
-from foliot.model.workflow import WORKFLOW_TASK
+from foliot.sdk.alert_operations import AlertOperations
 from foliot.sdk.client import Client
 
 MARK = "applied_by"
@@ -32,6 +36,7 @@ Action = Literal["create", "change", "replace", "run", "unchanged", "remove", "r
 COLOURS: Mapping[Action, str] = {
     "create": "green", "run": "green", "change": "yellow", "replace": "yellow", "remove": "red", "refuse": "red",
 }  # fmt: skip
+HEADERS = ("ACTION", Column("NAME", "text"), Column("FILE", "text", 1), Column("DETAIL", "wrapped"))
 DEFAULTS = dict(zip(Schedule.__struct_fields__, Schedule.__struct_defaults__, strict=True))
 Changes = dict[str, tuple[Any, Any]]
 
@@ -40,7 +45,7 @@ Changes = dict[str, tuple[Any, Any]]
 class Step:
     name: str
     action: Action
-    declared: Declared | None = None
+    declared: Declared | DeclaredRule | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The body to send: the whole job, or its changed fields."""
     changes: Changes = field(default_factory=dict)
@@ -81,6 +86,17 @@ def find_steps(
     return steps
 
 
+def find_rule_steps(client: AlertOperations, rules: Sequence[DeclaredRule]) -> list[Step]:
+    """Compares the declared alert rules with the server's."""
+    found = changes_of(client, rules)
+    steps = []
+    for rule in rules:
+        changes = found[rule.name]
+        action: Action = "create" if changes is None else "change" if changes else "unchanged"
+        steps.append(Step(rule.name, action, rule, rule.fields, changes or {}))
+    return steps
+
+
 def carry_out(client: Client, steps: Sequence[Step], *, is_quiet: bool) -> list[Step]:
     """Makes the changes. A step that the server rejects becomes `refuse`; the other steps are still made."""
     done = []
@@ -97,7 +113,7 @@ def show(steps: Sequence[Step], *, is_dry_run: bool) -> str:
     counts = Counter(step.action for step in steps)
     summary = ", ".join(f"{count} {action}" for action, count in counts.items()) or "no jobs are declared"
     tail = f"{summary}; dry run: nothing was changed" if is_dry_run else summary
-    return f"{table(('ACTION', 'NAME', 'FILE', 'DETAIL'), rows)}\n\n{tail}" if rows else tail
+    return f"{table(HEADERS, rows)}\n\n{tail}" if rows else tail
 
 
 def as_items(steps: Sequence[Step]) -> list[dict[str, Any]]:
@@ -182,6 +198,10 @@ def _patch(changes: Changes) -> dict[str, Any]:
 
 
 def _apply(client: Client, step: Step) -> Step:
+    if isinstance(step.declared, DeclaredRule) and isinstance(client, AlertOperations):
+        if step.action != "unchanged":
+            client.put_alert_rule(step.name, step.fields)
+        return step
     match step.action:
         case "run":
             # The key prevents a second run of the same workflow within a day.
@@ -212,6 +232,8 @@ def _place(step: Step) -> str:
 def _detail(step: Step) -> str:
     if step.reason:
         return step.reason
+    if isinstance(step.declared, DeclaredRule) and step.action == "create":
+        return f"alert rule: {kind_of(step.declared.rule)}"
     if step.action == "run":
         return f"run once: a workflow of {len(step.fields['steps'])} steps"
     if step.action == "create":

@@ -9,17 +9,26 @@ from typing import Any
 import click
 import msgspec
 
+from foliot.cli.columns import Column
 from foliot.cli.tables import table, word
+from foliot.cli.zones import locate_range
 from foliot.clock import block
 from foliot.errors import Conflict, StoreUnavailable, Unreachable
 from foliot.sdk.http_protocol import Answer
 
 Call = Callable[[Mapping[str, Any]], Answer]
+HEADERS: tuple[str | Column, ...] = (
+    Column("RUN", "id"),
+    "STATUS",
+    *(Column(name, "text") for name in ("TASK", "NAME", "QUEUE")),
+)
 PAUSES_SECONDS = (0.5, 2.0, 5.0)
 
 FILTERS = (
     click.option(
+        "--status",
         "--state",
+        "state",
         metavar="WORD",
         help="All runs with this status, such as failed or pending; separate several with commas.",
     ),
@@ -49,10 +58,11 @@ def group_options(function: Callable[..., None]) -> Callable[..., None]:
 def filters_of(run_id: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """The given filters; empty for a single run. Requires either a run or filters, but not both."""
     filters = {name: value for name, value in options.items() if name not in ("is_all", "dry_run", "is_sure") and value}
+    filters = locate_range(filters)
     filters |= {"all": True} if options["is_all"] else {}
     if (run_id is not None) == bool(filters):
         raise click.UsageError(
-            "give a RUN_ID, or filters (--state, --queue, --task, --job, --tag, --since, --until, --text), or --all"
+            "give a RUN_ID, or filters (--status, --queue, --task, --job, --tag, --since, --until, --text), or --all"
         )
     if run_id is not None and (options["dry_run"] or options["is_sure"]):
         raise click.UsageError("--dry-run and --yes can't be used with a RUN_ID")
@@ -71,9 +81,7 @@ def change_runs(
         rows = [
             (run["id"], word(run["status"]), run["task"], run["name"] or "", run["queue"]) for run in first["sample"]
         ]
-        click.echo(
-            table(("RUN", "STATUS", "TASK", "NAME", "QUEUE"), rows) + ("\n..." if count > len(rows) else ""), err=True
-        )
+        click.echo(table(HEADERS, rows) + ("\n..." if count > len(rows) else ""), err=True)
         click.confirm(f"{verb.capitalize()} {_runs(count)}?", abort=True, err=True)
     done = 0
     try:

@@ -61,7 +61,7 @@ def repair(value: Any, field: str) -> bool:
     last = path[-1] if path else ""
     if last in DECISIVE:
         return False
-    if last == "payload" and isinstance(value, dict) and value.get("task") != REPLACEMENTS["task"]:
+    if last in ("payload", "command") and isinstance(value, dict) and value.get("task") != REPLACEMENTS["task"]:
         for name in ("payload", "command", "job_type"):
             value.pop(name, None)
         value["task"] = REPLACEMENTS["task"]

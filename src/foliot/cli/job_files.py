@@ -1,8 +1,8 @@
-"""Reads files that declare jobs, in YAML or JSON. Each error names the file, the line and the field.
+"""Reads files that declare jobs and alert rules, in YAML or JSON. Each error names the file, the line and the field.
 
 A file has one or many documents. A document is an object, or a list of objects. An object of kind `job`, the default,
 has the fields of `POST /v1/jobs`. An object of kind `workflow` has the fields of `POST /v1/workflows`; without a
-schedule it runs once.
+schedule it runs once. An object of kind `alert_rule` has a name and the fields of `PUT /v1/alert-rules/{name}`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ import yaml
 
 from foliot.api.requests.bodies import decode
 from foliot.cli.file_errors import STEPS, find_errors
+from foliot.cli.rule_files import DeclaredRule, declared_rule
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
 from foliot.model.ids import new_id
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
-from foliot.model.workflow import WORKFLOW_TASK, check
+from foliot.model.payloads import WORKFLOW_TASK
+from foliot.model.workflow import check
 from foliot.model.workflow_request import WorkflowRequest
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"
+RULE_KIND = "alert_rule"
 # Fields that a declaration can't have, and why.
 NOT_DECLARABLE = {
     "max_runs": "it changes with each run; use end_at",
@@ -83,8 +86,8 @@ Check = Callable[[Declared, Collection[str]], None]
 """Raises `Invalid` for an invalid job; also gets the names of all declared jobs."""
 
 
-def read_files(paths: Sequence[str], check_job: Check | None = None) -> list[Declared]:
-    """All jobs that the files declare. Raises `InvalidFiles` with all errors, including those from `check_job`."""
+def read_files(paths: Sequence[str], check_job: Check | None = None) -> list[Declared | DeclaredRule]:
+    """All jobs and rules that the files declare. Raises `InvalidFiles` with all errors, also those from `check_job`."""
     errors: list[FileError] = []
     read = [_read(path) for path in _files(paths, errors)]
     names = {
@@ -104,10 +107,10 @@ def read_files(paths: Sequence[str], check_job: Check | None = None) -> list[Dec
                     value, partial(_check_document, path=path, node=node, check_job=check_job, names=names)
                 )
             errors.extend(
-                FileError(path, _line_of(node, error.field), error.field, error.detail) for error in found_errors
+                FileError(path, line_of(node, error.field), error.field, error.detail) for error in found_errors
             )
             if not found_errors:
-                found.append(_declared(value, path, node))
+                found.append(declared(value, path, line_of(node, "")))
     errors.extend(_repeated_names(found))
     if errors:
         raise InvalidFiles(errors)
@@ -117,9 +120,9 @@ def read_files(paths: Sequence[str], check_job: Check | None = None) -> list[Dec
 def _check_document(
     value: Mapping[Any, Any], *, path: str, node: yaml.Node | None, check_job: Check | None, names: Collection[str]
 ) -> None:
-    job = _declared(value, path, node)
-    if check_job is not None:
-        check_job(job, names)
+    document = declared(value, path, line_of(node, ""))
+    if check_job is not None and isinstance(document, Declared):
+        check_job(document, names)
 
 
 def declared_job(fields: Mapping[str, Any], file: str, line: int) -> Declared:
@@ -144,7 +147,9 @@ def declared_workflow(fields: Mapping[str, Any], file: str, line: int) -> Declar
         raise Invalid("name: required in a declared workflow, because it identifies the workflow", field="name")
     if not asked.is_recurring:
         return Declared(asked.name, file, line, dict(fields), asked, runs_once=True)
-    rest = {name: value for name, value in fields.items() if name not in ("steps", "on_failure")}
+    rest = {
+        name: value for name, value in fields.items() if name not in ("steps", "on_failure", "parameters", "params")
+    }
     return declared_job(rest | {"task": WORKFLOW_TASK, "payload": msgspec.to_builtins(definition)}, file, line)
 
 
@@ -170,7 +175,7 @@ def _read(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[File
     """The documents of a file, or the errors that prevent reading it."""
     try:
         text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode("utf-8-sig")
-        return [(path, value, node) for value, node in _documents(path, text)], []
+        return [(path, value, node) for value, node in documents_of(path, text)], []
     except OSError as error:
         return [], [FileError(path, 1, "", str(error.strerror))]
     except UnicodeDecodeError as error:
@@ -179,21 +184,33 @@ def _read(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[File
         return [], error.errors
 
 
-def _declared(value: Mapping[Any, Any], path: str, node: yaml.Node | None) -> Declared:
+def declared(value: Mapping[Any, Any], path: str, line: int) -> Declared | DeclaredRule:
+    """Parses a document of any kind. Raises `Invalid`, as the server would, for invalid fields."""
+    if value.get("kind") != RULE_KIND:
+        return declared_document(value, path, line)
+    fields = {str(name): inner for name, inner in value.items() if name != "kind"}
+    refuse_unwritable(fields, "")
+    return declared_rule(fields, path, line)
+
+
+def declared_document(value: Mapping[Any, Any], path: str, line: int) -> Declared:
+    """Parses a job or a workflow. Raises `Invalid`, as the server would, for invalid fields."""
     fields = {str(name): inner for name, inner in value.items()}
     kind = fields.pop("kind", DEFAULT_KIND)
-    if kind not in KINDS:
+    kinds = (*KINDS, RULE_KIND)
+    if kind not in kinds:
         raise Invalid(
-            f"kind: unknown kind {kind!r}{did_you_mean(str(kind), KINDS)}; valid kinds: {', '.join(KINDS)}",
+            f"kind: unknown kind {kind!r}{did_you_mean(str(kind), kinds)}; valid kinds: {', '.join(kinds)}",
             field="kind",
         )
-    _refuse_unwritable(fields, "")
-    return replace(KINDS[kind](fields, path, _line_of(node, "")), source=fields)
+    refuse_unwritable(fields, "")
+    return replace(KINDS[kind](fields, path, line), source=fields)
 
 
-def _documents(path: str, text: str) -> Iterator[tuple[Any, yaml.Node | None]]:
-    """Yields each object with its YAML node, which has the line numbers."""
-    for value, node in _json_document(path, text) if path.endswith(".json") else _yaml_documents(path, text):
+def documents_of(path: str, text: str, place: str = "") -> Iterator[tuple[Any, yaml.Node | None]]:
+    """Yields each object with its YAML node, which has the line numbers. `place` is the file's name in errors."""
+    place = place or path
+    for value, node in _json_document(place, text) if path.endswith(".json") else _yaml_documents(place, text):
         if isinstance(value, list):
             nodes = node.value if isinstance(node, yaml.SequenceNode) else [None] * len(value)
             yield from zip(value, nodes, strict=True)
@@ -252,23 +269,24 @@ def _refuse_repeated(path: str, node: yaml.Node | None) -> None:
                 stack.append(value)
 
 
-def _refuse_unwritable(value: Any, path: str) -> None:
+def refuse_unwritable(value: Any, path: str) -> None:
     """Raises `Invalid` for values that JSON can't represent."""
     if isinstance(value, float) and not math.isfinite(value):
         raise Invalid(f"{path}: {value} can't be written in JSON", field=path)
     if isinstance(value, dict):
         for name, inner in value.items():
-            if not isinstance(name, str | int):
+            # YAML reads the words on, off, yes and no as true and false.
+            if isinstance(name, bool) or not isinstance(name, str | int):
                 raise Invalid(f"{path}: field name {name!r} must be a string; put it in quotes", field=path)
-            _refuse_unwritable(inner, f"{path}.{name}" if path else str(name))
+            refuse_unwritable(inner, f"{path}.{name}" if path else str(name))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            _refuse_unwritable(inner, f"{path}[{index}]")
+            refuse_unwritable(inner, f"{path}[{index}]")
     elif isinstance(value, set | bytes):
         raise Invalid(f"{path}: {_kind_name(value)} can't be written in JSON", field=path)
 
 
-def _line_of(node: yaml.Node | None, field: str) -> int:
+def line_of(node: yaml.Node | None, field: str) -> int:
     """The line of a field, or of its parent if it is absent."""
     line = node.start_mark.line + 1 if node is not None else 1
     for name, index in STEPS.findall(field):
@@ -286,10 +304,10 @@ def _line_of(node: yaml.Node | None, field: str) -> int:
     return line
 
 
-def _repeated_names(found: Sequence[Declared]) -> Iterator[FileError]:
-    first: dict[str, Declared] = {}
+def _repeated_names(found: Sequence[Declared | DeclaredRule]) -> Iterator[FileError]:
+    first: dict[tuple[type, str], Declared | DeclaredRule] = {}
     for job in found:
-        before = first.setdefault(job.name, job)
+        before = first.setdefault((type(job), job.name), job)
         if before is not job:
             yield FileError(
                 job.file, job.line, "name", f"name: {job.name!r} is already declared in {before.file}:{before.line}"

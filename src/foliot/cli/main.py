@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import importlib
 import io
+import keyword
 import os
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from foliot import __version__
 from foliot.cli.examples import EXAMPLES
 from foliot.concealment import conceal
 from foliot.config import did_you_mean
-from foliot.errors import ConfigurationError, FoliotError, Invalid, SchemaError
+from foliot.errors import ApplicationError, ConfigurationError, FoliotError, Invalid, SchemaError
 
 FAILED = 1
 WRONG = 2
@@ -36,15 +37,18 @@ COMMANDS = {
     "worker": "Run a worker node.",
     "submit": "Submit a job, one-off or recurring.",
     "apply": "Create, change and delete jobs to match files.",
+    "import": "Import schedules of Celery beat and Airflow.",
     "import-crontab": "Import a crontab as recurring jobs.",
     "jobs": "List recurring jobs; show or delete a job.",
     "ticks": "Show the outcome of each tick of a job.",
     "pause": "Pause a job, a queue, a task or everything.",
     "resume": "Resume a job, a queue, a task or everything.",
+    "pauses": "List all that is paused, and how to end it.",
     "trigger": "Run a recurring job now.",
     "backfill": "Run past ticks of a job.",
     "runs": "List runs; show a run and its attempts.",
     "logs": "Show the output of a run.",
+    "history": "List, query and export history in the archive.",
     "events": "Show or follow the events of runs.",
     "cancel": "Cancel a run, or all matching runs.",
     "rerun": "Rerun a finished run, or all matching runs.",
@@ -52,15 +56,17 @@ COMMANDS = {
     "workflows": "List workflows; show, submit, cancel or redrive one.",
     "signal": "Send a signal to a waiting run.",
     "workers": "List workers; drain a worker.",
-    "queues": "List queues.",
+    "queues": "List queues; set the limits of a queue.",
     "explain": "Explain why a run, job or queue is not running.",
-    "tasks": "Disable or enable built-in tasks.",
+    "alerts": "Show and silence alerts; manage their rules and channels.",
+    "tasks": "List tasks and show their arguments; disable built-in tasks.",
     "token": "List, create and revoke tokens.",
     "audit": "Show the audit log.",
     "bench": "Measure the throughput and latency of this installation.",
     "migrate": "Migrate the database schema to this version.",
     "cron": "Explain a cron expression; list its next times.",
     "check": "Check and show the configuration.",
+    "doctor": "Find out what is wrong; gather a report.",
     "completion": "Print a shell completion script.",
 }
 # Each heading of the help, and the first command below it.
@@ -72,6 +78,10 @@ FOLIOT_NAMESPACE. See `foliot COMMAND --help` for options and examples.
 """
 
 
+def module_of(command: str) -> str:
+    return f"foliot.cli.commands.{command.replace('-', '_')}" + ("_" if keyword.iskeyword(command) else "")
+
+
 class LazyGroup(click.Group):
     """Imports a command's module only when it is called, so that help and errors are quick."""
 
@@ -81,7 +91,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"foliot.cli.commands.{cmd_name.replace('-', '_')}").command
+        command = importlib.import_module(module_of(cmd_name)).command
         assert isinstance(command, click.Command)  # noqa: S101
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES.get(cmd_name, ()))
         return command
@@ -145,7 +155,7 @@ def main() -> None:
 def _code_of(error: FoliotError) -> int:
     if isinstance(error, SchemaError):
         return error.exit_code
-    return WRONG if isinstance(error, ConfigurationError | Invalid) else FAILED
+    return WRONG if isinstance(error, ApplicationError | ConfigurationError | Invalid) else FAILED
 
 
 def _exit_code() -> int:

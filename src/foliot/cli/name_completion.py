@@ -12,6 +12,7 @@ from foliot.sdk.operations import Operations
 
 TIMEOUT_SECONDS = 1.0
 RUNS_SHOWN = 20
+TASKS_SHOWN = 200
 
 Names = Callable[[Operations, str], Iterator[CompletionItem]]
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -54,6 +55,11 @@ def _workflows(client: Operations, _incomplete: str) -> Iterator[CompletionItem]
         yield CompletionItem(workflow["id"], help=f"{workflow['name'] or ''}, {workflow['status']}")
 
 
-job_names, queue_names, worker_ids, run_ids, workflow_ids = map(
-    _completion_of, (_jobs, _queues, _workers, _runs, _workflows)
+def _tasks(client: Operations, _incomplete: str) -> Iterator[CompletionItem]:
+    for task in client.list_tasks(limit=TASKS_SHOWN).document["items"]:
+        yield CompletionItem(task["name"], help=task["description"])
+
+
+job_names, queue_names, worker_ids, run_ids, workflow_ids, task_names = map(
+    _completion_of, (_jobs, _queues, _workers, _runs, _workflows, _tasks)
 )

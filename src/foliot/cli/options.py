@@ -37,14 +37,14 @@ def given(**options: str | None) -> dict[str, str]:
 
 
 def instant(text: str) -> str:
-    """Parses an ISO 8601 time with an offset. Without one, the zone could be the user's, the job's or the server's."""
+    """Parses an ISO 8601 time. One without a UTC offset gets it from `zones.located`."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not an ISO 8601 time, such as 2026-12-31T23:59:59+01:00") from None
-    if moment.tzinfo is None:
-        raise click.BadParameter(f"{text!r} has no UTC offset; write 2026-12-31T23:59:59Z or 2026-12-31T23:59:59+01:00")
-    return moment.isoformat()
+        raise click.BadParameter(
+            f"{text!r} is not an ISO 8601 time, such as 2026-12-31T23:59 or 2026-12-31T23:59:59+01:00"
+        ) from None
+    return text if moment.tzinfo is None else moment.isoformat()
 
 
 def seconds(text: str) -> int | float:
@@ -93,7 +93,7 @@ def cause(text: str) -> str | int:
 def json_value(text: str) -> msgspec.Raw:
     """Reads JSON, `@FILE`, or `-` for standard input. The text is kept as written, so that no number loses a digit."""
     try:
-        content = _content(text).decode("utf-8-sig")
+        content = content_of(text).decode("utf-8-sig")
         msgspec.json.decode(content)
     except OSError as error:
         raise click.BadParameter(f"{text.removeprefix('@')}: {error.strerror}") from None
@@ -102,7 +102,8 @@ def json_value(text: str) -> msgspec.Raw:
     return msgspec.Raw(content)
 
 
-def _content(text: str) -> bytes:
+def content_of(text: str) -> bytes:
+    """The text itself, the content of `@FILE`, or standard input for `-`."""
     if text == "-":
         return sys.stdin.buffer.read()
     return Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 
 import click
 
+from foliot.cli.columns import width
 from foliot.cli.options import json_option, seconds
-from foliot.cli.tables import width
 from foliot.clock import SystemClock, block
 from foliot.sdk.client import TRANSIENT_ERRORS
 from foliot.sdk.http_protocol import Answer, Document

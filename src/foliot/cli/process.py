@@ -53,7 +53,7 @@ def run(
 
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            run_to_completion(runner.get_loop(), main())
+            run_to_completion(runner.get_loop(), main(), contains_jobs=last_resort is not None)
             if last_resort is not None:
                 last_resort.leave_by(CLOSE_SECONDS, 0)
     except BaseException:
@@ -62,12 +62,20 @@ def run(
         raise
 
 
-def run_to_completion(loop: asyncio.AbstractEventLoop, work: Any) -> None:
-    """Runs the coroutine to its end, even if a job stops the loop or cancels all tasks."""
+def run_to_completion(loop: asyncio.AbstractEventLoop, work: Any, *, contains_jobs: bool = False) -> None:
+    """Runs the coroutine to its end, even if a job stops the loop or cancels all tasks.
+
+    With `contains_jobs`, a job cannot end the process either by `sys.exit()` in a task or callback of its own: asyncio
+    lets only these two exceptions out of the loop, which then continues where it stopped.
+    """
     task = hidden(loop.create_task(work))
     task.add_done_callback(lambda _: loop.stop())
     while not task.done():
-        loop.run_forever()
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            if not contains_jobs and not task.done():
+                raise
     task.result()
 
 

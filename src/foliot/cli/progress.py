@@ -12,7 +12,8 @@ from typing import Self, TypeVar
 
 import click
 
-from foliot.cli.tables import clean, width
+from foliot.cli.columns import width
+from foliot.cli.tables import clean
 from foliot.clock import SystemClock
 
 T = TypeVar("T")

@@ -5,19 +5,32 @@ Colours are always added; `click.echo` removes them without a terminal, or with 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import click
 
+from foliot.cli.columns import (
+    GAP,
+    JOINERS,
+    Column,
+    cropped,
+    fitted,
+    short_ids,
+    terminal_columns,
+    total,
+    width,
+    wrapped,
+)
+
 COLOURS = {
     "active": "green",
     "completed": "green",
-    "succeeded": "green",
     "running": "cyan",
     "retrying": "yellow",
     "paused": "yellow",
@@ -30,9 +43,8 @@ COLOURS = {
     "skipped": "magenta",
 }
 UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1), ("", 1))
-GAP = "  "
-# Invisible, but parts of emoji and of words.
-JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
+# States of runs that have another name as a status.
+STATUSES = {"succeeded": "completed", "ready": "pending", "waiting": "pending"}
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
@@ -47,17 +59,48 @@ class Cell:
 
 
 def word(status: str) -> Cell:
-    """A status or outcome in its colour."""
-    return Cell(clean(status), COLOURS.get(status))
+    """A status, state or outcome in its colour; a state in the words of a status."""
+    name = STATUSES.get(status, status)
+    return Cell(clean(name), COLOURS.get(name))
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> str:
-    """Aligns columns. Leaves out columns that are empty in all rows; without rows the text is empty."""
+def table(headers: Sequence[str | Column], rows: Iterable[Sequence[str | Cell]], *, room: int | None = None) -> str:
+    """Aligns columns and fits them to `room`, by default the terminal's width.
+
+    Leaves out columns that are empty in all rows; without rows the text is empty.
+    """
+    columns = [header if isinstance(header, Column) else Column(header) for header in headers]
     cells = [[cell if isinstance(cell, Cell) else Cell(clean(cell)) for cell in row] for row in rows]
-    kept = [index for index in range(len(headers)) if any(row[index].text for row in cells)]
-    lines = [[Cell(headers[index]) for index in kept], *([row[index] for index in kept] for row in cells)]
-    widths = [max(width(line[index].text) for line in lines) for index in range(len(kept))]
-    return "\n".join(GAP.join(map(Cell.padded, line, widths)).rstrip() for line in lines)
+    room = terminal_columns() if room is None else room
+    if room is not None and total(fitted(columns, _texts(cells), None)) > room:
+        _shorten_ids(columns, cells)
+    widths = fitted(columns, _texts(cells), room)
+    if not widths:
+        return ""
+    lines = [[Cell(columns[index].header) for index, _ in widths]]
+    for row in cells:
+        parts = [_parts(row[index], columns[index], size) for index, size in widths]
+        lines += [list(line) for line in zip_longest(*parts, fillvalue=Cell(""))]
+    sizes = [size for _, size in widths]
+    return "\n".join(GAP.join(map(Cell.padded, line, sizes)).rstrip() for line in lines)
+
+
+def _texts(cells: Sequence[Sequence[Cell]]) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in cells]
+
+
+def _shorten_ids(columns: Sequence[Column], cells: Sequence[list[Cell]]) -> None:
+    for index, column in enumerate(columns):
+        if column.kind == "id":
+            for row, text in zip(cells, short_ids([row[index].text for row in cells]), strict=True):
+                row[index] = replace(row[index], text=text)
+
+
+def _parts(cell: Cell, column: Column, size: int) -> list[Cell]:
+    """The lines of a cell."""
+    if column.kind == "wrapped":
+        return [replace(cell, text=line) for line in wrapped(cell.text, size)]
+    return [replace(cell, text=cropped(cell.text, size))]
 
 
 def facts(pairs: Iterable[tuple[str, str | Cell | None]]) -> str:
@@ -70,6 +113,11 @@ def facts(pairs: Iterable[tuple[str, str | Cell | None]]) -> str:
 def at(time: str | None, now: datetime) -> str:
     """A time as the server wrote it, followed by the relative time."""
     return f"{time} ({away(time, now)})" if time else ""
+
+
+def to_second(time: str) -> str:
+    """A UTC time as the server wrote it, without fractions of a second."""
+    return re.sub(r"\.[0-9]+Z", "Z", time)
 
 
 def away(time: str | None, now: datetime) -> str:
@@ -93,20 +141,9 @@ def clean(text: Any, *, keep: str = "") -> str:
     return "".join(one if _is_harmless(one) or one in keep else _escaped(one) for one in str(text))
 
 
-def width(text: str) -> int:
-    """The number of terminal columns that the text takes."""
-    return sum(_columns(character) for character in text)
-
-
 def _is_harmless(character: str) -> bool:
     return character in JOINERS or unicodedata.category(character) not in INVISIBLE
 
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode()
-
-
-def _columns(character: str) -> int:
-    if character in JOINERS or unicodedata.category(character) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -63,8 +63,8 @@ def find_binaries(named: str, data: Path) -> Binaries:
         )
     found = ", ".join(f"{binaries.major} in {binaries.directory}" for binaries in seen) or "none"
     raise EmbeddedPostgresError(
-        f"{data} was made by PostgreSQL {major}, which is not here (found: {found}). Install PostgreSQL {major} and set "
-        "FOLIOT_PG_BIN to the directory of its programs, or move the data over with pg_upgrade, "
+        f"{data} was made by PostgreSQL {major}, which is not here (found: {found}). Install PostgreSQL {major} and "
+        f"set FOLIOT_PG_BIN to the directory of its programs, or move the data over with pg_upgrade, "
         "or set FOLIOT_DATA to another directory"
     )
 

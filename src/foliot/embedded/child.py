@@ -1,6 +1,6 @@
 """A child process, and the log that takes what it says.
 
-The end of a child is told once, in the event loop that started it, when it has been reaped and its exit code is known.
+The end of a child is reported once, in the event loop that started it, after the child was reaped.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Child:
 
 
 class Log:
-    """What PostgreSQL says; knows where this start's part begins."""
+    """PostgreSQL's log file, and where the part of this start begins in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

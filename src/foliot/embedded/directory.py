@@ -1,7 +1,7 @@
 """The directory of a server: makes and clears what lies in it around the data, and says what is wrong with it.
 
-Whatever is made is for its user alone from the first moment. Clearing is for the holder of the owner's lock: only there
-is everything that is found left over from the dead.
+New files belong to their user alone from the first moment. Only the holder of the owner's lock clears the directory,
+because then everything in it was left by a dead owner.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNFINISHED_PREFIX = "postgres.unfinished-"
 
 
 def make_private(directory: Path) -> None:
-    """Makes the directory for us alone. One that holds something already keeps its mode: it may be more than ours."""
+    """Creates the directory for its user alone. A directory with contents keeps its mode, because it may be shared."""
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700, exist_ok=True)

@@ -57,8 +57,8 @@ def become_somebody(directory: Path, data: Path, sockets: Path) -> None:
         os.setuid(nobody)
     else:
         fail(
-            f"PostgreSQL can't run as user id {os.geteuid()}, which has no entry in /etc/passwd, and user namespaces are "
-            "forbidden here. Add an entry for it, or set FOLIOT_DATABASE_URL to a PostgreSQL of yours"
+            f"PostgreSQL can't run as user id {os.geteuid()}, which has no entry in /etc/passwd, and user namespaces "
+            f"are forbidden here. Add an entry for it, or set FOLIOT_DATABASE_URL to a PostgreSQL of yours"
         )
 
 
@@ -128,7 +128,8 @@ def check_reach(directory: Path, data: Path, sockets: Path, program: Path) -> No
     who = f"PostgreSQL runs as user id {os.geteuid()} here and"
     if not os.access(program, os.X_OK):
         fail(
-            f"{who} can't run {program}: install Foliot where others may read it, or set FOLIOT_PG_BIN, or run as another user"
+            f"{who} can't run {program}: install Foliot where others may read it, or set FOLIOT_PG_BIN, or run as "
+            f"another user"
         )
     for path, mode in ((directory, os.X_OK), (data, os.R_OK | os.W_OK | os.X_OK), (sockets, os.W_OK | os.X_OK)):
         if not os.access(path, mode):

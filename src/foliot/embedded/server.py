@@ -160,7 +160,8 @@ class EmbeddedPostgres:
     async def _make_data(self, binaries: Binaries) -> None:
         if self.data.is_dir() and any(self.data.iterdir()):
             raise EmbeddedPostgresError(
-                f"{self.data} holds files but no PostgreSQL data: move them away, or set FOLIOT_DATA to another directory"
+                f"{self.data} holds files but no PostgreSQL data: move them away, or set FOLIOT_DATA to another "
+                f"directory"
             )
         data = make_unfinished(self.directory)
         durable = self._settings.get("fsync") != "off"
@@ -210,7 +211,7 @@ class EmbeddedPostgres:
         return Child([*launcher, *arguments], environment, self.directory, self._log.path, typed, self._on_end)
 
     def _on_end(self, child: Child) -> None:
-        # One that never became ready is told by `start` itself.
+        # `start` itself reports a server that never became ready.
         if child is self._server and self._url and not child.ending:
             self.exited.set()
 

@@ -7,11 +7,25 @@ from typing import Any
 
 import click
 
+from foliot.cli.columns import Column
 from foliot.cli.options import json_option
-from foliot.cli.tables import Cell, clean, table
+from foliot.cli.tables import Cell, clean, table, to_second
+from foliot.cli.zones import locate_range
 from foliot.sdk.http_protocol import given
 from foliot.sdk.operations import Operations
 
+HEADERS = (
+    "TIME",
+    Column("ACTOR", "text"),
+    Column("TOKEN", "id", 5),
+    Column("ROLE", leaves=4),
+    Column("NAMESPACE", "text", 3),
+    Column("ACTION", "text"),
+    Column("TARGET", "id"),
+    "STATUS",
+    Column("CODE", "text", 1),
+    Column("ADDRESS", leaves=2),
+)
 DENIED = (401, 403, 429)
 
 
@@ -41,8 +55,16 @@ def command(
     as_json: bool,
 ) -> None:
     """Show who changed what, and which requests were denied, newest first."""
-    filters = given(
-        actor=actor, token=token, action=action, target=target, since=since, until=until, denied="1" if denied else None
+    filters = locate_range(
+        given(
+            actor=actor,
+            token=token,
+            action=action,
+            target=target,
+            since=since,
+            until=until,
+            denied="1" if denied else None,
+        )
     )
     with Operations.from_environment() as client:
         answer = client.list_audit(filters, limit=limit)
@@ -51,7 +73,7 @@ def command(
         return
     rows = [
         (
-            entry["at"],
+            to_second(entry["at"]),
             actor_of(entry),
             entry["token_id"] or "",
             entry["role"] or "",
@@ -67,9 +89,7 @@ def command(
     if not rows:
         click.echo("No matching audit entries.", err=True)
         return
-    click.echo(
-        table(("TIME", "ACTOR", "TOKEN", "ROLE", "NAMESPACE", "ACTION", "TARGET", "STATUS", "CODE", "ADDRESS"), rows)
-    )
+    click.echo(table(HEADERS, rows))
 
 
 def actor_of(entry: Mapping[str, Any]) -> str:

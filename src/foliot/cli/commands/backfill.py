@@ -10,7 +10,9 @@ import click
 from foliot.cli.name_completion import job_names
 from foliot.cli.options import Choice, instant, json_option
 from foliot.cli.progress import spinner
+from foliot.cli.short_ids import job_reference
 from foliot.cli.tables import away, clean, table
+from foliot.cli.zones import has_offset, job_zone, locate_fields
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 
@@ -32,11 +34,15 @@ SHOWN_MAX = 20
 def command(reference: str, start: str, end: str, dry_run: bool, overlap: str | None, yes: bool, as_json: bool) -> None:
     """Run the past ticks of a recurring job that have not run yet.
 
-    The ticks are shown first. On a terminal, you are asked to confirm.
+    The ticks are shown first. On a terminal, you are asked to confirm. A time without an offset is in the job's time
+    zone.
     """
-    request: dict[str, Any] = {"from": start, "to": end} | ({"overlap": overlap} if overlap else {})
     needs_confirmation = not (yes or dry_run) and sys.stdin.isatty()
     with Client.from_environment() as client:
+        reference = job_reference(client, reference)
+        request: dict[str, Any] = {"from": start, "to": end} | ({"overlap": overlap} if overlap else {})
+        if not (has_offset(start) and has_offset(end)):
+            request = locate_fields(request, {"from": "--from", "to": "--to"}, *job_zone(client, reference))
         planned = client.backfill_job(reference, request | {"dry_run": True})
         if dry_run and as_json:
             click.echo(planned.content)

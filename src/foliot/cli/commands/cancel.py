@@ -9,6 +9,7 @@ import click
 from foliot.cli.bulk_runs import change_runs, filters_of, group_options
 from foliot.cli.name_completion import run_ids
 from foliot.cli.options import json_option
+from foliot.cli.short_ids import full_id
 from foliot.cli.tables import clean
 from foliot.sdk.http_protocol import given
 from foliot.sdk.operations import Operations
@@ -39,6 +40,7 @@ def command(run_id: str | None, reason: str | None, force: bool, as_json: bool, 
                 as_json=as_json,
             )
             return
+        run_id = full_id(client, run_id)
         answer = client.cancel_run(run_id, reason=reason, force=force)
     if as_json:
         click.echo(answer.content)

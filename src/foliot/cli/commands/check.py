@@ -13,10 +13,7 @@ from foliot import config
 def command(as_json: bool) -> None:
     """Check and show the configuration, and warn about likely mistakes."""
     loaded = config.load()
-    values = msgspec.to_builtins(loaded)
-    # A URL may hold a password.
-    for name in ("database_url", "database_direct_url"):
-        values[name] = config.without_password(values[name])
+    values = {name: config.shown(name, value) for name, value in msgspec.to_builtins(loaded).items()}
     warnings = loaded.warnings()
     if as_json:
         click.echo(msgspec.json.encode({"settings": values, "warnings": warnings}))

@@ -1,4 +1,4 @@
-"""`foliot dead`: groups, lists and replays runs that failed for good."""
+"""`foliot dead`: groups, lists, shows and replays runs that failed for good."""
 
 from __future__ import annotations
 
@@ -10,13 +10,38 @@ from typing import Any
 import click
 import msgspec
 
+from foliot.cli.columns import Column
 from foliot.cli.commands.runs import problem_of
 from foliot.cli.name_completion import queue_names, run_ids
 from foliot.cli.options import given, json_option, json_value
 from foliot.cli.output import Output, output_options
 from foliot.cli.progress import spinner
-from foliot.cli.tables import away, table
+from foliot.cli.short_ids import full_id
+from foliot.cli.tables import at, away, facts, table, word
+from foliot.cli.tracebacks import failure_of
+from foliot.cli.zones import locate_range
 from foliot.sdk.operations import Operations
+
+GROUP_HEADERS = (
+    "GROUP",
+    "COUNT",
+    Column("TASK", "text"),
+    Column("QUEUE", "text", 3),
+    Column("FIRST", leaves=4),
+    Column("LAST", leaves=1),
+    Column("SAMPLE", "id", 2),
+    Column("ERROR", "text"),
+)
+HEADERS = (
+    Column("RUN", "id"),
+    Column("TASK", "text"),
+    Column("NAME", "text", 2),
+    Column("QUEUE", "text", 3),
+    Column("ATTEMPTS", leaves=4),
+    "FAILED",
+    Column("REPLAYED AS", "id", 1),
+    Column("ERROR", "text"),
+)
 
 FILTERS = (
     click.option("--task", help="Only runs of this task."),
@@ -45,7 +70,7 @@ def command(context: click.Context, /, replayed: bool, output: Output, **filters
     """Show the dead letters (runs that failed for good), grouped by error; or list or replay them."""
     if output.pass_to_subcommand(context):
         return
-    request = given(**filters, replayed="1" if replayed else None)
+    request = locate_range(given(**filters, replayed="1" if replayed else None))
     with Operations.from_environment() as client:
         output.show(lambda: client.group_dead_letters(request), group_table, nothing="No dead letters.")
 
@@ -59,7 +84,7 @@ def group_table(answer: dict[str, Any], now: datetime) -> str:
         for group in answer["items"]
     ]  # fmt: skip
     more = "\nMore groups exist; narrow the search with --since, --task or --queue." if answer["more"] else ""
-    return table(("GROUP", "COUNT", "TASK", "QUEUE", "FIRST", "LAST", "SAMPLE", "ERROR"), rows) + more
+    return table(GROUP_HEADERS, rows) + more
 
 
 @command.command("list")
@@ -70,7 +95,7 @@ def group_table(answer: dict[str, Any], now: datetime) -> str:
 @output_options
 def list_command(replayed: bool, limit: int, output: Output, **filters: str | None) -> None:
     """List dead letters one by one, newest first."""
-    request = given(**filters, replayed="1" if replayed else None)
+    request = locate_range(given(**filters, replayed="1" if replayed else None))
     with Operations.from_environment() as client:
         output.show(lambda: client.list_dead_letters(request, limit=limit), dead_table, nothing="No dead letters.")
 
@@ -89,7 +114,31 @@ def dead_table(answer: dict[str, Any], now: datetime) -> str:
         )
         for dead in answer["items"]
     ]
-    return table(("RUN", "TASK", "NAME", "QUEUE", "ATTEMPTS", "FAILED", "REPLAYED AS", "ERROR"), rows)
+    return table(HEADERS, rows)
+
+
+@command.command("show")
+@click.argument("run_id", metavar="RUN_ID", shell_complete=run_ids)
+@output_options
+def show_command(run_id: str, output: Output) -> None:
+    """Show a dead letter with its whole error: the traceback, with its causes."""
+    with Operations.from_environment() as client:
+        run_id = full_id(client, run_id)
+        output.show(lambda: client.get_run(run_id), dead_letter)
+
+
+def dead_letter(run: dict[str, Any], now: datetime) -> str:
+    shown = facts([
+        ("run", run["id"]),
+        ("name", run["name"]),
+        ("status", word(run["status"])),
+        ("task", run["task"]),
+        ("queue", run["queue"]),
+        ("attempts", str(run["attempt"])),
+        ("failed", at(run["finished_at"], now)),
+        ("replayed as", run["rerun_as"]),
+    ])  # fmt: skip
+    return "\n\n".join(part for part in (shown, failure_of(run["error"])) if part)
 
 
 @command.command("replay")
@@ -109,6 +158,7 @@ def dead_table(answer: dict[str, Any], now: datetime) -> str:
     help="New payload: JSON, @FILE, or - for standard input.",
 )
 @click.option("--again", is_flag=True, help="Include runs that have been replayed.")
+@click.option("--keep-checkpoints", is_flag=True, help="Continue after the recorded steps of durable functions.")
 @click.option("--all", "is_all", is_flag=True, help="Replay all dead letters of the last 7 days.")
 @click.option("--dry-run", is_flag=True, help="Show how many runs would be replayed, without replaying them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -118,6 +168,7 @@ def replay_command(
     rate_per_second: float | None,
     payload: msgspec.Raw | None,
     again: bool,
+    keep_checkpoints: bool,
     is_all: bool,
     dry_run: bool,
     yes: bool,
@@ -128,13 +179,16 @@ def replay_command(
 
     Runs that have been replayed are left out, unless you give --again.
     """
-    selected = given(**filters)
+    selected = locate_range(given(**filters))
     if bool(run_ids) + bool(selected) + is_all != 1:
         raise click.UsageError("give RUN_IDs, or filters (--group, --task, --queue, --since, --until), or --all")
     request: dict[str, Any] = {"ids": run_ids} if run_ids else {"filter": selected}
     extra = {"rate_per_second": rate_per_second, "payload": payload, "again": again or None}
+    extra |= {"keep_checkpoints": keep_checkpoints or None}
     request |= {name: value for name, value in extra.items() if value is not None}
     with Operations.from_environment() as client:
+        if run_ids:
+            request["ids"] = [full_id(client, run_id) for run_id in run_ids]
         if dry_run or (not run_ids and not yes and sys.stdin.isatty()):
             planned = client.replay_dead_letters({**request, "dry_run": True})
             if dry_run:

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from foliot.cli.columns import cropped, short_ids, terminal_columns, width
 from foliot.cli.commands.runs import problem_of
-from foliot.cli.tables import clean, word
+from foliot.cli.short_ids import full_id
+from foliot.cli.tables import clean, to_second, word
+from foliot.cli.zones import locate_range
 from foliot.sdk.operations import Operations, RunEvent
 
 
@@ -33,12 +36,13 @@ def command(run_id: str | None, follow: bool, as_json: bool, **filters: str | No
 
     With -f and RUN_ID, follow that run.
     """
-    wanted = {name: value for name, value in filters.items() if value}
+    wanted = locate_range({name: value for name, value in filters.items() if value})
     if run_id is not None and (wanted or not follow):
         raise click.UsageError(
             "RUN_ID: give it with -f and without filters; `foliot runs show` shows the run's current status"
         )
     with Operations.from_environment() as client:
+        run_id = None if run_id is None else full_id(client, run_id)
         for event in _events(client, run_id, wanted, is_followed=follow):
             click.echo(msgspec.json.encode(event.data) if as_json else line_of(event))
 
@@ -54,6 +58,10 @@ def line_of(event: RunEvent) -> str:
     status = word(run["status"]).padded(9)
     what = run["task"] if not run["name"] or run["name"] == run["task"] else f"{run['task']} {run['name']}"
     why = problem_of(run["error"]) or run["reason"] or ""
-    return (
-        f"{clean(run['at'])}  {status}  {clean(run['id'])}  {clean(run['queue'])}  {clean(what)}  {clean(why)}".rstrip()
-    )
+    at, run_id = clean(run["at"]), clean(run["id"])
+    rest = f"{clean(run['queue'])}  {clean(what)}  {clean(why)}".rstrip()
+    full, room = f"{at}  {status}  {run_id}  {rest}", terminal_columns()
+    if room is None or width(click.unstyle(full)) <= room:
+        return full
+    (short_id,) = short_ids([run_id])
+    return cropped(f"{to_second(at)}  {status}  {short_id}  {rest}", room + len(status) - len(click.unstyle(status)))

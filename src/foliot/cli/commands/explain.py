@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from foliot.cli.columns import Column
 from foliot.cli.name_completion import job_names
 from foliot.cli.options import json_option
+from foliot.cli.short_ids import any_reference
 from foliot.cli.tables import Cell, clean, table, word
 from foliot.sdk.operations import Operations
 
@@ -20,7 +22,7 @@ def command(reference: str, as_json: bool) -> None:
     the cause.
     """
     with Operations.from_environment() as client:
-        answer = client.explain(reference)
+        answer = client.explain(any_reference(client, reference))
     if as_json:
         click.echo(answer.content)
         return
@@ -33,4 +35,4 @@ def command(reference: str, as_json: bool) -> None:
             (Cell("open", "green") if gate["is_open"] else Cell("closed", "yellow"), gate["gate"], gate["detail"])
             for gate in found["gates"]
         ]
-        click.echo(table(("", "GATE", "WHY"), rows))
+        click.echo(table(("", "GATE", Column("WHY", "wrapped")), rows))

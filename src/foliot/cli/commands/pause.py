@@ -10,7 +10,9 @@ import click
 
 from foliot.cli.name_completion import job_names, queue_names
 from foliot.cli.options import instant, json_option
+from foliot.cli.short_ids import job_reference
 from foliot.cli.tables import at, clean
+from foliot.cli.zones import LOCAL, has_offset, job_zone, local_zone, located
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 from foliot.sdk.http_protocol import Answer
@@ -65,6 +67,10 @@ def gate_of(reference: str | None, queue: str | None, task: str | None, *, every
     return f"/tasks/{quote(task, safe='')}" if task is not None else "" if reference is not None else "/"
 
 
+def gate_name(queue: str | None, task: str | None) -> str:
+    return f"queue {clean(queue)}" if queue else f"task {clean(task)}" if task else "everything"
+
+
 def require_pattern_only(reference: str | None, *, everything: bool) -> None:
     if reference is not None or everything:
         raise click.UsageError("--jobs: can be combined only with --task and --queue")
@@ -99,7 +105,12 @@ def change_group(
 @click.argument("reference", metavar="[NAME_OR_ID]", required=False, shell_complete=job_names)
 @target_options
 @click.option("--reason", help="Reason to record.")
-@click.option("--until", type=instant, metavar="ISO", help="Resume automatically at this time.")
+@click.option(
+    "--until",
+    type=instant,
+    metavar="ISO",
+    help="Resume automatically at this time, in the job's or this machine's time zone unless it has an offset.",
+)
 @json_option
 def command(
     reference: str | None,
@@ -119,22 +130,27 @@ def command(
     """
     if pattern is not None:
         require_pattern_only(reference, everything=everything)
+        until = until and located("--until", until, local_zone(), LOCAL)
         group = {"name": pattern, "task": task, "queue": queue, "reason": reason, "until": until}
         with Client.from_environment() as client:
             change_group(client.pause_jobs, "pause", group, is_sure=is_sure, as_json=as_json)
         return
     gate = gate_of(reference, queue, task, everything=everything)
     with Client.from_environment() as client:
+        if until is not None and not has_offset(until):
+            zone, whose = (local_zone(), LOCAL) if gate else job_zone(client, reference or "")
+            until = located("--until", until, zone, whose)
         answer = (
             client.pause_gate(gate, reason=reason, until=until)
             if gate
-            else client.pause_job(reference or "", reason=reason, until=until)
+            else client.pause_job(job_reference(client, reference or ""), reason=reason, until=until)
         )
     if as_json:
         click.echo(answer.content)
         return
     if gate:
-        click.echo(f"{clean(queue or task or 'everything')} is paused", err=True)
+        until_when = f" until {at(until, SystemClock().now())}" if until else ""
+        click.echo(f"{gate_name(queue, task)} is paused{until_when}", err=True)
         return
     job = answer.document
     until_when = f" until {at(job['paused_until'], SystemClock().now())}" if job["paused_until"] else ""

@@ -10,6 +10,7 @@ import msgspec
 from foliot.cli.bulk_runs import change_runs, filters_of, group_options
 from foliot.cli.name_completion import run_ids
 from foliot.cli.options import json_option, json_value
+from foliot.cli.short_ids import full_id
 from foliot.cli.tables import clean
 from foliot.sdk.operations import Operations
 
@@ -22,9 +23,12 @@ from foliot.sdk.operations import Operations
     metavar="JSON",
     help="New payload: JSON, @FILE, or - for standard input.",
 )
+@click.option("--keep-checkpoints", is_flag=True, help="Continue after the recorded steps of a durable function.")
 @group_options
 @json_option
-def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **options: Any) -> None:
+def command(
+    run_id: str | None, payload: msgspec.Raw | None, keep_checkpoints: bool, as_json: bool, **options: Any
+) -> None:
     """Rerun a finished run, whatever its outcome, and print the id of the new run; or rerun all matching runs.
 
     With filters, runs that have been rerun are left out.
@@ -32,6 +36,8 @@ def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **op
     filters = filters_of(run_id, options)
     if run_id is None and payload is not None:
         raise click.UsageError("--payload: can be used only with a RUN_ID")
+    if run_id is None and keep_checkpoints:
+        raise click.UsageError("--keep-checkpoints: can be used only with a RUN_ID")
     with Operations.from_environment() as client:
         if run_id is None:
             change_runs(
@@ -44,7 +50,8 @@ def command(run_id: str | None, payload: msgspec.Raw | None, as_json: bool, **op
                 as_json=as_json,
             )
             return
-        answer = client.rerun(run_id, payload=payload)
+        run_id = full_id(client, run_id)
+        answer = client.rerun(run_id, payload=payload, keep_checkpoints=keep_checkpoints)
     if as_json:
         click.echo(answer.content)
         return

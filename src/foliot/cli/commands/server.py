@@ -33,6 +33,10 @@ def command(
 
     Create the first token directly in the database: foliot token create NAME --role admin --everywhere --database
     """
-    loaded = config.load({"host": host, "port": port, "data": data, "plain_http_allowed": plain_http})
+    given = {"host": host, "port": port, "data": data, "plain_http_allowed": plain_http}
+    loaded, sources = config.load(given), config.sources_of(given)
     listening = socket.socket(fileno=listen_fd) if listen_fd is not None else listen(loaded)
-    run(lambda stop: run_server(loaded, stop, listening=listening, is_open=is_open), is_supervised=supervised)
+    run(
+        lambda stop: run_server(loaded, stop, listening=listening, is_open=is_open, sources=sources),
+        is_supervised=supervised,
+    )

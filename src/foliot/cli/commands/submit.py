@@ -23,6 +23,8 @@ from foliot.cli.options import (
     unique,
 )
 from foliot.cli.tables import at, clean
+from foliot.cli.waiting import situation, wait_for_job
+from foliot.cli.zones import LOCAL, local_zone, locate_fields
 from foliot.clock import SystemClock
 from foliot.model.guarantee import Guarantee
 from foliot.model.schedule import Catchup, Overlap
@@ -48,6 +50,8 @@ ONLY_RECURRING = {
     "on_excluded": "--on-excluded",
 }
 
+OF_THE_RUN = {"schedule_time": "--at", "expires_at": "--expires-at"}
+OF_THE_SCHEDULE = {"start_at": "--start-at", "end_at": "--end-at"}
 AT_LIMIT = ("wait", "drop_new", "cancel_old")
 
 # Each parameter has the name of the API field that it fills.
@@ -100,7 +104,7 @@ FIELDS = (
     click.option(
         "--overlap",
         type=Choice(get_args(Overlap)),
-        help="What to do if the previous run has not ended.  [default: skip]",
+        help="The overlap policy, if the previous run has not ended.  [default: skip]",
     ),
     click.option(
         "--catchup", type=Choice(get_args(Catchup)), help="Which ticks to run after downtime.  [default: latest]"
@@ -140,14 +144,14 @@ FIELDS = (
     click.option(
         "--guarantee",
         type=Choice(get_args(Guarantee)),
-        help="What happens to an attempt whose worker is lost.  [default: at_least_once]",
+        help="Whether to repeat an attempt whose worker is lost.  [default: at_least_once]",
     ),
     click.option("--expires-at", type=instant, metavar="ISO", help="Do not start the job after this time."),
     click.option("--unique", type=unique, metavar="KEY", help="Allow only one unfinished job with this key."),
     click.option(
         "--on-conflict",
         type=Choice(get_args(OnConflict)),
-        help="What to do if --unique finds such a job.  [default: return_existing]",
+        help="The answer if --unique finds such a job.  [default: return_existing]",
     ),
     click.option("--idempotency-key", metavar="KEY", help="Submitting again with this key creates no second job."),
     click.option(
@@ -157,7 +161,7 @@ FIELDS = (
         help="Maximum number of jobs with this key that run at once.",
     ),
     click.option(
-        "--at-limit", type=Choice(AT_LIMIT), help="What to do when --concurrency is reached.  [default: wait]"
+        "--at-limit", type=Choice(AT_LIMIT), help="The behavior when --concurrency is reached.  [default: wait]"
     ),
     click.option(
         "--rate",
@@ -172,6 +176,13 @@ FIELDS = (
         metavar="URL",
         multiple=True,
         help="URL that gets a POST when the job fails for good; or JSON, see the docs. Repeatable.",
+    ),
+    click.option(
+        "--templates/--no-templates",
+        "templates",
+        default=None,
+        help="Render placeholders such as {{ scheduled_for | date }} in the payload.  [default: only in commands and "
+        "in payloads of shell and http]",
     ),
     click.option("--fairness-key", metavar="KEY", help="Share workers fairly between jobs with different keys."),
 )
@@ -207,6 +218,8 @@ def command(batch: str | None, is_waiting: bool, as_json: bool, **fields: Any) -
     _join(job, "unique", "on_conflict")
     _join(job, "concurrency", "at_limit")
     _check(job, is_waiting=is_waiting)
+    job = locate_fields(job, OF_THE_RUN, local_zone(), LOCAL)
+    job = locate_fields(job, OF_THE_SCHEDULE, job.get("timezone", "UTC"), "the job's time zone")
     if batch is not None:
         submit_batch(batch, job, is_waiting=is_waiting, as_json=as_json)
         return
@@ -215,11 +228,11 @@ def command(batch: str | None, is_waiting: bool, as_json: bool, **fields: Any) -
         if is_waiting:
             _wait(client, answer.document["id"], as_json=as_json)
             return
-    if as_json:
-        click.echo(answer.content)
-        return
-    click.echo(answer.document["id"])
-    click.echo(_sentence(answer, job), err=True)
+        if as_json:
+            click.echo(answer.content)
+            return
+        click.echo(answer.document["id"])
+        click.echo(_sentence(client, answer, job), err=True)
 
 
 def _join(job: dict[str, Any], field: str, detail: str) -> None:
@@ -245,7 +258,7 @@ def _check(job: dict[str, Any], *, is_waiting: bool) -> None:
 def _wait(client: Client, job_id: str, *, as_json: bool) -> None:
     try:
         click.echo(f"{job_id} was submitted; waiting for it to end", err=True)
-        ended = client.wait_for_job(job_id)
+        ended = wait_for_job(client, job_id)
     except KeyboardInterrupt:
         click.echo(f"\nThe job keeps running. To see it: foliot jobs show {job_id}", err=True)
         raise
@@ -254,7 +267,7 @@ def _wait(client: Client, job_id: str, *, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _sentence(answer: Answer, request: dict[str, Any]) -> str:
+def _sentence(client: Client, answer: Answer, request: dict[str, Any]) -> str:
     job, now = answer.document, SystemClock().now()
     if "schedule" in job:
         return f"{clean(job['name'])} is {job['status']}; its first tick is at {at(job['next_at'], now)}"
@@ -264,4 +277,6 @@ def _sentence(answer: Answer, request: dict[str, Any]) -> str:
         return f"the job already exists and is {clean(job['status'])}"
     if job["status"] == "scheduled":
         return f"{clean(job['task'])} starts at {at(job['scheduled_at'], now)} in queue {job['queue']}"
-    return f"{clean(job['task'])} is waiting for a worker in queue {job['queue']}"
+    where = f"{clean(job['task'])} was submitted to queue {clean(job['queue'])}"
+    now_what = situation(client, job["id"])
+    return f"{where}; it {now_what}" if now_what else where

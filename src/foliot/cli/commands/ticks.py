@@ -7,16 +7,28 @@ from typing import Any
 
 import click
 
+from foliot.cli.columns import Column
 from foliot.cli.name_completion import job_names
 from foliot.cli.output import Output, output_options
-from foliot.cli.tables import COLOURS, Cell, away, table, word
+from foliot.cli.short_ids import job_reference
+from foliot.cli.tables import Cell, away, table, word
 from foliot.sdk.client import Client
 
 # One column wide each, and distinct without colours.
 MARKS = {
-    "succeeded": "✓", "failed": "✗", "cancelled": "c", "running": "▶",
+    "completed": "✓", "failed": "✗", "cancelled": "c", "running": "▶",
     "overlap": "o", "missed": "!", "superseded": "s", "paused": "‖", "skipped": "-", "excluded": "x",
 }  # fmt: skip
+HEADERS = (
+    "TICK",
+    Column("UNTIL", leaves=1),
+    Column("WHEN", leaves=3),
+    "OUTCOME",
+    Column("DECIDED", leaves=2),
+    Column("REASON", "text"),
+    Column("BLOCKED BY", "id", 4),
+    Column("RUN", "id"),
+)
 WAITING = "·"
 ON_TIME = timedelta(seconds=1)
 REASONS = {
@@ -39,7 +51,8 @@ def command(reference: str, limit: int, output: Output) -> None:
     The strip above the table shows the same ticks, oldest first.
     """
     with Client.from_environment() as client:
-        output.show(lambda: client.list_ticks(reference, limit=limit), tick_table, nothing="No ticks yet.")
+        full = job_reference(client, reference)
+        output.show(lambda: client.list_ticks(full, limit=limit), tick_table, nothing="No ticks yet.")
 
 
 def tick_table(answer: dict[str, Any], now: datetime) -> str:
@@ -59,8 +72,7 @@ def tick_table(answer: dict[str, Any], now: datetime) -> str:
         )
         for tick in ticks
     ]
-    headers = ("TICK", "UNTIL", "WHEN", "OUTCOME", "DECIDED", "REASON", "BLOCKED BY", "RUN")
-    return f"{strip(ticks)}\n\n{table(headers, rows)}"
+    return f"{strip(ticks)}\n\n{table(HEADERS, rows)}"
 
 
 def reason_of(tick: dict[str, Any]) -> str:
@@ -78,11 +90,12 @@ def decided_after(tick: dict[str, Any]) -> str:
 
 def strip(ticks: list[dict[str, Any]]) -> str:
     """One mark per tick, oldest first, and a legend. A mark with dots stands for a range of ticks."""
-    marks = "".join(_mark(tick["outcome"], is_range=tick["until_at"] is not None) for tick in reversed(ticks))
-    outcomes = dict.fromkeys(tick["outcome"] for tick in reversed(ticks))
-    return f"{marks}   {' '.join(f'{_mark(outcome)} {word(outcome).text}' for outcome in outcomes)}"
+    oldest_first = [(word(tick["outcome"]), tick["until_at"] is not None) for tick in reversed(ticks)]
+    marks = "".join(_mark(outcome, is_range=is_range) for outcome, is_range in oldest_first)
+    legend = " ".join(f"{_mark(outcome)} {outcome.text}" for outcome in dict.fromkeys(cell for cell, _ in oldest_first))
+    return f"{marks}   {legend}"
 
 
-def _mark(outcome: str, *, is_range: bool = False) -> str:
-    mark = MARKS.get(outcome, WAITING) + ("…" if is_range else "")
-    return Cell(mark, COLOURS.get(outcome)).padded(0)
+def _mark(outcome: Cell, *, is_range: bool = False) -> str:
+    mark = MARKS.get(outcome.text, WAITING) + ("…" if is_range else "")
+    return Cell(mark, outcome.colour).padded(0)

@@ -11,6 +11,7 @@ import msgspec
 
 from foliot import config
 from foliot.assembly import run_create_token
+from foliot.cli.columns import Column
 from foliot.cli.options import Choice, json_option
 from foliot.cli.tables import Cell, away, clean, table
 from foliot.clock import SystemClock
@@ -18,6 +19,16 @@ from foliot.model.permissions import DEFAULT_LIFE, EVERYWHERE, Role, life_of
 from foliot.sdk.http_protocol import given
 from foliot.sdk.operations import Operations
 
+HEADERS = (
+    Column("NAME", "text"),
+    Column("ID", "id"),
+    "ROLE",
+    Column("NAMESPACE", "text", 2),
+    "STATUS",
+    "EXPIRES",
+    Column("LAST USED", leaves=1),
+    Column("CREATED BY", "text", 3),
+)
 COLOURS = {"active": "green", "expired": "yellow", "revoked": "magenta"}
 
 
@@ -51,7 +62,7 @@ def command(context: click.Context, as_json: bool) -> None:
         )
         for token in tokens
     ]
-    click.echo(table(("NAME", "ID", "ROLE", "NAMESPACE", "STATUS", "EXPIRES", "LAST USED", "CREATED BY"), rows))
+    click.echo(table(HEADERS, rows))
 
 
 def creator_of(token: Mapping[str, Any]) -> str:

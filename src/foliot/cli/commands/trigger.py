@@ -7,6 +7,7 @@ import click
 from foliot.cli.commands.pause import change_group, group_of, group_options
 from foliot.cli.name_completion import job_names
 from foliot.cli.options import json_option
+from foliot.cli.short_ids import job_reference
 from foliot.cli.tables import clean
 from foliot.model.ids import new_id
 from foliot.sdk.client import Client
@@ -25,7 +26,7 @@ def command(reference: str | None, is_sure: bool, as_json: bool, **filters: str 
             keyed = {**group, "idempotency_key": f"trigger:{new_id()}"}
             change_group(client.trigger_jobs, "trigger", keyed, is_sure=is_sure, as_json=as_json, past="triggered")
             return
-        answer = client.trigger_job(reference)
+        answer = client.trigger_job(job_reference(client, reference))
     if as_json:
         click.echo(answer.content)
         return

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Coroutine
+from typing import Any
 
 import click
 
 from foliot import config
-from foliot.assembly import run_worker
+from foliot.assembly import Stop
 from foliot.cli.process import run, supervised_option
+from foliot.config import from_environment
 from foliot.errors import Invalid
-from foliot.sdk.app import DEFAULT_QUEUE, NAME_PATTERN, App, load_app
+from foliot.sdk.app import DEFAULT_QUEUE, NAME_PATTERN, App
+from foliot.sdk.app_loading import load_app
+from foliot.sdk.server_address import ServerAddress
+from foliot.worker_assembly import Work, run_remote_worker, run_worker
 
 SLOTS = re.compile(r"[0-9]{1,6}")
 
@@ -33,6 +40,16 @@ SLOTS = re.compile(r"[0-9]{1,6}")
 )
 @click.option("--namespace", help="Namespace whose queues to work on.  [default: default]")
 @click.option("--data", help="Data directory of a running `foliot up`, whose PostgreSQL to use.")
+@click.option(
+    "--server",
+    metavar="URL",
+    help="Work through the API of this server, without access to the database. The token comes from FOLIOT_TOKEN or "
+    "FOLIOT_TOKEN_FILE.",
+)
+@click.option(
+    "--token",
+    help="Token for --server. Better FOLIOT_TOKEN or FOLIOT_TOKEN_FILE: other users of this machine can see arguments.",
+)
 @supervised_option
 def command(
     app: str | None,
@@ -40,21 +57,42 @@ def command(
     labels: tuple[str, ...],
     namespace: str | None,
     data: str | None,
+    server: str | None,
+    token: str | None,
     supervised: bool,
 ) -> None:
     """Run a worker node.
 
     MODULE:APP names the foliot.App whose tasks this worker runs. The built-in tasks are always available.
     """
+    address = address_of(server, token, namespace, data)
     loaded = config.load({"data": data, "namespace": namespace})
     tasks = load_app(app) if app else App()
     slots = parse_queues(queues, loaded.slots) if queues else queues_of(tasks, loaded.slots)
-    parsed_labels = parse_labels(labels)
+    work = Work(tasks, slots, parse_labels(labels))
+
+    def working(stop: Stop) -> Coroutine[Any, Any, None]:
+        return run_worker(loaded, stop, work) if address is None else run_remote_worker(loaded, stop, work, address)
+
     run(
-        lambda stop: run_worker(loaded, stop, app=tasks, queues=slots, labels=parsed_labels),
+        working,
         is_supervised=supervised,
         ends_within=loaded.grace_seconds,
     )
+
+
+def address_of(server: str | None, token: str | None, namespace: str | None, data: str | None) -> ServerAddress | None:
+    """The server of a worker without database access, and its token."""
+    if server is None:
+        if token is not None:
+            raise Invalid("--token: only together with --server", field="token")
+        return None
+    if data is not None:
+        raise Invalid("--data: a worker with --server uses no database", field="data")
+    address = ServerAddress(server, from_environment("FOLIOT_TOKEN") if token is None else token, namespace or "")
+    # Tasks that submit jobs use the same server, unless FOLIOT_URL names another one.
+    os.environ.setdefault("FOLIOT_URL", server)
+    return address
 
 
 def queues_of(app: App, slots: int) -> dict[str, int]:

@@ -7,12 +7,24 @@ from typing import Any
 
 import click
 
+from foliot.cli.columns import Column
 from foliot.cli.name_completion import worker_ids
 from foliot.cli.options import json_option
 from foliot.cli.output import Output, output_options
+from foliot.cli.short_ids import worker_id as full_worker_id
 from foliot.cli.tables import Cell, away, clean, table
 from foliot.sdk.operations import Operations
 
+HEADERS = (
+    Column("WORKER", "id"),
+    Column("NAME", "text"),
+    "HEALTH",
+    "RUNNING",
+    Column("QUEUES", "text"),
+    Column("LABELS", "text", 3),
+    Column("HEARTBEAT", leaves=1),
+    Column("STARTED", leaves=2),
+)
 COLOURS = {"healthy": "green", "late": "red", "draining": "yellow"}
 
 
@@ -37,7 +49,7 @@ def worker_table(answer: dict[str, Any], now: datetime) -> str:
         )
         for worker in answer["items"]
     ]  # fmt: skip
-    return table(("WORKER", "NAME", "HEALTH", "RUNNING", "QUEUES", "LABELS", "HEARTBEAT", "STARTED"), rows)
+    return table(HEADERS, rows)
 
 
 def _running(worker: dict[str, Any]) -> str:
@@ -51,7 +63,7 @@ def _running(worker: dict[str, Any]) -> str:
 def drain_command(worker_id: str, as_json: bool) -> None:
     """Drain a worker: it finishes its running jobs and claims no more."""
     with Operations.from_environment() as client:
-        answer = client.drain_worker(worker_id)
+        answer = client.drain_worker(full_worker_id(client, worker_id))
     if as_json:
         click.echo(answer.content)
         return

@@ -3,24 +3,59 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import click
 import msgspec
 
+from foliot.cli.columns import Column
+from foliot.cli.commands.jobs import HELD_WORDS
 from foliot.cli.commands.runs import problem_of
+from foliot.cli.job_files import InvalidFiles
 from foliot.cli.name_completion import workflow_ids
-from foliot.cli.options import given, json_option, json_value
+from foliot.cli.options import given, json_option
 from foliot.cli.output import Output, output_options
+from foliot.cli.short_ids import WORKFLOWS, full_id
 from foliot.cli.tables import at, away, clean, facts, table, word
+from foliot.cli.waiting import signal_command, wait_for_workflow
+from foliot.cli.workflow_files import read_workflow
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 from foliot.sdk.operations import Operations
 
 DEEPEST_SHOWN = 8
 AFTER_SHOWN = 3
+HEADERS = (
+    Column("WORKFLOW", "id"),
+    "STATUS",
+    Column("NAME", "text"),
+    Column("STEPS", "text"),
+    "STARTED",
+    Column("TOOK", leaves=1),
+    Column("ERROR", "text"),
+)
+PLAN_HEADERS = (
+    Column("STEP", "text"),
+    Column("TASK", "text"),
+    Column("AFTER", "text"),
+    Column("RULE", "text", 1),
+    Column("WHEN", "text"),
+    Column("QUEUE", "text", 2),
+)
+STEP_HEADERS = (
+    Column("STEP", "text"),
+    "STATUS",
+    Column("TASK", "text", 1),
+    Column("AFTER", "text", 2),
+    Column("RULE", "text", 4),
+    Column("WHEN", "text", 2),
+    Column("ATTEMPT", leaves=5),
+    Column("TOOK", leaves=3),
+    Column("RUN", "id"),
+    Column("CAUSE", "wrapped"),
+)
 RECURRING = {"cron", "every", "times"}
 
 wait_option = click.option(
@@ -65,7 +100,7 @@ def workflow_table(answer: dict[str, Any], now: datetime) -> str:
         )
         for one in answer["items"]
     ]
-    return table(("WORKFLOW", "STATUS", "NAME", "STEPS", "STARTED", "TOOK", "ERROR"), rows)
+    return table(HEADERS, rows)
 
 
 @command.command("show")
@@ -77,6 +112,7 @@ def show_command(workflow_id: str, is_waiting: bool, output: Output) -> None:
     if is_waiting and output.interval is not None:
         raise click.UsageError("--wait can't be combined with --watch")
     with Client.from_environment() as client:
+        workflow_id = full_id(client, workflow_id, WORKFLOWS)
         if is_waiting:
             _wait(client, workflow_id, as_json=output.as_json)
             return
@@ -85,20 +121,23 @@ def show_command(workflow_id: str, is_waiting: bool, output: Output) -> None:
 
 @command.command("submit")
 @click.argument("file", metavar="FILE")
+@click.option(
+    "--dry-run", is_flag=True, help="Check the workflow on the server and show its steps, without storing it."
+)
 @wait_option
 @json_option
-def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
-    """Submit a workflow from a JSON file, or - for standard input, and print its id.
+def submit_command(file: str, dry_run: bool, is_waiting: bool, as_json: bool) -> None:
+    """Submit a workflow from a YAML or JSON file, or - for standard input, and print its id.
 
-    The file contains the body of POST /v1/workflows: {"name": ..., "steps": [{"key": ..., "task": ..., "after":
-    [...]}, ...]}
+    The file contains the body of POST /v1/workflows: a name and a list of steps, each with a key, a task or a command,
+    and the keys of the steps it comes after.
     """
-    try:
-        request = msgspec.json.decode(json_value(file if file == "-" else f"@{file}"), type=dict[str, msgspec.Raw])
-    except msgspec.ValidationError:
-        raise click.BadParameter("a workflow must be a JSON object", param_hint="FILE") from None
+    request = checked_file(file)
     if is_waiting and RECURRING & request.keys():
         raise click.UsageError("--wait: can't be used with a recurring workflow, which does not end")
+    if dry_run:
+        _dry_run(request, as_json=as_json)
+        return
     with Client.from_environment() as client:
         answer = client.create_workflow(request)
         if is_waiting and "schedule" not in answer.document:
@@ -111,6 +150,40 @@ def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
     click.echo(_sentence(answer.document), err=True)
 
 
+def checked_file(file: str) -> dict[str, Any]:
+    try:
+        return read_workflow(file)
+    except InvalidFiles as error:
+        for found in error.errors:
+            click.echo(f"foliot: {found}", err=True)
+        raise click.exceptions.Exit(2) from None
+
+
+def _dry_run(request: Mapping[str, Any], *, as_json: bool) -> None:
+    with Client.from_environment() as client:
+        answer = client.check_workflow(request)
+    if as_json:
+        click.echo(answer.content)
+        return
+    steps = {step["key"]: step for step in answer.document["payload"]["steps"]}
+    rows = []
+    for key, level in levels_of({key: step.get("after", []) for key, step in steps.items()}).items():
+        step = steps[key]
+        what = step.get("task") or step.get("command") or ("wait" if "signal" in step else "")
+        rows.append(
+            (
+                indented(key, level),
+                what,
+                after_of(step.get("after", [])),
+                step.get("rule", ""),
+                step.get("when", ""),
+                step["queue"],
+            )
+        )
+    click.echo(table(PLAN_HEADERS, rows))
+    click.echo("dry run: nothing was stored", err=True)
+
+
 @command.command("cancel")
 @click.argument("workflow_id", metavar="ID", shell_complete=workflow_ids)
 @click.option("--reason", help="Reason to record.")
@@ -119,6 +192,7 @@ def submit_command(file: str, is_waiting: bool, as_json: bool) -> None:
 def cancel_command(workflow_id: str, reason: str | None, force: bool, as_json: bool) -> None:
     """Cancel a workflow. Steps that always run, such as teardown, still run."""
     with Client.from_environment() as client:
+        workflow_id = full_id(client, workflow_id, WORKFLOWS)
         answer = client.cancel_workflow(workflow_id, reason=reason, force=force)
     if as_json:
         click.echo(answer.content)
@@ -135,6 +209,7 @@ def cancel_command(workflow_id: str, reason: str | None, force: bool, as_json: b
 def redrive_command(workflow_id: str, is_waiting: bool, as_json: bool) -> None:
     """Run the failed and cancelled steps again, and the steps that depend on them."""
     with Client.from_environment() as client:
+        workflow_id = full_id(client, workflow_id, WORKFLOWS)
         answer = client.redrive_workflow(workflow_id)
         if is_waiting:
             _wait(client, workflow_id, as_json=as_json)
@@ -154,13 +229,24 @@ def describe(workflow: dict[str, Any], now: datetime) -> str:
         ("reason", workflow["reason"]),
         ("steps", progress_of(workflow["progress"])),
         ("on failure", workflow["on_failure"]),
+        ("params", ", ".join(f"{name}={as_json_text(value)}" for name, value in workflow["params"].items())),
         ("job", workflow["job_id"]),
         ("tick", workflow["tick_at"]),
         ("created", at(workflow["created_at"], now)),
         ("finished", at(workflow["finished_at"], now)),
         ("error", problem_of(workflow["error"])),
     ])  # fmt: skip
-    return f"{shown}\n\n{step_table(workflow['steps'], now)}"
+    signals = [signal_command(workflow["id"], step["key"]) for step in workflow["steps"] if step["held_by"] == "signal"]
+    parts = [shown, step_table(workflow["steps"], now)]
+    if signals:
+        parts.append(
+            "To send a signal, or to reject with --reject:\n" + "\n".join(f"  {clean(line)}" for line in signals)
+        )
+    return "\n\n".join(parts)
+
+
+def as_json_text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def step_table(steps: Sequence[dict[str, Any]], now: datetime) -> str:
@@ -171,11 +257,16 @@ def step_table(steps: Sequence[dict[str, Any]], now: datetime) -> str:
     for key, level in levels.items():
         step = by_key[key]
         rows.append((
-            "  " * min(level, DEEPEST_SHOWN) + clean(key), word(step["status"]), step["task"], after_of(step["after"]),
-            "" if step["rule"] == "all_success" else step["rule"], str(step["attempt"] or ""),
-            took(step["started_at"], step["finished_at"], now), cause_of(step, now), step["id"] or "",
+            indented(key, level), word(step["status"]), step["task"], after_of(step["after"]),
+            "" if step["rule"] == "all_success" else step["rule"], step["when"] or "", str(step["attempt"] or ""),
+            took(step["started_at"], step["finished_at"], now), step["id"] or "",
+            cause_of(step, now),
         ))  # fmt: skip
-    return table(("STEP", "STATUS", "TASK", "AFTER", "RULE", "ATTEMPT", "TOOK", "CAUSE", "RUN"), rows)
+    return table(STEP_HEADERS, rows)
+
+
+def indented(key: str, level: int) -> str:
+    return "  " * min(level, DEEPEST_SHOWN) + clean(key)
 
 
 def levels_of(after: dict[str, list[str]]) -> dict[str, int]:
@@ -210,8 +301,10 @@ def cause_of(step: dict[str, Any], now: datetime) -> str:
     if children := step["children"]:
         ended = sum(children[name] for name in ("succeeded", "failed", "cancelled", "skipped"))
         return f"{ended} of {children['total']}"
+    if step["held_by"] == "signal":
+        return "waits for a signal"
     if step["state"] == "held":
-        return "waiting for a signal or a limit"
+        return HELD_WORDS.get(step["held_by"] or "", "")
     return f"starts {away(step['scheduled_at'], now)}" if step["scheduled_at"] else step["reason"] or ""
 
 
@@ -239,7 +332,7 @@ def took(started: str | None, finished: str | None, now: datetime) -> str:
 def _wait(client: Client, workflow_id: str, *, as_json: bool) -> None:
     try:
         click.echo(f"waiting for {clean(workflow_id)} to end", err=True)
-        client.wait_for_workflow(workflow_id)
+        wait_for_workflow(client, workflow_id)
     except KeyboardInterrupt:
         click.echo(f"\nThe workflow keeps running. To see it: foliot workflows show {workflow_id}", err=True)
         raise

@@ -7,13 +7,12 @@ catch-up of missed times, and overlapping runs are allowed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
+from foliot.cli.imports.crontab_names import Names
+from foliot.cli.imports.imported_jobs import Entry, Imported, Note
 from foliot.errors import Invalid
-from foliot.model.job import check_name
 from foliot.model.run import MAX_TIMEOUT_SECONDS
 from foliot.triggers.cron_fields import ALIASES, parse_fields
 from foliot.triggers.cron_hints import unknown_alias
@@ -28,59 +27,11 @@ ZONE_PREFIX = re.compile(
 RANDOM_RANGE = re.compile(r"(?P<low>[0-9]{0,2})~(?P<high>[0-9]{0,2})")
 # The bounds of each field, for a random range that leaves one out.
 RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 DEFAULT_SHELL = "/bin/sh"
-NAME_MAX = 60
 # These configure cron itself; no command sees them.
 MAIL = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"})
 SET_BY_CRON = frozenset({"USER", "LOGNAME"})
-WRAPPERS = frozenset(
-    {
-        "cd",
-        "env",
-        "sudo",
-        "nice",
-        "ionice",
-        "chronic",
-        "timeout",
-        "flock",
-        "exec",
-        "test",
-        "[",
-        "sh",
-        "bash",
-        "dash",
-        "zsh",
-        "perl",
-        "php",
-        "python",
-        "python3",
-        "ruby",
-        "node",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A difference from cron, in a line of the crontab."""
-
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    line: int
-    fields: Mapping[str, Any]
-    """The fields of the job, as in the API."""
-
-
-@dataclass(slots=True)
-class Crontab:
-    entries: list[Entry] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    left_out: list[Note] = field(default_factory=list)
-    """Lines that become no job, with the reason."""
 
 
 @dataclass(slots=True)
@@ -96,13 +47,13 @@ class _Settings:
     comments: list[str] = field(default_factory=list)
 
 
-def parse_crontab(text: str, *, zone: str, has_users: bool) -> Crontab:
+def parse_crontab(text: str, *, zone: str, has_users: bool) -> Imported:
     """Parses a crontab.
 
     `zone` applies to entries without a zone of their own. With `has_users`, each entry names a user, as in
     /etc/crontab.
     """
-    found, settings, names = Crontab(), _Settings(zone, zone), _Names()
+    found, settings, names = Imported(), _Settings(zone, zone), Names()
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if line.startswith("#"):
@@ -114,7 +65,7 @@ def parse_crontab(text: str, *, zone: str, has_users: bool) -> Crontab:
     return found
 
 
-def _read_line(line: str, number: int, found: Crontab, settings: _Settings, names: _Names, has_users: bool) -> None:
+def _read_line(line: str, number: int, found: Imported, settings: _Settings, names: Names, has_users: bool) -> None:
     if (variable := VARIABLE.fullmatch(line)) and not _has_own_zone(line):
         text = _set(variable["name"], _unquoted(variable["value"].strip()), settings)
         if text:
@@ -127,6 +78,8 @@ def _read_line(line: str, number: int, found: Crontab, settings: _Settings, name
         found.left_out.append(Note(number, error.detail))
         return
     fields["name"] = names.of(settings.comments, fields["metadata"].pop("command"), number)
+    if not fields["metadata"]:
+        del fields["metadata"]
     found.entries.append(Entry(number, fields))
     found.notes.extend(Note(number, text) for text in notes)
 
@@ -172,6 +125,8 @@ def _job(line: str, settings: _Settings, notes: list[str], has_users: bool) -> d
     when, rest = _schedule(line, notes)
     if has_users:
         user, _, rest = re.sub(r"\s+", " ", rest, count=1).partition(" ")
+        if not USER.fullmatch(user):
+            raise Invalid(f"{user!r} is no user name; if the entries name no users, leave out --system")
         notes.append(f"user {user}: commands run as the worker's user")
     command, stdin = _split_input(rest)
     if not command:
@@ -198,6 +153,9 @@ def _job(line: str, settings: _Settings, notes: list[str], has_users: bool) -> d
         "metadata": {"command": command}
         | ({"description": "\n".join(settings.comments)} if any(settings.comments) else {}),
     }
+    if any("{{" in text for text in (command, stdin, settings.home or "", *settings.environment.values())):
+        # Cron passes braces on as they are.
+        job["templates"] = False
     return job | ({"jitter_seconds": settings.jitter_seconds} if settings.jitter_seconds else {})
 
 
@@ -251,48 +209,3 @@ def _split_input(text: str) -> tuple[str, str]:
 def _unquoted(value: str) -> str:
     is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'"
     return value[1:-1] if is_quoted else value
-
-
-class _Names:
-    """Gives each job a unique name: the comment above it, or else its program."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def of(self, comments: list[str], command: str, number: int) -> str:
-        name = next(
-            (name for name in (*map(_as_name, comments), _as_name(_program(command))) if name), f"crontab line {number}"
-        )
-        unique, count = name, 2
-        while unique in self._taken:
-            unique, count = f"{name} {count}", count + 1
-        self._taken.add(unique)
-        return unique
-
-
-def _as_name(text: str) -> str:
-    """The text as a job name; empty if it is too long, invalid, or an entry that was commented out."""
-    name = re.sub(r"\s+", " ", text.replace("/", "-")).strip(" -=*#:.")
-    is_entry = text.startswith("@") or len(re.findall(r"^\S*[0-9*]\S*|(?<=\s)[0-9*/,~-]+(?=\s)", text)) >= 4
-    if not name or len(name) > NAME_MAX or is_entry or "dom mon dow" in text or VARIABLE.fullmatch(text):
-        return ""
-    try:
-        check_name(name)
-    except Invalid:
-        return ""
-    return name
-
-
-def _program(command: str) -> str:
-    words = list(_words(command))
-    return next((word for word in words if word not in WRAPPERS), words[0] if words else "")
-
-
-def _words(command: str) -> Iterator[str]:
-    """Program and file names in a command, without directories, options, variables and the target of `cd`."""
-    before = ""
-    for word in command.split():
-        name = PurePosixPath(word.strip("\"';()&|")).name
-        if name and not word.startswith("-") and "=" not in word and before != "cd":
-            yield name
-        before = word

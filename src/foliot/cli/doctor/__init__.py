@@ -1,0 +1,1 @@
+"""Gathers a report about an installation, and says what is wrong with it."""

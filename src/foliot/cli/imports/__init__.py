@@ -1,0 +1,1 @@
+"""Reads the schedules of other schedulers: crontabs, Celery beat and Airflow."""

@@ -1,0 +1,1 @@
+"""The built web UI: its files, and the pages that a browser asks for below `/ui/`. Its sources are in `ui/`."""
