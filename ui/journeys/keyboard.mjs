@@ -1,0 +1,43 @@
+/** Everything by keys alone: to a page, into the filter, along the rows, into a run, to help and the palette. */
+export default async function journey({ page, base, api, until, look }) {
+  const { id } = await api("POST", "/v1/jobs", { name: "by-keys", command: "exit 1", retries: 0 });
+  await api("POST", "/v1/jobs", { name: "other", command: "echo other" });
+  await until(async () => (await api("GET", `/v1/runs/${id}`)).state === "failed", "the run fails");
+  await page.goto(`${base}/ui/jobs`);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
+  await press("g", "r");
+  await page.getByRole("row", { name: /other/ }).waitFor();
+  await press("/");
+  await page.keyboard.type("state:fai");
+  await page.getByRole("option", { name: /failed/ }).waitFor();
+  await press("ArrowDown", "Enter", "Escape", "Escape");
+  await until(() => new URL(page.url()).searchParams.get("q") === "state:failed", "the filter is in the URL");
+  await page.getByRole("row", { name: /other/ }).waitFor({ state: "detached" });
+  await press("/");
+  await page.keyboard.type("stat:x ");
+  await page.getByText(/Did you mean “state:”/).waitFor();
+  await look("filter with an error");
+  await press("Backspace", ...Array(10).fill("Backspace"), "Escape", "Escape");
+  await page.getByRole("row", { name: /other/ }).waitFor();
+  await press("j", "o");
+  await page.getByRole("complementary").getByRole("heading", { name: "other" }).waitFor();
+  await press("j");
+  await page.getByRole("complementary").getByRole("heading", { name: "by-keys" }).waitFor();
+  await look("peek");
+  await press("Escape", "Enter");
+  await until(() => page.url().includes(`/ui/runs/${id}`), "Enter opens the run");
+  await press("e");
+  await page.getByText("It has ended, so nothing holds it.").waitFor();
+  await press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await look("help");
+  await press("Escape", "Control+k");
+  await page.getByRole("combobox", { name: /Search or jump/ }).waitFor();
+  await page.keyboard.type("job");
+  await look("palette");
+  await press("Enter");
+  await until(() => page.url().endsWith("/ui/jobs"), "the palette leads to the jobs");
+  await page.goBack();
+  await until(() => page.url().includes(id), "back leads back");
+}

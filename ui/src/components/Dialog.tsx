@@ -1,0 +1,88 @@
+import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react";
+import { Button, IconButton } from "./Button";
+import { ErrorNotice } from "./ErrorNotice";
+import { text } from "~/texts/en";
+import styles from "./Dialog.module.css";
+
+interface Properties {
+  isOpen: boolean;
+  onClose: () => void;
+  title: string;
+  children?: ReactNode;
+  footer?: ReactNode;
+  width?: "small" | "medium" | "large";
+}
+
+export function Dialog({ isOpen, onClose, title, children, footer, width = "small" }: Properties) {
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    if (isOpen && !element.current?.open) element.current?.showModal();
+  }, [isOpen]);
+  if (!isOpen) return null;
+  return (
+    <dialog
+      ref={element}
+      aria-labelledby={id}
+      className={`${styles.dialog} ${styles[width]}`}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onPointerDown={(event) => event.target === element.current && onClose()}
+    >
+      <div className={styles.inside}>
+        <header className={styles.header}>
+          <h2 id={id}>{title}</h2>
+          <IconButton icon="close" label={text.close} size="small" onClick={onClose} />
+        </header>
+        <div className={styles.body}>{children}</div>
+        {footer && <footer className={styles.footer}>{footer}</footer>}
+      </div>
+    </dialog>
+  );
+}
+
+interface AskProperties {
+  isOpen: boolean;
+  onClose: () => void;
+  onConfirm: () => void;
+  title: string;
+  children?: ReactNode;
+  confirm: string;
+  isDangerous?: boolean;
+  isBusy?: boolean;
+  blocked?: string | null;
+  error?: unknown;
+  width?: Properties["width"];
+}
+
+/** A question with one answer. Enter confirms, as in every form. */
+export function AskDialog({ isOpen, onClose, onConfirm, title, children, confirm, isDangerous, isBusy, blocked, error, width }: AskProperties) {
+  const form = useId();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (!isBusy && !blocked) onConfirm();
+  };
+  return (
+    <Dialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={title}
+      width={width}
+      footer={
+        <>
+          <Button onClick={onClose}>{text.cancel}</Button>
+          <Button type="submit" form={form} kind={isDangerous ? "danger" : "primary"} isBusy={isBusy} blocked={blocked}>
+            {confirm}
+          </Button>
+        </>
+      }
+    >
+      <form id={form} onSubmit={submit} className={styles.form}>
+        {children}
+        {error ? <ErrorNotice error={error} /> : null}
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,33 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { classes } from "./classes";
+import styles from "./Tabs.module.css";
+
+export interface TabItem {
+  to: string;
+  label: string;
+  badge?: ReactNode;
+  isCurrent: boolean;
+}
+
+/** Tabs are links: each has a URL. */
+export function Tabs({ items, label }: { items: TabItem[]; label: string }) {
+  return (
+    <nav className={styles.tabs} aria-label={label}>
+      {items.map((item) => (
+        <Link
+          key={item.to}
+          to={item.to}
+          search={(before: Record<string, unknown>) => ({ ns: before.ns, zone: before.zone }) as never}
+          replace
+          resetScroll={false}
+          aria-current={item.isCurrent ? "page" : undefined}
+          className={classes(styles.tab, item.isCurrent && styles.current)}
+        >
+          {item.label}
+          {item.badge != null && <span className={styles.badge}>{item.badge}</span>}
+        </Link>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,164 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { client, data } from "~/api/client";
+import { queryClient } from "~/api/queries";
+import type { Gate } from "~/api/schema";
+import { useMay } from "~/api/session";
+import { Button } from "~/components/Button";
+import { classes } from "~/components/classes";
+import { CopyCommand, Id } from "~/components/Copy";
+import { EmptyState, Unavailable } from "~/components/EmptyState";
+import { Icon } from "~/components/Icon";
+import { Skeleton } from "~/components/Skeleton";
+import { StateBadge } from "~/components/StateBadge";
+import { Explained } from "~/components/Tip";
+import { toast, toastProblem } from "~/components/Toast";
+import { useLiveRefresh } from "~/live/useLiveRefresh";
+import { ENDED } from "~/model/states";
+import { sentence, text } from "~/texts/en";
+import { LimitsDialog } from "../queues/LimitsDialog";
+import { Detail } from "./Detail";
+import { explainQuery } from "./queries";
+import { SignalDialog } from "./SignalDialog";
+import styles from "./WhyTab.module.css";
+
+const { why } = text.run;
+
+/** What is explained: a run, or with only its reference anything else. */
+interface About {
+  id: string;
+  state: string;
+  queue?: string;
+  task?: string;
+}
+
+/** The gates in order. The first closed one is said as a sentence, with what opens it. As a part of a page that says how
+ * things are, it is silent while all gates are open. */
+export function WhyTab({ reference, run, isPart }: { reference: string; run?: About; isPart?: boolean }) {
+  const isOver = run ? ENDED.has(run.state) : false;
+  const explain = useQuery({ ...explainQuery(reference), enabled: !isOver });
+  useLiveRefresh(() => void explain.refetch(), { isOn: !isOver });
+  if (isOver) return <EmptyState icon="check" title={why.ended} />;
+  if (explain.error && !explain.data) return <Unavailable level={2} error={explain.error} what={text.run.what} onRetry={() => void explain.refetch()} />;
+  if (!explain.data) return <Skeleton lines={5} />;
+  const { gates, summary, state } = explain.data;
+  const closed = gates.find((gate) => !gate.is_open);
+  const listed = isPart ? gates.filter((gate) => gate !== closed) : gates;
+  return (
+    <div className={styles.why}>
+      {(closed || !isPart) && (
+        <div className={classes(styles.answer, closed ? styles.closed : styles.free)}>
+          <Icon name={closed ? "hand" : state === "running" ? "play" : "check"} size={22} />
+          <div>
+            <p className={styles.sentence}>{closed ? <Detail words={sentence(summary)} /> : state === "running" ? why.running : <Detail words={sentence(summary)} />}</p>
+            {closed && <GateAction gate={closed} about={run ?? { id: reference, state }} />}
+          </div>
+        </div>
+      )}
+      {!isPart && <h2>{why.gates}</h2>}
+      <ol className={styles.gates}>
+        {listed.map((gate) => (
+          <GateRow key={gate.gate} gate={gate} isFirst={gate === closed} />
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function GateRow({ gate, isFirst }: { gate: Gate; isFirst: boolean }) {
+  const [name, told] = text.run.gates[gate.gate] ?? [gate.gate, ""];
+  return (
+    <li className={classes(styles.gate, !gate.is_open && styles.shut, isFirst && styles.first)}>
+      <span className={styles.mark}>
+        <Icon name={gate.is_open ? "check" : "close"} size={14} strokeWidth={2.4} />
+        <span className="visually-hidden">{gate.is_open ? why.open : why.closed}</span>
+      </span>
+      <span className={styles.name}>{told ? <Explained text={told}>{name}</Explained> : name}</span>
+      <span className={styles.detail}>
+        <Detail words={sentence(gate.detail)} />
+      </span>
+    </li>
+  );
+}
+
+function GateAction({ gate, about }: { gate: Gate; about: About }) {
+  const mayOperate = useMay("operate");
+  const [dialog, setDialog] = useState<"approve" | "refuse" | "limit" | null>(null);
+  const numbers = (gate.numbers ?? {}) as Record<string, unknown>;
+  const close = () => setDialog(null);
+  let action: ReactNode = null;
+  if (gate.gate === "dependencies") action = <Upstream numbers={numbers} />;
+  else if (gate.gate === "worker") action = <StartWorker queue={about.queue} />;
+  else if (gate.gate === "overlap" && typeof numbers.run_id === "string") action = <Link to={`/runs/${numbers.run_id}` as never}>{why.blocker}</Link>;
+  else if (!mayOperate) return null;
+  else if (gate.gate === "pause") action = <Resume numbers={numbers} reference={about.id} />;
+  else if (gate.gate === "signal")
+    action = (
+      <>
+        <Button kind="primary" icon="check" onClick={() => setDialog("approve")}>
+          {why.approve}
+        </Button>
+        <Button icon="close" onClick={() => setDialog("refuse")}>
+          {why.refuse}
+        </Button>
+      </>
+    );
+  else if (gate.gate === "queue_limit" && about.queue) action = <Button onClick={() => setDialog("limit")}>{why.raise}</Button>;
+  if (!action) return null;
+  return (
+    <div className={styles.action}>
+      {action}
+      {(dialog === "approve" || dialog === "refuse") && <SignalDialog id={about.id} isApproval={dialog === "approve"} onClose={close} />}
+      {dialog === "limit" && about.queue && <LimitsDialog queue={about.queue} onClose={close} />}
+    </div>
+  );
+}
+
+function Upstream({ numbers }: { numbers: Record<string, unknown> }) {
+  const upstream = (Array.isArray(numbers.upstream) ? numbers.upstream : []) as { id: string; name: string | null; state: string }[];
+  return (
+    <ul className={styles.upstream}>
+      {upstream.map((one) => (
+        <li key={one.id}>
+          <StateBadge state={one.state} />
+          <Link to={`/runs/${one.id}` as never}>{one.name ?? <Id value={one.id} />}</Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function StartWorker({ queue }: { queue: string | undefined }) {
+  return (
+    <div className={styles.command}>
+      <p>{why.startWorker}</p>
+      <CopyCommand commands={[{ label: "foliot", command: `foliot worker${queue ? ` --queue ${queue}` : ""}` }]} />
+    </div>
+  );
+}
+
+function Resume({ numbers, reference }: { numbers: Record<string, unknown>; reference: string }) {
+  const kind = typeof numbers.kind === "string" ? numbers.kind : "job";
+  const name = typeof numbers.name === "string" ? numbers.name : reference;
+  const resume = useMutation({
+    mutationFn: async () => {
+      const params = { params: { path: { name } } };
+      if (kind === "queue") return data(client.POST("/v1/queues/{name}/resume", params));
+      if (kind === "task") return data(client.POST("/v1/tasks/{name}/resume", params));
+      if (kind === "everything") return data(client.POST("/v1/resume", {}));
+      return data(client.POST("/v1/jobs/{reference}/resume", { params: { path: { reference } } }) as never);
+    },
+    onSuccess: () => {
+      toast({ message: why.resumed });
+      void queryClient.invalidateQueries();
+    },
+    onError: toastProblem,
+  });
+  const labels: Record<string, string> = { queue: why.resumeQueue, task: why.resumeTask, everything: why.resumeAll, job: why.resumeJob };
+  return (
+    <Button kind="primary" icon="play" isBusy={resume.isPending} onClick={() => resume.mutate()}>
+      {labels[kind] ?? why.resumeJob}
+    </Button>
+  );
+}
