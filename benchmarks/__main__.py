@@ -1,5 +1,5 @@
-"""`make bench`: each scenario prints one JSON line and a table. What needs hours elsewhere takes minutes here; `--full`
-takes its time."""
+"""`make bench`: each scenario prints one JSON line and a table. By default everything takes minutes; `--full` may take
+hours."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def tried(bench: Bench, scenario: Scenario, surroundings: dict[str, Any]) 
         async with asyncio.timeout(FULL_SECONDS if bench.is_full or scenario not in ALL else USUAL_SECONDS):
             result = await scenario.measure(bench)
     except Exception as error:
-        # The other scenarios may still say something; a run of an hour is not to be thrown away.
+        # The other scenarios may still succeed, so an hour of results is not lost.
         failed = {"scenario": scenario.NAME, "error": f"{type(error).__name__}: {error}"}
         print(json.dumps(failed), end="\n\n", flush=True)
         return failed
@@ -68,7 +68,7 @@ async def main(options: argparse.Namespace, chosen: Sequence[Scenario]) -> None:
 
 
 def keep(found: list[dict[str, Any]], path: Path) -> None:
-    """What was not measured this time stays as it was, so that one scenario can be measured again."""
+    """Merges new results into the old ones, so that a single scenario can be measured again."""
     before = json.loads(path.read_text()) if path.exists() else []
     results = {one["scenario"]: one for one in (*before, *found)}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,16 +90,18 @@ if __name__ == "__main__":
     parser.add_argument("--only", metavar="NAME[,NAME]", help="these scenarios only")
     parser.add_argument("--list", action="store_true", help="name the scenarios and stop")
     parser.add_argument("--full", action="store_true", help="everything, in full size: hours on a slow machine")
-    parser.add_argument("--tiny", action="store_true", help="as small as it still works: does every scenario run?")
+    parser.add_argument("--tiny", action="store_true", help="the smallest size: only checks that every scenario runs")
     parser.add_argument(
         "--again",
         type=int,
         default=0,
         metavar="N",
-        help="where a goal is missed, measure up to N times more; all is told",
+        help="measure scenarios that miss a goal up to N times more, and report all tries",
     )
     parser.add_argument(
-        "--rivals", action="store_true", help="also `rivals` and `rivals_waits`: others, installed below .rivals/"
+        "--rivals",
+        action="store_true",
+        help="also run `rivals` and `rivals_waits`, which install other schedulers below .rivals/",
     )
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one; its schema foliot is emptied")
     parser.add_argument(
@@ -107,7 +109,7 @@ if __name__ == "__main__":
         type=Path,
         default=LATEST,
         metavar="FILE",
-        help="where results go, in place of those of the same scenarios",
+        help="the file for results; replaces earlier results of the same scenarios",
     )
     parser.add_argument(
         "--document", action="store_true", help="measure nothing: write the results of FILE into docs/performance.md"

@@ -30,11 +30,12 @@ SETTINGS = {
     "synchronous_commit": "on",
     "shared_buffers": "1GB",
     "max_connections": "500",
-    # When a run became visible is known by the commit of its transaction.
+    # The commit time of its transaction tells when a run became visible.
     "track_commit_timestamp": "on",
 }
 EMPTY = """
-truncate foliot.jobs, foliot.job_versions, foliot.job_dependencies, foliot.ticks, foliot.runs, foliot.history, foliot.attempts, foliot.logs,
+truncate foliot.jobs, foliot.job_versions, foliot.job_dependencies, foliot.ticks, foliot.runs, foliot.history,
+    foliot.attempts, foliot.logs,
     foliot.parents, foliot.dependencies, foliot.links, foliot.pauses, foliot.rate_starts, foliot.circuits;
 delete from foliot.workers where expires_at < clock_timestamp()
 """
@@ -62,7 +63,7 @@ class Bench:
         await self.session.execute(EMPTY)
 
     async def settle(self) -> None:
-        """All that was written is on disk, where we may ask for that, and the disk has got over it."""
+        """Flushes everything to disk if this is our own server, and waits until the disk is as fast as before."""
         with suppress(asyncpg.InsufficientPrivilegeError):
             await self.session.execute("checkpoint")
         await self.disk.rested()
@@ -87,8 +88,7 @@ async def opened(url: str | None, *, is_full: bool, is_tiny: bool = False) -> As
 
 @asynccontextmanager
 async def twin(bench: Bench) -> AsyncIterator[Bench]:
-    """Another database of the same server, with Foliot's tables and nothing in them: to measure the same thing in turns
-    with the first."""
+    """Another database of the same server with empty tables of Foliot's, so that both can be measured in turns."""
     parts = urlsplit(bench.url)
     name = f"{parts.path.removeprefix('/') or 'postgres'}_twin"
     await bench.session.execute(f'drop database if exists "{name}" with (force)')
@@ -102,8 +102,8 @@ async def twin(bench: Bench) -> AsyncIterator[Bench]:
 
 
 def in_turns(one: Bench, other: Bench, times: int) -> list[Bench]:
-    """Alternates between the two, because the same measurement a few minutes apart differs by a quarter on a shared
-    machine."""
+    """Alternates between the two, because on a shared machine the same measurement differs by a quarter within
+    minutes."""
     return [bench for turn in range(times) for bench in ((other, one) if turn % 2 == 0 else (one, other))]
 
 
@@ -111,7 +111,7 @@ def in_turns(one: Bench, other: Bench, times: int) -> list[Bench]:
 async def _connected(url: str, is_full: bool, directory: Path, disk: Disk, is_tiny: bool) -> AsyncIterator[Bench]:
     async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
         await store.migrate()
-        # Submitting refuses what no worker has ever known.
+        # Submitting refuses tasks that no worker has ever announced.
         await store.workers.announce_tasks({name: task.queue for name, task in app.tasks.items()})
         session = await asyncpg.connect(url, command_timeout=1800)
         try:
@@ -121,7 +121,7 @@ async def _connected(url: str, is_full: bool, directory: Path, disk: Disk, is_ti
 
 
 async def _postmaster(session: Any) -> int | None:
-    """The parent of our own server process, if that is a process of this machine."""
+    """The parent of the session's server process, if it runs on this machine."""
     backend = await session.fetchval("select pg_backend_pid()")
     try:
         process = psutil.Process(backend)

@@ -1,6 +1,6 @@
 """A program that submits in bulk, straight to PostgreSQL: `python -m benchmarks.bulk_client URL SECONDS BATCH`.
 
-It says `ready` when it is connected, begins with the first line that it is told, and prints one JSON object.
+It prints `ready` when it is connected, starts when it reads a line from its input, and prints one JSON object.
 """
 
 from __future__ import annotations

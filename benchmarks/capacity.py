@@ -1,8 +1,7 @@
-"""From what a job was measured to cost, what a large installation takes: 100 million jobs a day, 10,000 a second at its
+"""Computes from the measured costs what a large installation needs: 100 million jobs a day, 10,000 a second at the
 peak.
 
-CPU time adds up, so parts and cores are computed from it; wall time of one small machine says nothing about a large
-one.
+The plan is in CPU time, which adds up across machines. Wall time on one small machine says nothing about a large one.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Found = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Microseconds a job, but for what says otherwise."""
+    """Microseconds for each job, unless the name says otherwise."""
 
     run_postgres: float
     run_worker: float
@@ -44,7 +43,7 @@ class Costs:
 
 
 def costs(results: Sequence[Mapping[str, Any]]) -> Costs | None:
-    """None while one of the scenarios that it takes was not measured."""
+    """None until all the scenarios that it needs have been measured."""
     found = {one["scenario"]: one for one in results}
     try:
         idle = found["idle"]["rows"]
@@ -74,7 +73,7 @@ def _row(found: Found, scenario: str, words: str) -> Mapping[str, Any]:
 
 
 def plan(cost: Costs) -> list[tuple[str, str, str]]:
-    """A quantity, how it is computed, and its value."""
+    """Each quantity with its computation and its value."""
     running, over_http, in_bulk = (
         PEAK * us / 1e6 for us in (cost.run_postgres, cost.submit_postgres, cost.bulk_postgres)
     )
@@ -102,7 +101,7 @@ def plan(cost: Costs) -> list[tuple[str, str, str]]:
             f"**{_needed(postgres)} cores**",
         ),
         (
-            "... should every job be claimed and finished alone",
+            "... if every job were claimed and finished alone",
             f"{PEAK:,}/s x {cost.alone_postgres:.0f} us",
             _cores(alone),
         ),
@@ -112,7 +111,7 @@ def plan(cost: Costs) -> list[tuple[str, str, str]]:
             f"**{_needed(api)}**",
         ),
         (
-            "**Scheduler nodes**, all fired",
+            "**Scheduler nodes**, if all jobs are ticks",
             f"{PEAK:,}/s x {cost.tick_scheduler:.0f} us, a core each",
             f"**{_needed(schedulers, 2)}**",
         ),

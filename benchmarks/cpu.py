@@ -1,5 +1,5 @@
-"""CPU time of trees of processes, with those in them that have ended: wall time is noisy on a machine that others use
-as well."""
+"""Measures the CPU time of process trees, including processes that have ended. Wall time is noisy on a shared
+machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import psutil
 
 
 def tree_seconds(pid: int) -> float:
-    """CPU time of this process and all its descendants, living and ended. A parent knows it for ended children after it
-    has waited for them."""
+    """The CPU time of this process and all its descendants, running and ended. A parent knows the time of an ended
+    child once it has waited for it."""
     while True:
         try:
             process = psutil.Process(pid)
@@ -20,13 +20,13 @@ def tree_seconds(pid: int) -> float:
         except psutil.NoSuchProcess as gone:
             if gone.pid == pid:
                 return 0.0
-            # It ended after its parent was read and before it was: neither has told of its time.
+            # It ended between the reading of its parent and its own, so neither reports its time.
             continue
         return sum(one.user + one.system + one.children_user + one.children_system for one in used)
 
 
 def machine_seconds() -> float:
-    """The time that all cores together were busy, or were taken from this machine by others on its host."""
+    """The time that all cores were busy, or were taken from this machine by others on its host."""
     used = psutil.cpu_times()
     return float(
         used.user + used.system + used.nice + sum(getattr(used, name, 0.0) for name in ("irq", "softirq", "steal"))
@@ -34,7 +34,7 @@ def machine_seconds() -> float:
 
 
 def stolen_seconds() -> float:
-    """The time that the host has taken from the cores of this machine, if it is one of several on a host."""
+    """The time that the host took from the cores of this machine."""
     return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
@@ -55,11 +55,11 @@ class Meter:
         self._used = {name: after - self._before[name] for name, after in self._read().items()}
 
     def microseconds(self, jobs: int) -> dict[str, float]:
-        """A job, by name; without the trees that can't be seen from here."""
+        """CPU time for each job, by tree; without trees that are not visible from here."""
         return {f"{name}_us": used / jobs * 1e6 for name, used in self._used.items() if self._trees[name]}
 
     def cores(self) -> dict[str, float]:
-        """How many cores each kept busy."""
+        """The average number of busy cores, by tree."""
         return {name: used / self.seconds for name, used in self._used.items() if self._trees[name]}
 
     def _read(self) -> dict[str, float]:
@@ -67,7 +67,7 @@ class Meter:
 
 
 class Others:
-    """How many cores everything else on the machine kept busy, or on its host took away from it: what disturbs a
+    """The average number of cores that other processes used, or that the host took away: the disturbance of a
     measurement."""
 
     def __init__(self, postmaster: int | None) -> None:

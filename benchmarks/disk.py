@@ -1,5 +1,5 @@
-"""How quick the disk is. Gigabytes at once keep it busy for longer than PostgreSQL waits for it, and every commit with
-it."""
+"""Measures how fast the disk is. After gigabytes of writes it can be busy for longer than PostgreSQL waits, and delays
+every commit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Disk:
         """How often a second it says that a page is safe: the most that one commit after the other can reach."""
 
     async def rested(self) -> None:
-        """Returns when it is about as quick as it was at first, or when that takes too long."""
+        """Returns when the disk is about as fast as it was at first, or when that takes too long."""
         for _ in range(REST_SECONDS):
             if self._syncs() >= RESTED * self.usual_syncs:
                 return
             await asyncio.sleep(1)
 
     def _syncs(self) -> float:
-        """In the middle of some samples: who else uses the disk makes it wait now and then."""
+        """The median of some samples, because other users of the disk delay single ones."""
         with (self._directory / "sync").open("wb", buffering=0) as file:
             return median(_sample(file) for _ in range(SAMPLES))
 

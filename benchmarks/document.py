@@ -1,6 +1,6 @@
-"""Writes what was measured into docs/performance.md, between its marks: `python -m benchmarks --document`.
+"""Writes measurements into docs/performance.md, between its marks: `python -m benchmarks --document`.
 
-What is written by hand there stays as it is.
+The text outside of the marks stays as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def write(results: Path, page: Path = PAGE) -> None:
 
 
 def filled(text: str, results: Results) -> str:
-    """The page with its marked parts made anew."""
+    """The page with its marked parts replaced."""
     parts = {"host": host, "goals": goals, "tables": tables, "plan": plan}
 
     def made(found: re.Match[str]) -> str:
@@ -41,9 +41,10 @@ def host(results: Results) -> str:
     postgres = ", ".join(f"{name} {value}" for name, value in found["postgres"].items() if name != "server_version")
     return (
         f"Measured at {found['measured_at']} from commit {found['commit']}, in {found['size']} size: "
-        f"{found['cores']} cores of {found['processor']}, {found['memory_gb']} GB of memory, Linux {found['kernel']}, a disk that does "
-        f"{shown(found['fdatasync_per_second'])} `fdatasync` a second; Python {found['python']}, PostgreSQL "
-        f"{found['postgres']['server_version']} ({postgres}). Everything shares that machine: PostgreSQL, workers, who submits.\n"
+        f"{found['cores']} cores of {found['processor']}, {found['memory_gb']} GB of memory, Linux {found['kernel']}, "
+        f"a disk that does {shown(found['fdatasync_per_second'])} `fdatasync` a second; Python {found['python']}, "
+        f"PostgreSQL "
+        f"{found['postgres']['server_version']} ({postgres}). PostgreSQL, workers and clients share the machine.\n"
     )
 
 
@@ -66,7 +67,9 @@ def tables(results: Results) -> str:
 
 def plan(results: Results) -> str:
     cost = capacity.costs(results)
-    return "" if cost is None else _table(["what", "from", "makes"], [list(row) for row in capacity.plan(cost)])
+    return (
+        "" if cost is None else _table(["quantity", "computation", "value"], [list(row) for row in capacity.plan(cost)])
+    )
 
 
 def _scenario(found: Mapping[str, Any]) -> str:
@@ -75,7 +78,8 @@ def _scenario(found: Mapping[str, Any]) -> str:
     said = [f"{heading(name)} {shown(value)}" for name, value in found["settings"].items()]
     said += [
         *found["notes"],
-        f"{found['size']} size, {found['measured_at'][:10]}; others on the machine kept {shown(found['cores_of_others'])} cores busy",
+        f"{found['size']} size, {found['measured_at'][:10]}; others on the machine kept "
+        f"{shown(found['cores_of_others'])} cores busy",
     ]
     table = _table(["", *map(heading, columns)], rows)
     return (

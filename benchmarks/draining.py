@@ -1,7 +1,7 @@
-"""Jobs are queued first; then warm workers are let at them and work until none is left.
+"""Queues jobs first, and then measures how fast warm workers finish them.
 
-The queue is paused while workers start, so that neither the start of Python nor that one worker comes up before the
-other is measured.
+The queue is paused until all workers are up, so that the start of Python and differences between workers are not
+measured.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from benchmarks.bench import Bench, in_turns
 from benchmarks.cpu import Meter
-from benchmarks.processes import Variables, no_variables, workers
+from benchmarks.processes import Variables, no_variables, remote_workers, worker_server, workers
 from benchmarks.raw_sql import PAYLOAD
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
@@ -29,12 +29,13 @@ PAUSE = (
 )
 RESUME = "delete from foliot.pauses where kind = 'queue' and name = $1"
 IN_TURNS = (
-    "`empty`: the same with empty tables, measured in turns; ratio: the mean of the pairs in the middle;"
-    " cpu ratio: of the CPU time of a job, PostgreSQL's and the worker's"
+    "`empty`: the same with empty tables, measured in turns; ratio: the mean of the middle pairs;"
+    " cpu ratio: CPU time for each job, of PostgreSQL and the worker"
 )
 SPAN = """
 select count(*), count(distinct id), extract(epoch from max(finished_at) - min(started_at))::float8
-from foliot.history where task = $1 and state = 'succeeded' and queue = $2 and ($3::timestamptz is null or finished_at >= $3)
+from foliot.history where task = $1 and state = 'succeeded' and queue = $2 and ($3::timestamptz is null
+    or finished_at >= $3)
 """
 
 
@@ -61,11 +62,22 @@ class Drained:
 async def submit(
     bench: Bench, jobs: int, *, task: str, queue: str = "default", payload: Callable[[int], str] = lambda _: PAYLOAD
 ) -> UUID:
-    """The id of the last in line."""
+    """Submits the jobs, and returns the id of the last one in the queue."""
     runs = [NewRun(id=new_id(), task=task, queue=queue, payload=payload(number)) for number in range(jobs)]
     for start in range(0, jobs, BATCH):
-        await bench.store.runs.insert_runs(runs[start : start + BATCH])
+        await bench.store.run_inserts.insert_runs(runs[start : start + BATCH])
     return runs[-1].id
+
+
+async def drain_remotely(bench: Bench, jobs: int, *, task: str = "noop") -> Drained:
+    """The same with one worker that has no access to the database, through one API process."""
+    await bench.empty()
+    queued = await _queued(bench, jobs, task, lambda _: PAYLOAD)
+    async with (
+        worker_server(bench) as found,
+        remote_workers(bench, 1, f"default={SLOTS}", server=found) as pids,
+    ):
+        return await _worked_off(bench, queued, [*pids, found.pid])
 
 
 async def drain(
@@ -79,7 +91,7 @@ async def drain(
     variables: Variables = no_variables,
     **settings: str,
 ) -> Drained:
-    """With tables that are empty, and workers of its own."""
+    """Drains a queue on empty tables, with workers of its own."""
     await bench.empty()
     queued = await _queued(bench, jobs, task, payload)
     async with workers(bench, processes, f"default={slots}", variables=variables, **settings) as pids:
@@ -88,7 +100,7 @@ async def drain(
 
 @asynccontextmanager
 async def warm_workers(*benches: Bench) -> AsyncIterator[Mapping[str, Sequence[int]]]:
-    """A worker for each, whose queue is paused; their process ids by the url."""
+    """Starts a worker for each database, with its queue paused, and returns their process ids by URL."""
     async with AsyncExitStack() as started:
         pids = {}
         for bench in benches:
@@ -107,10 +119,9 @@ async def drain_in_turns(
     task: str = "noop",
     payload: Callable[[int], str] = lambda _: PAYLOAD,
 ) -> list[tuple[Drained, Drained]]:
-    """The same jobs beside something else and beside nothing, right after each other, in two databases of one server,
-    by `warm_workers`."""
+    """Drains the same jobs in both databases of one server in turns, with the workers of `warm_workers`."""
     found: dict[str, list[Drained]] = {full.url: [], empty.url: []}
-    # One more than requested: the first of each touches cold pages after a checkpoint, and is left out.
+    # One pair more than requested: the first one touches cold pages after a checkpoint, and is left out.
     for bench in in_turns(full, empty, times + 1):
         queued = await _queued(bench, jobs, task, payload)
         found[bench.url].append(await _worked_off(bench, queued, pids[bench.url]))
@@ -120,11 +131,10 @@ async def drain_in_turns(
 
 
 def compared(pairs: Sequence[tuple[Drained, Drained]]) -> dict[str, float]:
-    """By the pairs in the middle: while a pair is measured the machine is about the same for both, and few are
-    disturbed much. On one that others use too, the same thing measured twice in a row differs by a tenth; so it takes
-    many.
+    """Compares by the pairs in the middle. Both halves of a pair are measured under nearly the same conditions, and few
+    pairs are disturbed much. On a shared machine the same measurement differs by a tenth, so it takes many pairs.
 
-    `cpu_ratio`: of the CPU time of a job, PostgreSQL's and the worker's.
+    `cpu_ratio` compares the CPU time for each job, of PostgreSQL and the worker.
     """
     full, empty = mean([one for one, _ in pairs]), mean([other for _, other in pairs])
     return {
@@ -144,7 +154,7 @@ def middle(ratios: Iterable[float]) -> float:
 
 
 async def _queued(bench: Bench, jobs: int, task: str, payload: Callable[[int], str]) -> Queued:
-    """The queue is paused meanwhile."""
+    """Queues jobs while the queue is paused."""
     await bench.session.execute(PAUSE, "default")
     began = await bench.session.fetchval("select clock_timestamp()")
     last = await submit(bench, jobs, task=task, payload=payload)
@@ -153,12 +163,11 @@ async def _queued(bench: Bench, jobs: int, task: str, payload: Callable[[int], s
 
 
 async def _worked_off(bench: Bench, queued: Queued, pids: Sequence[int]) -> Drained:
-    """By workers that are warm; afterwards the queue is paused again, for what else is in it to stay there."""
+    """Lets warm workers drain the queue, and pauses it again afterwards so that other jobs stay in it."""
     meter = Meter({"postgres": [bench.postmaster], "worker": pids})
     meter.start()
     await resume(bench, "default")
-    # The last in line is looked for by its key, which costs next to nothing; only when it is gone is the whole table
-    # looked at.
+    # Polling for the last job by its key costs next to nothing. The whole table is checked only once that job is gone.
     await _gone(bench, "id = $1", queued.last)
     meter.stop()
     await _gone(bench, "task = $1", queued.task)

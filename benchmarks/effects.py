@@ -1,9 +1,8 @@
-"""Effects of jobs, counted by the jobs: a file in shared memory with a place for each, which shows lost and repeated
-work.
+"""Counts the effects of jobs in a shared memory file with a slot for each job, which reveals lost and repeated work.
 
-Each worker process has a region of its own, so that no two write to the same place. A place holds when the job started,
-in nanoseconds of the clock that all processes of a machine share (CLOCK_MONOTONIC), and how often. Only the standard
-library: rivals import it, too.
+Each worker process has a region of its own, so that no two write to the same slot. A slot holds when the job started,
+in nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share, and how often. It uses only the standard
+library, because rivals import it, too.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PATH_VARIABLE, JOBS_VARIABLE, REGION_VARIABLE = "BENCH_EFFECTS", "BENCH_JOBS", "
 
 
 class Recorder:
-    """In a worker process."""
+    """The side of a worker process."""
 
     def __init__(self) -> None:
         with Path(os.environ[PATH_VARIABLE]).open("r+b") as file:
@@ -44,12 +43,12 @@ class Counted:
 
     @property
     def seconds(self) -> float:
-        """From the first start to the last."""
+        """The time from the first start to the last."""
         return max(self.started.values()) - min(self.started.values())
 
 
 class Effects:
-    """In the process that measures."""
+    """The side of the measuring process."""
 
     def __init__(self, path: Path, jobs: int, regions: int = 1) -> None:
         self.path, self.jobs, self._regions = path, jobs, regions
@@ -57,7 +56,7 @@ class Effects:
             file.truncate(jobs * regions * PLACE.size)
 
     def variables(self, region: int = 0) -> dict[str, str]:
-        """The environment of a worker."""
+        """The environment variables of a worker."""
         return {PATH_VARIABLE: str(self.path), JOBS_VARIABLE: str(self.jobs), REGION_VARIABLE: str(region)}
 
     def count(self) -> Counted:
@@ -77,6 +76,6 @@ class Effects:
                 await asyncio.sleep(0.1)
 
     def started(self) -> int:
-        """How many have, so far; cheap enough to be asked often."""
+        """The number of jobs that have started so far; cheap enough to poll."""
         content = self.path.read_bytes()
         return sum(1 for first, _ in PLACE.iter_unpack(content) if first)

@@ -1,8 +1,8 @@
-"""The client of `over_http.py`, a process of its own. Run as `python -m benchmarks.http_client KIND ADDRESS NUMBER
-SECONDS`.
+"""The client of `over_http.py`, in a process of its own. Run as `python -m benchmarks.http_client KIND ADDRESS NUMBER
+SECONDS [BODY]`.
 
-It is lean, so that what is measured is the server: one prepared request, a protocol that looks for the end of an answer
-and for its status, and connections that are kept. Prints one JSON object.
+It is lean, so that the server is measured and not the client: it sends one prepared request over kept connections, and
+looks only for the status and the end of each response. It prints one JSON object.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONNECTIONS_MAX = 4000
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request at a time, and calls back when its answer is complete."""
+    """Sends one request at a time, and calls back when its response is complete."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
         self.is_open = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's is no subclass of it.
+        # The transport of uvloop is not a subclass of asyncio.Transport.
         self._transport = cast(asyncio.Transport, transport)
 
     def ask(self, request: bytes, on_answer: Callable[[bool], None]) -> None:
@@ -49,8 +49,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received = self._received + data if self._received else data
         end = received.find(b"\r\n\r\n")
-        # As our servers write it: other cases are not looked for, since that is time which is taken from what is
-        # measured.
+        # Matches only the spelling of our server, because looking for others would take time from what is measured.
         length = received.find(LENGTH)
         if end < 0 or len(received) - end - 4 < int(received[length + len(LENGTH) : received.index(b"\r", length)]):
             self._received = received
@@ -70,7 +69,7 @@ class Connection(asyncio.Protocol):
 
 
 class Client:
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, body: bytes) -> None:
         where = urlsplit(address)
         assert where.hostname is not None
         assert where.port is not None
@@ -81,7 +80,6 @@ class Client:
         self._under_way = 0
         self._is_quiet = asyncio.Event()
         token = os.environ.get("FOLIOT_TOKEN")
-        body = b'{"task": "noop", "payload": ' + PAYLOAD.encode() + b"}"
         head = [
             "POST /v1/jobs HTTP/1.1",
             f"Host: {self._host}:{self._port}",
@@ -97,10 +95,10 @@ class Client:
         self._idle += await asyncio.gather(*(self._connect() for _ in range(number)))
 
     def post(self, since: float, then: Callable[[], None] | None = None) -> None:
-        """Sends it now, on a connection that is free or on a new one. Its latency counts from `since`."""
+        """Sends a request now, over an idle or a new connection. Its latency counts from `since`."""
         self._under_way += 1
         self._is_quiet.clear()
-        # The server closes what was idle for some seconds.
+        # The server closes connections that are idle for some seconds.
         while self._idle and not self._idle[-1].is_open:
             self._all.remove(self._idle.pop())
         if not self._idle:
@@ -146,10 +144,9 @@ class Client:
         self._ask(await self._connect(), since)
 
 
-async def open_loop(address: str, rate: int, seconds: float) -> dict[str, float]:
-    """A request is started when it is due, whatever became of those before it, and its latency counts from when it was
-    due."""
-    client = Client(address)
+async def open_loop(address: str, rate: int, seconds: float, body: bytes) -> dict[str, float]:
+    """Starts each request when it is due, regardless of earlier ones. Its latency counts from its due time."""
+    client = Client(address, body)
     await client.connect(64)
     for _ in range(200):
         client.post(perf_counter())
@@ -176,9 +173,9 @@ async def open_loop(address: str, rate: int, seconds: float) -> dict[str, float]
     }  # fmt: skip
 
 
-async def closed_loop(address: str, connections: int, seconds: float) -> dict[str, float]:
-    """Keeps this number of requests in progress: as much as the server takes."""
-    client = Client(address)
+async def closed_loop(address: str, connections: int, seconds: float, body: bytes) -> dict[str, float]:
+    """Keeps this number of requests in progress, to find the most that the server can handle."""
+    client = Client(address, body)
     await client.connect(connections)
     cpu, began = process_time(), perf_counter()
     end = began + seconds
@@ -200,8 +197,8 @@ async def closed_loop(address: str, connections: int, seconds: float) -> dict[st
     }  # fmt: skip
 
 
-async def insert_loop(url: str, connections: int, seconds: float) -> dict[str, float]:
-    """The yardstick: one row a transaction, by as many connections, with nothing between them and PostgreSQL."""
+async def insert_loop(url: str, connections: int, seconds: float, _: bytes) -> dict[str, float]:
+    """The baseline: one row for each transaction, over the same number of direct connections to PostgreSQL."""
     sessions: list[Any] = [await asyncpg.connect(url) for _ in range(connections)]
     latencies: list[float] = []
     for session in sessions:
@@ -222,7 +219,7 @@ async def insert_loop(url: str, connections: int, seconds: float) -> dict[str, f
 
 
 def cpu_of(client: Client, *, since: float) -> float:
-    """CPU time of the client for a request: on one machine, neither the server nor PostgreSQL had it."""
+    """The client's own CPU time for each request, which the server and PostgreSQL could not use."""
     return (process_time() - since) / len(client.latencies) * 1e6
 
 
@@ -235,8 +232,9 @@ def percentiles(latencies: list[float]) -> dict[str, float]:
 KINDS = {"open": open_loop, "closed": closed_loop, "insert": insert_loop}
 
 if __name__ == "__main__":
-    kind, address, number, seconds = sys.argv[1:]
-    # A pause of the client's own would be counted as the server's.
+    kind, address, number, seconds, *given = sys.argv[1:]
+    body = given[0] if given else f'{{"task": "noop", "payload": {PAYLOAD}}}'
+    # A garbage collection in the client would count as latency of the server.
     gc.freeze()
     gc.disable()
-    print(json.dumps(uvloop.run(KINDS[kind](address, int(number), float(seconds)))))
+    print(json.dumps(uvloop.run(KINDS[kind](address, int(number), float(seconds), body.encode()))))

@@ -1,8 +1,8 @@
-"""Single jobs over HTTP: at a rate that does not wait for answers, and as many as a fixed number of connections can get
-stored.
+"""Measures single jobs over HTTP: at a fixed rate that does not wait for responses, and as fast as a fixed number of
+connections allows.
 
-The server is `foliot up` without workers, the client a process of its own (`http_client.py`); both share the machine
-with PostgreSQL.
+The server is `foliot up` without workers, and the client a process of its own (`http_client.py`). Both share the
+machine with PostgreSQL.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ CLOSED_SECONDS = 8.0
 
 
 async def measure(url: str, *, rate: int, seconds: float) -> dict[str, dict[str, float]]:
-    """The result of each kind of load. The baseline is measured before and after, because the machine may change its
-    speed."""
+    """Runs each kind of load. The baseline is measured before and after, because the machine may change its speed."""
     async with open_store(url, config=Config(), clock=SystemClock(), events=EventBus(), part="bench") as store:
         await store.workers.announce_tasks({"noop": "default"})
     session = await asyncpg.connect(url)
@@ -44,7 +43,7 @@ async def measure(url: str, *, rate: int, seconds: float) -> dict[str, dict[str,
             closed = await weighed(process, postgres, "closed", address, CONNECTIONS, CLOSED_SECONDS)
             stored = await session.fetchval("select count(*) from foliot.runs") - stored
         after = await load("insert", url, CONNECTIONS, CLOSED_SECONDS / 2)
-        # 200 more are a warming-up.
+        # 200 more are a warm-up.
         answered = paced["answered"] + closed["answered"] + 200
         if failed := paced["failures"] + closed["failures"]:
             raise RuntimeError(f"{failed:g} of {answered:g} jobs were not created")
@@ -99,7 +98,7 @@ async def server(url: str) -> AsyncIterator[tuple[str, psutil.Process]]:
 async def weighed(
     server: psutil.Process, postgres: psutil.Process | None, kind: str, address: str, number: int, seconds: float
 ) -> dict[str, float]:
-    """The result of the load, and the microseconds of CPU that a job cost the server and PostgreSQL."""
+    """The result of the load, and the CPU time of the server and of PostgreSQL for each job, in microseconds."""
     server_cpu, postgres_cpu = _cpu(server), _cpu_of_all(postgres)
     found = await load(kind, address, number, seconds)
     found["server_cpu_us"] = (_cpu(server) - server_cpu) / found["answered"] * 1e6
@@ -108,7 +107,7 @@ async def weighed(
     return found
 
 
-async def load(kind: str, address: str, number: int, seconds: float) -> dict[str, float]:
+async def load(kind: str, address: str, number: int, seconds: float, *body: str) -> dict[str, float]:
     client = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -117,6 +116,7 @@ async def load(kind: str, address: str, number: int, seconds: float) -> dict[str
         address,
         str(number),
         str(seconds),
+        *body,
         stdin=DEVNULL,
         stdout=PIPE,
     )
@@ -133,7 +133,7 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _postgres_of(session_pid: int) -> psutil.Process | None:
-    """The process that all others of that PostgreSQL are children of; None when it is on another machine."""
+    """The postmaster of that PostgreSQL; None if it is on another machine."""
     try:
         parent = psutil.Process(session_pid).parent()
         return parent if parent is not None and "postgres" in parent.name() else None
@@ -142,7 +142,7 @@ def _postgres_of(session_pid: int) -> psutil.Process | None:
 
 
 def _cpu_of_all(postgres: psutil.Process | None) -> float:
-    """With that of the children that have ended."""
+    """Includes children that have ended."""
     if postgres is None:
         return 0.0
     times = postgres.cpu_times()

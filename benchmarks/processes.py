@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from uuid import uuid4
 
+import httpx
+
 from benchmarks.bench import Bench
+from foliot.model.permissions import Role, new_token_text
+from foliot.store.access import NewToken
 
 READY_SECONDS = 180.0
 SETTLE_SECONDS = 0.5
@@ -27,8 +33,8 @@ def no_variables(_: int) -> Mapping[str, str]:
 async def workers(
     bench: Bench, number: int, *queues: str, variables: Variables = no_variables, **settings: str
 ) -> AsyncIterator[Sequence[int]]:
-    """So many worker processes on queues like `default=1000`, idle and announced. `variables`: what the n-th has in its
-    environment."""
+    """Starts a number of worker processes on queues such as `default=1000`, and waits until they are idle and
+    registered. `variables` returns the environment variables of the n-th."""
     others = await bench.session.fetchval(WORKERS)
     arguments = [part for queue in queues for part in ("--queue", queue)]
     environments = [_environment(bench, settings) | dict(variables(which)) for which in range(number)]
@@ -39,7 +45,7 @@ async def workers(
 
 @asynccontextmanager
 async def scheduler(bench: Bench, **settings: str) -> AsyncIterator[int]:
-    """One scheduler node that has all the shards."""
+    """Starts one scheduler node, and waits until it owns all shards."""
     async with _started(["scheduler"], [_environment(bench, settings)]) as pids:
         await until(bench, SHARDS, await bench.session.fetchval("select count(*) from foliot.shards"))
         yield pids[0]
@@ -47,7 +53,7 @@ async def scheduler(bench: Bench, **settings: str) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def server(bench: Bench, **settings: str) -> AsyncIterator[int]:
-    """One API process, on a free port, given a moment to come up. It wants to see that there is a token at all."""
+    """Starts one API process on a free port. It requires a token to exist."""
     environment = _environment(bench, settings)
     creating = [sys.executable, "-m", "foliot", "token", "create", f"bench {uuid4()}", "--role", "viewer", "--database"]
     token = await asyncio.create_subprocess_exec(*creating, env=environment, stdin=DEVNULL, stdout=DEVNULL)
@@ -57,8 +63,53 @@ async def server(bench: Bench, **settings: str) -> AsyncIterator[int]:
         yield pids[0]
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerServer:
+    """An API process, and a token for workers without database access."""
+
+    pid: int
+    url: str
+    token: str
+
+
+@asynccontextmanager
+async def worker_server(bench: Bench, **settings: str) -> AsyncIterator[WorkerServer]:
+    token, token_id, digest = new_token_text()
+    made = NewToken(token_id, digest, f"bench {uuid4()}", Role.WORKER, "default", "bench", None, None)
+    await bench.store.access.insert_token(made)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = _environment(bench, {"requests_per_second": "0", "connections_max": "10000", **settings})
+    async with _started(["server", "--port", str(port)], [environment]) as pids:
+        url = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient() as client, asyncio.timeout(READY_SECONDS):
+            while not await _answers(client, url):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        yield WorkerServer(pids[0], url, token)
+
+
+async def _answers(client: httpx.AsyncClient, url: str) -> bool:
+    try:
+        return (await client.get(f"{url}/healthz")).is_success
+    except httpx.HTTPError:
+        return False
+
+
+@asynccontextmanager
+async def remote_workers(bench: Bench, number: int, *queues: str, server: WorkerServer) -> AsyncIterator[Sequence[int]]:
+    """Workers that reach only the server."""
+    others = await bench.session.fetchval(WORKERS)
+    arguments = [part for queue in queues for part in ("--queue", queue)]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
+    environment = kept | {"FOLIOT_TOKEN": server.token, "FOLIOT_LOG_LEVEL": "warning"}
+    command = ["worker", "benchmarks.tasks:app", "--server", server.url, *arguments]
+    async with _started(command, [environment] * number) as pids:
+        await until(bench, WORKERS, others + number)
+        yield pids
+
+
 async def until(bench: Bench, question: str, answer: object, *arguments: object, pause: float = 0.05) -> None:
-    """Asks PostgreSQL until it says so; numbers may be larger."""
+    """Polls PostgreSQL until the answer is this one, or a larger number."""
     async with asyncio.timeout(READY_SECONDS):
         while (found := await bench.session.fetchval(question, *arguments)) != answer and not _is_more(found, answer):  # noqa: ASYNC110
             await asyncio.sleep(pause)

@@ -1,10 +1,11 @@
-"""The yardstick: the same life of a job in plain SQL, with no scheduler around it.
+"""The baseline: the same life of a job in plain SQL, without a scheduler.
 
-A lean live table and a history fed by delete and insert, batches, claiming and completing overlapped on two
-connections, one asyncio task a job. What Foliot reaches divided by what this reaches is its efficiency, however noisy
-the machine is.
+It uses a lean live table, a history that is filled by delete and insert, batches, two connections so that claiming and
+completing overlap, and one asyncio task for each job. Foliot's throughput divided by this one is its efficiency, on
+however noisy a machine.
 
-It runs in a process of its own, so that nothing of who measures slows it down: `python -m benchmarks.raw_sql URL JOBS`.
+It runs in a process of its own, so that the measuring process does not slow it down: `python -m benchmarks.raw_sql URL
+JOBS`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ create table yardstick.live (
     payload jsonb, options jsonb, created_at timestamptz not null default now(), started_at timestamptz
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 create index on yardstick.live (queue, rank) where state = 1;
-create table yardstick.done (like yardstick.live including defaults, finished_at timestamptz not null) partition by range (finished_at);
+create table yardstick.done (like yardstick.live including defaults, finished_at timestamptz not null)
+    partition by range (finished_at);
 create table yardstick.done_all partition of yardstick.done for values from ('2000-01-01') to ('2100-01-01');
 create index on yardstick.done_all (id);
 """
@@ -59,7 +61,8 @@ with ended as (
     where l.id = o.id and l.token = o.token and l.worker = $3 and l.state = 2 returning l.*
 )
 insert into yardstick.done
-select id, task, queue, 3, rank, due_at, token, worker, priority, payload, options, created_at, started_at, clock_timestamp() from ended
+select id, task, queue, 3, rank, due_at, token, worker, priority, payload, options, created_at, started_at,
+    clock_timestamp() from ended
 """
 INSERT_BATCH = 1000
 CLAIM_BATCH = 500
@@ -72,8 +75,8 @@ async def noop(**_: object) -> None:
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """Jobs a second that were inserted, that went from ready to history, and that did both; and the CPU time of the
-    second."""
+    """Jobs a second that were inserted, that went from ready to history, and that did both; and the CPU time of going
+    from ready to history."""
 
     insert_per_second: float
     drain_per_second: float
@@ -92,7 +95,7 @@ async def limit(bench: Bench, jobs: int) -> Limit:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    # Stops before it drains, so that PostgreSQL's CPU time can be read, and continues on our signal.
+    # It stops before it drains, so that PostgreSQL's CPU time can be read, and continues when it reads a line.
     inserted = await process.stdout.readline()
     meter.start()
     process.stdin.write(b"drain\n")
@@ -105,7 +108,7 @@ async def limit(bench: Bench, jobs: int) -> Limit:
 
 
 def mean(before: Limit, after: Limit) -> Limit:
-    """The yardstick is measured before and after, since the machine may change its pace between the two."""
+    """The mean of a measurement before and one after, because the machine may change its speed."""
     no_cpu = before.postgres_us is None or after.postgres_us is None
     return Limit(
         insert_per_second=(before.insert_per_second + after.insert_per_second) / 2,

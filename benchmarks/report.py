@@ -12,8 +12,7 @@ NAME_WIDTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that was measured. The figures' names are those of the columns; None is what could not be measured
-    here."""
+    """One measurement. The names of its figures are the columns; None is a figure that can't be measured here."""
 
     name: str
     figures: Mapping[str, Figure]
@@ -29,7 +28,7 @@ class Goal:
 
     @property
     def is_met(self) -> bool | None:
-        """None: unknown."""
+        """None if unknown."""
         if self.value is None:
             return None
         return self.value >= self.bound if self.is_least else self.value <= self.bound
@@ -79,15 +78,14 @@ def document(name: str, title: str, result: Result, **more: object) -> dict[str,
 
 
 def missed(found: Mapping[str, Any]) -> list[str]:
-    """The goals that were not met; none where nothing was measured."""
+    """The goals that were missed; empty if nothing was measured."""
     return [goal["what"] for goal in found.get("goals", ()) if goal["verdict"] == "not met"]
 
 
 def best(tries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of several measurements of the same, the first of those that missed fewest goals. What the others found stays
-    with each goal.
+    """Of several tries, the first one that missed the fewest goals. Each goal keeps the figures of the other tries.
 
-    Other users of the machine only make a measurement slower, so the best one says most.
+    Other users of the machine only make a measurement slower, so the best try says most.
     """
     measured = [one for one in tries if "goals" in one]
     if not measured:
@@ -100,7 +98,7 @@ def best(tries: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """The same for people, from the JSON."""
+    """The same for people, from the JSON document."""
     rows: list[dict[str, Any]] = found["rows"]
     columns = list(dict.fromkeys(name for row in rows for name in row if name != "name"))
     widths = {name: 2 + max(6, len(heading(name)), *(len(shown(row.get(name))) for row in rows)) for name in columns}

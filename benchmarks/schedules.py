@@ -1,7 +1,6 @@
-"""Recurring and delayed jobs, straight into the tables, and when their runs became ready.
+"""Writes recurring and delayed jobs straight into the tables, and reads when their runs became ready.
 
-A run counts as ready when the transaction that made it has committed, which the server is asked to remember
-(`track_commit_timestamp`).
+A run is ready when the transaction that created it has committed; `track_commit_timestamp` records that.
 """
 
 from __future__ import annotations
@@ -13,12 +12,14 @@ from benchmarks.bench import Bench
 INSERT_JOBS = """
 insert into foliot.jobs (id, created_at, updated_at, next_at, fire_at, shard, priority, name, task, queue, schedule)
 select gen_random_uuid(), now(), now(), due, due, n % 100, 0, $1 || n, 'noop', 'bench', $2::jsonb
-from generate_series(1, $3::bigint) n, (select date_trunc('second', now()) + make_interval(secs => $4::float8) as due) as first
+from generate_series(1, $3::bigint) n, (select date_trunc('second', now()) + make_interval(secs => $4::float8) as due)
+    as first
 """
 INSERT_DELAYED = """
 insert into foliot.runs (id, created_at, due_at, rank, state, queue, task)
 select gen_random_uuid(), now(), due, extract(epoch from due) * 1000000, 'scheduled', 'bench', 'noop'
-from generate_series(1, $1::bigint) n, (select date_trunc('second', now()) + make_interval(secs => $2::float8) as due) as first
+from generate_series(1, $1::bigint) n, (select date_trunc('second', now()) + make_interval(secs => $2::float8) as due)
+    as first
 """
 LAST_READY = """
 select max(extract(epoch from pg_xact_commit_timestamp(xmin) - coalesce(tick_at, due_at)))::float8

@@ -44,7 +44,7 @@ async def nap(seconds: float) -> None:
 
 @app.task
 def spin(seconds: float) -> None:
-    """Keeps a core busy for so much CPU time of its own."""
+    """Keeps a core busy until it has used this much CPU time of its own."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass

@@ -1,12 +1,12 @@
-"""Who lets a zombie write? A worker is stopped in the middle of a job until the job has been given to another one, and
-then goes on.
+"""Which schedulers accept a zombie's result? A worker is stopped in the middle of a job until another worker has the
+job, and is then resumed.
 
     python -m benchmarks.zombies
 
-Rivals are installed below .rivals/ first, each in an environment of its own; who can't be is left out, with a line that
-says so. The job makes a file when it starts, and ends when it finds another. While the second worker is still at it,
-the first one wakes, finds its file and says that it is done. Whoever believes it has let a zombie write: the second
-attempt is under way, and its job is closed.
+Rivals are installed below .rivals/ first, each in an environment of its own. A line reports each one that can't be
+installed. The job creates a file when it starts, and ends when it finds another file. While the second worker is still
+running the job, the first one resumes, finds its file and reports success. A system that accepts the report closes the
+job while its second attempt is still running.
 """
 
 # ruff: noqa: ASYNC110 (it waits for other processes, by their files)
@@ -123,7 +123,7 @@ elif verb == "work":
 """
 FOLIOT_STATE = "select state from foliot.runs union all select state from foliot.history"
 PROCRASTINATE_STATE = "select status::text from procrastinate_jobs"
-# An ended job leaves the table, and is in the log.
+# A finished job leaves the table and is in the log.
 PGQUEUER_STATE = """
 select status::text from pgqueuer
 union all
@@ -193,7 +193,10 @@ class Trial:
         (self._directory / f"finish-{second.pid}").touch()
         await asyncio.sleep(WAKING_SECONDS)
         verdict = "refused" if meanwhile == self._system.under_way else "THE ZOMBIE WROTE"
-        return f"{verdict}: while the second worker was at it, the job was {meanwhile!r}; when it was done, {await self._state()!r}"
+        return (
+            f"{verdict}: while the second worker was at it, the job was {meanwhile!r}; when it was done, "
+            f"{await self._state()!r}"
+        )
 
     async def _prepare(self) -> None:
         if self._system is not FOLIOT:
@@ -203,9 +206,10 @@ class Trial:
         async with open_store(self._url, part="zombies", **around) as store:
             await store.migrate()
         await self._spawn([sys.executable, "-m", "foliot", "scheduler"])
-        # A job names a task that is known.
+        # A job must name a known task.
         await self._ask(
-            "insert into foliot.tasks (name, queue, seen_at) values ('wait_for_file', 'default', now()) on conflict do nothing"
+            "insert into foliot.tasks (name, queue, seen_at) values ('wait_for_file', 'default', now()) on conflict "
+            "do nothing"
         )
         await self._ask("""select foliot.submit('{"task": "wait_for_file"}')""")
 
@@ -224,7 +228,7 @@ class Trial:
         return process
 
     async def _do(self, verb: str) -> str:
-        """The output of the program."""
+        """Returns the output of the program."""
         if self._system is FOLIOT:
             return ""
         process = await asyncio.create_subprocess_exec(

@@ -27,6 +27,12 @@ and progress bars appear only on terminals; `NO_COLOR` turns off colours, and `-
 `--watch` redraws in place on a terminal, and elsewhere prints one table or one line of JSON after the other. It
 keeps trying while a server is down.
 
+**Width.** Tables fit the terminal: ids are shortened, long names are cropped with `…`, and less important columns are
+left out. A wider terminal, `COLUMNS=200` or a pipe shows more; `--json` shows everything.
+
+**Ids.** The first eight digits of an id or more stand for the id of a run, a workflow, a job or a worker, if no other
+id begins so. Otherwise the command lists the ids that do, and exits with 2.
+
 **Exit codes.**
 
 | code | meaning |

@@ -1,4 +1,5 @@
-"""Writes the generated reference pages: configuration.md, metrics.md, http-api.md and command-line.md."""
+"""Writes what is made from code: the pages configuration.md, metrics.md, logs.md, http-api.md and command-line.md,
+ui/openapi.json, and the dashboards of Grafana."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from msgspec.structs import fields
 
 from foliot.config import Config
 from foliot.observability.metrics import METRICS
-from tools import command_line
+from tools import command_line, dashboards, log_schema, ui_document
 from tools.document_api import api_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -42,7 +43,7 @@ files that hold the first two.
 METRICS_HEADER = """\
 # Metrics
 
-Made by `make docs` from `src/foliot/observability/metrics.py`. Do not edit.
+Made by `make docs` from `src/foliot/observability/`. Do not edit.
 
 `GET /metrics` on any server returns all metrics in the Prometheus text format, or as OpenMetrics on request. Useful
 queries: `rate(jobs_failed_total[5m])` and `histogram_quantile(0.95, rate(job_queue_wait_seconds_bucket[5m]))`.
@@ -51,10 +52,35 @@ queries: `rate(jobs_failed_total[5m])` and `histogram_quantile(0.95, rate(job_qu
 once a second and when it stops, so they survive restarts. A killed process loses the counts of its last second.
 
 **Gauges** are read from the database at most once a second, by statements that read a bounded number of rows. A
-ratio without data is left out. Only the `process_...` metrics describe the server process that answers.
+ratio without data is left out. The health of PostgreSQL is read every ten seconds. Only the `process_...` metrics
+describe the server process that answers.
 
-**Labels** never hold text from callers, except `queue`. The hundred deepest queues have their own series; the
-others share `(other)`.
+All servers show the same values, so add nothing up over instances. Let Prometheus scrape one server, or scrape all of
+them and write `max by (queue) (foliot_queue_depth)` and `max by (status) (rate(jobs_completed_total[5m]))`.
+
+**Labels** never hold text from callers, except `queue` and `job_name`. The hundred deepest queues have their own
+series; the others share `(other)`.
+
+**Exemplars** lead from a bucket of a histogram to its latest run. Each names the `run_id`, and the `trace_id` if the
+trace has been [sent](traces.md). They are part of the OpenMetrics format, which Prometheus accepts; it stores them with
+`--enable-feature=exemplar-storage`.
+
+**Series of single jobs** are for the jobs that ask for them by a tag. Name the tag in the configuration of servers and
+scheduler nodes:
+
+```console
+export FOLIOT_JOB_METRICS_TAG=metrics
+foliot submit charge --tag metrics
+```
+
+The metrics `foliot_job_...` then show each such job: a recurring job by its name, other jobs by the name of their task.
+One scheduler node at a time counts the ends of their runs, from the history, so jobs pay nothing for it. The first
+hundred jobs get series. `foliot_exports_dropped_total{export="job_series"}` counts the ends of runs of further jobs. A
+job that has not ended for 40 days makes room for another.
+
+**Dashboards and rules** are in [deploy/compose](../deploy/compose/README.md), for a Prometheus and a Grafana of your
+own: dashboards of the installation, of queues, of jobs and of PostgreSQL in `grafana/dashboards/`, recording rules in
+`prometheus/rules.yml` and alerts in `prometheus/alerts.yml`. The lab loads all of them.
 
 `jobs_scheduled_total` counts every stored run once: jobs from HTTP, the command line, Python and SQL (`submit_in`
 and `foliot.submit`, at the commit); ticks; runs from dependencies, triggers, backfills, reruns, replays and
@@ -92,3 +118,6 @@ if __name__ == "__main__":
     METRICS_TARGET.write_text(metrics_page())
     API_TARGET.write_text(api_page())
     command_line.TARGET.write_text(command_line.page())
+    ui_document.TARGET.write_text(ui_document.text())
+    dashboards.write()
+    log_schema.write()

@@ -36,7 +36,7 @@ Every server also shows this reference as a page at `/docs`, and as OpenAPI at `
 
 - **Authentication.** Send `Authorization: Bearer TOKEN`. A local `foliot up` needs no token.
 - **Bodies** are JSON (`Content-Type: application/json`), up to `body_max_bytes` or `batch_max_bytes`
-  ([configuration](configuration.md)), 100 levels, 1,000,000 values, and 500 digits in a number. The server rejects
+  ([configuration](configuration.md)), 100 levels, 500,000 values, and 500 digits in a number. The server rejects
   unknown fields and compressed bodies. If a field appears twice, the last one counts.
 - **Values.** Times are ISO 8601 with an offset. An integer may be `5` or `5.0`. Text must not contain NUL.
 - **Lists** take a `limit` of up to 200, and return a `next` to send as `after`.

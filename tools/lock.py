@@ -11,7 +11,17 @@ HEADER = "# Made by `make lock` from pyproject.toml. Do not edit.\n"
 # The build backend is pinned with the runtime, so that `make up` builds without fetching anything unpinned.
 LOCKS = {
     "runtime.txt": ["--extra", "embedded", "requirements/build.in"],
-    "dev.txt": ["--extra", "embedded", "--group", "dev"],
+    "dev.txt": ["--extra", "all", "--group", "dev"],
+    # At the versions that the tests run with.
+    "image.txt": [
+        "--extra",
+        "embedded",
+        "--extra",
+        "otel",
+        "--constraint",
+        "requirements/dev.txt",
+        "requirements/build.in",
+    ],
 }
 
 

@@ -1,8 +1,8 @@
-"""Foliot and its rivals drain the same no-op jobs, one after the other on the same machine, with one and with two
-worker processes.
+"""Foliot and its rivals run the same no-op jobs, one after the other on the same machine, with one and two worker
+processes.
 
-Nobody is believed: each job writes into shared memory that it has started, so what is lost or done twice shows. Jobs
-are queued first; jobs a second are counted from the first start to the last, with the processes of all started cold.
+No system's own counts are used: each job records its start in shared memory, which reveals lost and repeated jobs. Jobs
+are queued first, all processes start cold, and time counts from the first start of a job to the last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.rivals.installing import Unavailable
 from benchmarks.rivals.stage import RIVALS, Stage, on_stage, until_more_than
 
 NAME = "rivals"
-TITLE = "no-op jobs queued first, then worked off by Foliot and by others, with 1 and with 2 processes"
+TITLE = "no-op jobs, queued first and then run by Foliot and by others, with 1 and with 2 processes"
 WANTED = (("graphile, 2", 1.1), ("pgqueuer, 2", 1.5))
 
 
@@ -43,7 +43,7 @@ async def measure(bench: Bench) -> Result:
             notes.append(f"{rival.name} was left out: {error}")
     raw = raw_sql.mean(before, await raw_sql.limit(bench, quick)).drain_per_second
     shown = [Row(row.name, {**row.figures, "of_raw_sql": (row.figures["per_second"] or 0) / raw}) for row in rows]
-    return Result(shown, _goals(rows), {"jobs": quick, "jobs_of_the_slow": slow}, notes)
+    return Result(shown, _goals(rows), {"jobs": quick, "jobs_for_slow_rivals": slow}, notes)
 
 
 def _goals(rows: Sequence[Row]) -> list[Goal]:
@@ -74,7 +74,7 @@ async def _drained(bench: Bench, name: str, stage: Stage, jobs: int, processes: 
     async with stage.working(effects, processes, *words) as pids:
         meter = Meter({"store": [stage.store], "worker": pids})
         before = await until_more_than(effects, 0, pause=0.02)
-        # Not the start of Python or Node: from the first jobs on.
+        # Measures from the first jobs on, without the start of Python or Node.
         meter.start()
         await until_more_than(effects, jobs - 1)
         meter.stop()

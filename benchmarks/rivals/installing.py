@@ -1,4 +1,4 @@
-"""Installs a rival on demand, with the machine's own pip or npm and whatever they are configured with."""
+"""Installs a rival on demand, with the machine's own pip or npm and their configuration."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SIDES = Path(__file__).resolve().parent / "sides"
 
 
 class Unavailable(Exception):
-    """A rival that can't be had here, and why."""
+    """The reason why a rival can't be installed here."""
 
 
 async def with_pip(name: str, packages: tuple[str, ...]) -> list[str]:
-    """The command that runs its side."""
+    """The command that starts its program."""
     python = HOME / name / "bin" / "python"
     ready = HOME / name / ".installed"
     if not ready.exists() or ready.read_text() != json.dumps(packages):
         await _run(sys.executable, "-m", "venv", "--without-pip", str(HOME / name))
-        # The environment that measures has no pip of its own, perhaps.
+        # The measuring environment may have no pip of its own.
         pip = shutil.which("pip3") or shutil.which("pip")
         if pip is None:
             raise Unavailable("there is no pip on this machine")
@@ -43,7 +43,7 @@ async def with_npm(name: str, packages: tuple[str, ...]) -> list[str]:
         (home / "package.json").write_text('{"private": true, "type": "module"}')
         await _run(npm, "install", "--prefix", str(home), "--no-audit", "--no-fund", "--loglevel", "error", *packages)
         ready.write_text(json.dumps(packages))
-    # Modules are looked for beside the program.
+    # Node looks for modules next to the program.
     side = home / f"{name}_side.mjs"
     side.write_text((SIDES / side.name).read_text())
     return [node, str(side)]

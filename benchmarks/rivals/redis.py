@@ -1,5 +1,4 @@
-"""A Redis of our own, for the rivals that need one: every write is on disk before it is answered, as PostgreSQL's
-are."""
+"""Starts a Redis for the rivals that need one. Every write is on disk before it is confirmed, as in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from benchmarks.rivals.installing import Unavailable
 
 @asynccontextmanager
 async def started(directory: Path) -> AsyncIterator[tuple[str, int]]:
-    """Its URL and process id."""
+    """Returns its URL and process id."""
     program = shutil.which("redis-server")
     if program is None:
         raise Unavailable("there is no redis-server on this machine (the Debian package `redis-server`)")

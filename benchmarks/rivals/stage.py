@@ -1,6 +1,6 @@
-"""A rival on its stage: installed, with a store of its own, and its program at hand.
+"""Sets up a rival: installs it, creates its store, and starts its program.
 
-Every program knows the same words: `prepare`, `enqueue JOBS PAYLOAD`, `delayed JOBS PAYLOAD INSTANT`, `pace JOBS
+Every program has the same commands: `prepare`, `enqueue JOBS PAYLOAD`, `delayed JOBS PAYLOAD INSTANT`, `pace JOBS
 PAYLOAD` and `work`.
 """
 
@@ -53,7 +53,7 @@ class Stage:
     """The process that is PostgreSQL, or Redis."""
 
     async def say(self, *words: str) -> str:
-        """Runs its program to the end; what it printed."""
+        """Runs one command of its program, and returns the output."""
         program = await asyncio.create_subprocess_exec(
             *self.command, *words, env=self.environment, stdin=DEVNULL, stdout=PIPE
         )
@@ -101,7 +101,8 @@ async def on_stage(bench: Bench, rival: Rival) -> AsyncIterator[Stage]:
 
 
 async def until_more_than(effects: Effects, number: int, *, pause: float = 0.2) -> int:
-    """How many have started then; or when nothing more happens, which is what being lost looks like."""
+    """Waits until more jobs than this have started, or until nothing happens any more, as when jobs are lost. Returns
+    their number."""
     seen, changed = -1, monotonic()
     while (found := effects.started()) <= number:
         if found != seen:
@@ -114,7 +115,7 @@ async def until_more_than(effects: Effects, number: int, *, pause: float = 0.2) 
 
 @asynccontextmanager
 async def _database(bench: Bench, name: str) -> AsyncIterator[dict[str, str]]:
-    """A database of its own on the same server; as the variables that every driver reads."""
+    """Creates a database on the same server, and returns the environment variables for it that every driver reads."""
     await bench.session.execute(f"drop database if exists {name} with (force)")
     await bench.session.execute(f"create database {name}")
     where = urlsplit(bench.url)

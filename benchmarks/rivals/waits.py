@@ -1,5 +1,5 @@
-"""How soon jobs start, with Foliot and with its rivals: one at a time on an idle system, and thousands due at one
-instant."""
+"""Measures how soon jobs start in Foliot and in its rivals: one at a time on an idle system, and thousands that are due
+at the same instant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from benchmarks.scenarios import due_at_once
 from benchmarks.scenarios.latency import EVERY_SECONDS, seconds_of, starts
 
 NAME = "rivals_waits"
-TITLE = "one job every 50 ms on an idle system, and thousands due at one instant: until they start, one worker process"
+TITLE = (
+    "one job every 50 ms on an idle system, and thousands due at one instant: time until they start, with one "
+    "worker process"
+)
 WARM_SECONDS = 3.0
 AHEAD_SECONDS = 10.0
 
@@ -44,7 +47,8 @@ async def measure(bench: Bench) -> Result:
         except Unavailable as error:
             notes.append(f"{rival.name} was left out: {error}")
     notes.append(
-        "milliseconds: from the return of the call that submits to the start; seconds: from the instant at which all are due"
+        "milliseconds: from the return of the call that submits to the start; seconds: from the instant at which all "
+        "are due"
     )
     return Result(
         rows, settings={"one_at_a_time": single, "every_ms": 1e3 * EVERY_SECONDS, "due_at_once": due}, notes=notes

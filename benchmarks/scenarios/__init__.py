@@ -1,1 +1,2 @@
-"""One file a scenario: its `NAME`, its `TITLE`, and `async def measure(bench) -> Result`. `order.py` names all."""
+"""One file for each scenario: its `NAME`, its `TITLE`, and `async def measure(bench) -> Result`. `order.py` lists
+them."""

@@ -1,4 +1,4 @@
-"""Plain jobs beside many that can't start: held by a limit whose place is taken, or of a task that no worker knows."""
+"""Throughput of plain jobs next to many that can't start: held by a limit, or of a task that no worker knows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.processes import scheduler, workers
 from benchmarks.report import Result, Row, at_least
 
 NAME = "beside"
-TITLE = "plain jobs beside many that can't start, by those with nothing beside"
+TITLE = "plain jobs next to many that can't start, relative to empty tables"
 LIMITED = '{"concurrency": {"key": "taken", "limit": 1}}'
 HOLDER = """
 insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, payload, options)
@@ -18,11 +18,13 @@ values (gen_random_uuid(), now(), now(), 0, 'ready', 'holders', 'nap', '{"second
 """
 HELD = """
 insert into foliot.runs (id, created_at, due_at, rank, state, held_by, queue, task, options)
-select lpad(to_hex(n), 32, '0')::uuid, now(), now(), n, 'held', 'limit', 'default', 'noop', $2::jsonb from generate_series(1, $1::bigint) n
+select lpad(to_hex(n), 32, '0')::uuid, now(), now(), n, 'held', 'limit', 'default', 'noop', $2::jsonb
+    from generate_series(1, $1::bigint) n
 """
 UNKNOWN = """
 insert into foliot.runs (id, created_at, due_at, rank, state, queue, task)
-select lpad(to_hex(n), 32, '0')::uuid, now(), now(), n, 'ready', 'default', 'nobody' from generate_series(1, $1::bigint) n
+select lpad(to_hex(n), 32, '0')::uuid, now(), now(), n, 'ready', 'default', 'nobody' from generate_series(1,
+    $1::bigint) n
 """
 SETTLE_SECONDS = 20.0
 
@@ -48,18 +50,18 @@ async def measure(bench: Bench) -> Result:
     await bench.empty()
     rows = [
         Row(name, compared(found))
-        for name, found in ((f"{size:,} held by a limit", held), (f"{size:,} of a task that nobody knows", unknown))
+        for name, found in ((f"{size:,} held by a limit", held), (f"{size:,} of an unknown task", unknown))
     ]
     return Result(
         rows,
-        [at_least(f"throughput beside {row.name}, by nothing", row.figures["ratio"], 0.95) for row in rows],
+        [at_least(f"throughput next to {row.name}, relative to empty", row.figures["ratio"], 0.95) for row in rows],
         {"jobs": _jobs(bench), "pairs": len(held)},
         [IN_TURNS],
     )
 
 
 async def _drained(bench: Bench, empty: Bench) -> list[tuple[Drained, Drained]]:
-    """By several pairs of workers: of two that do the same, one may be quicker for as long as it lives."""
+    """Uses several pairs of workers, because one of two identical processes may be faster for its whole life."""
     found: list[tuple[Drained, Drained]] = []
     jobs, times = _jobs(bench), bench.size(4, full=6, tiny=1)
     for _ in range(bench.size(4, full=6, tiny=1)):
@@ -75,7 +77,7 @@ def _jobs(bench: Bench) -> int:
 
 
 async def _set_aside(bench: Bench) -> None:
-    """The gatekeeper needs a moment, once. Should it leave them where they are, that is measured."""
+    """Waits briefly for the gatekeeper to set the jobs aside. If it does not, the measurement includes that."""
     for _ in range(int(SETTLE_SECONDS / 0.2)):
         if not await bench.session.fetchval(
             "select exists (select from foliot.runs where task = 'nobody' and state = 'ready')"

@@ -1,4 +1,4 @@
-"""Shell commands: in a sandbox and in a process group of their own, beside the bare fork, exec and wait of the same
+"""Shell commands in a sandbox and in a process group of their own, compared with a bare fork, exec and wait of the same
 command."""
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ async def measure(bench: Bench) -> Result:
 
 
 async def bare(commands: int) -> tuple[float, float]:
-    """Commands a second that nothing but asyncio starts, as many at once; and their CPU time with ours, in
-    microseconds."""
+    """Starts commands with nothing but asyncio, with the same concurrency. Returns commands a second, and their CPU
+    time with ours in microseconds."""
     left = iter(range(commands))
 
     async def one_after_another() -> None:
@@ -65,7 +65,7 @@ async def bare(commands: int) -> tuple[float, float]:
     began, before = perf_counter(), os.times()
     await asyncio.gather(*(one_after_another() for _ in range(SLOTS)))
     seconds, after = perf_counter() - began, os.times()
-    # Own and that of children that have ended: the first four.
+    # The first four: this process's own time and that of ended children.
     used = sum(after[:4]) - sum(before[:4])
     return commands / seconds, used / commands * 1e6
 

@@ -1,4 +1,4 @@
-"""No-op Python functions, queued first: what one and two worker processes work off in a second, by kind of function."""
+"""No-op Python functions, queued first: how many one and two worker processes run in a second, by kind of function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.draining import SLOTS, Drained, drain, mean
 from benchmarks.report import Result, Row, at_least, at_most
 
 NAME = "drain"
-TITLE = "no-op functions queued first, then worked off"
+TITLE = "no-op functions, queued first and then run"
 PROCESS_SLOTS = 4
 """Each is a Python process, whose start is part of what is measured."""
 
@@ -17,7 +17,7 @@ async def measure(bench: Bench) -> Result:
     jobs = bench.size(80_000, full=200_000, tiny=500)
     few, fewest = bench.size(10_000, full=50_000, tiny=100), bench.size(4000, full=20_000, tiny=20)
     before = await raw_sql.limit(bench, jobs)
-    # Each twice, in such an order that a machine which gets slower or faster meanwhile favours neither.
+    # Each twice, in an order that favours neither if the machine becomes slower or faster in the meantime.
     found = [await drain(bench, jobs, processes=processes) for processes in (1, 2, 2, 1)]
     one, two = mean([found[0], found[3]]), mean(found[1:3])
     between = await raw_sql.limit(bench, jobs)

@@ -50,7 +50,7 @@ async def once(bench: Bench, jobs: int, name: str = "") -> Row:
             for number in range(jobs)
         ]
         for start in range(0, jobs, BATCH):
-            await bench.store.runs.insert_runs(runs[start : start + BATCH])
+            await bench.store.run_inserts.insert_runs(runs[start : start + BATCH])
         if monotonic() > due:
             raise RuntimeError(
                 f"{jobs} jobs were not stored before they were due: the machine is too busy to measure this"

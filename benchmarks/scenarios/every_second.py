@@ -25,13 +25,13 @@ async def measure(bench: Bench) -> Result:
     await insert_jobs(bench, "every", EVERY_SECOND, jobs, 2.0)
     await bench.session.execute("vacuum analyze foliot.jobs")
     async with scheduler(bench) as node:
-        # The first seconds are a warming-up.
+        # The first seconds are a warm-up.
         begin = await bench.session.fetchval("select date_trunc('second', now()) + interval '3 seconds'")
         end = await bench.session.fetchval("select $1::timestamptz + make_interval(secs => $2)", begin, float(seconds))
         await bench.session.fetchval("select pg_sleep(extract(epoch from $1::timestamptz - clock_timestamp()))", begin)
         meter = Meter({"postgres": [bench.postmaster], "scheduler": [node]})
         meter.start()
-        # A second more, for the last fires to commit.
+        # Waits one more second for the last ticks to commit.
         await bench.session.fetchval(
             "select pg_sleep(extract(epoch from $1::timestamptz - clock_timestamp()) + 1)", end
         )

@@ -1,4 +1,4 @@
-"""Many recurring, and many delayed, jobs due in one second beside others that are not: when the last of them is
+"""Many recurring and delayed jobs due in the same second, next to others that are not: when the last of them is
 ready."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from benchmarks.report import Result, Row
 from benchmarks.schedules import EVERY_HOUR, TOMORROW, insert_delayed, insert_jobs, last_ready
 
 NAME = "fire_burst"
-TITLE = "many due in one second beside many that are not, one scheduler node: until the last is ready"
+TITLE = "many jobs due in one second next to many that are not, one scheduler node: until the last is ready"
 
 
 async def measure(bench: Bench) -> Result:

@@ -1,7 +1,7 @@
-"""Does anything slow down as tables grow? Throughput and latency beside queued and future jobs, history and schedules,
-by empty tables.
+"""Does anything slow down as tables grow? Measures throughput and latency next to queued jobs, future jobs, history and
+schedules, relative to empty tables.
 
-Full and empty tables are those of two databases of one server, measured in turns.
+The full and the empty tables are in two databases of one server, and are measured in turns.
 """
 
 from __future__ import annotations
@@ -15,26 +15,31 @@ from benchmarks.schedules import EVERY_HOUR, TOMORROW, insert_jobs
 from foliot.store.partitions import partition_name
 
 NAME = "growth"
-TITLE = "throughput and latency beside full tables, by those with empty ones"
+TITLE = "throughput and latency with full tables, relative to empty ones"
 LOOKS = 2
-# Ids that grow, so that indexes are filled from one end, as Foliot's own ids fill them.
+# Increasing ids fill the indexes from one end, as Foliot's own ids do.
 QUEUED = """
 insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, payload)
-select lpad(to_hex(n), 32, '0')::uuid, now(), now(), extract(epoch from now() + interval '1 hour') * 1000000 + n, 'ready', 'default', 'one',
+select lpad(to_hex(n), 32, '0')::uuid, now(), now(), extract(epoch from now() + interval '1 hour') * 1000000 + n,
+    'ready', 'default', 'one',
     '{"item": 1}'
 from generate_series(1, $1::bigint) n
 """
 DELAYED = """
 insert into foliot.runs (id, created_at, due_at, expires_at, rank, state, queue, task)
-select lpad(to_hex(n), 32, '0')::uuid, now(), due, due + interval '1 hour', extract(epoch from due) * 1000000 + n, 'scheduled',
+select lpad(to_hex(n), 32, '0')::uuid, now(), due, due + interval '1 hour', extract(epoch from due) * 1000000 + n,
+    'scheduled',
     'default', 'one'
 from generate_series(1, $1::bigint) n, (select now() + interval '1 day' as due) as tomorrow
 """
 HISTORY = """
-insert into foliot.{name} (id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task, payload)
-select lpad(to_hex(n), 32, '0')::uuid, at, at, at, at, 1, 1, 0, 0, 'succeeded', 'default', 'old', '{{"to": "someone@example.com"}}'
+insert into foliot.{name} (id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state,
+    queue, task, payload)
+select lpad(to_hex(n), 32, '0')::uuid, at, at, at, at, 1, 1, 0, 0, 'succeeded', 'default', 'old',
+    '{{"to": "someone@example.com"}}'
 from (
-    select n, date_trunc('day', now()) + (now() - date_trunc('day', now())) * (n::float8 / $1) as at from generate_series(1, $1::bigint) n
+    select n, date_trunc('day', now()) + (now() - date_trunc('day', now())) * (n::float8 / $1) as at
+        from generate_series(1, $1::bigint) n
 ) as finished
 """
 
@@ -57,8 +62,8 @@ async def measure(bench: Bench) -> Result:
             await bench.settle()
             figures = await _compared(bench, empty)
             rows.append(Row(name, figures))
-            goals.append(at_least(f"throughput beside {name}, by empty", figures["ratio"], 0.9))
-            goals.append(at_most(f"latency beside {name}, by empty", figures["p50_ratio"], 1.2))
+            goals.append(at_least(f"throughput with {name}, relative to empty", figures["ratio"], 0.9))
+            goals.append(at_most(f"latency with {name}, relative to empty", figures["p50_ratio"], 1.2))
         await bench.empty()
     return Result(rows, goals, {"jobs": _jobs(bench), "pairs": _pairs(bench)}, [IN_TURNS])
 
@@ -66,10 +71,10 @@ async def measure(bench: Bench) -> Result:
 async def _compared(full: Bench, empty: Bench) -> dict[str, float]:
     waits: dict[str, list[float]] = {full.url: [], empty.url: []}
     wanted = full.size(80, full=400, tiny=5) // LOOKS or 1
-    # The workers are there from the start: a line that no worker knows would be put aside, and brought back while it is
-    # measured.
+    # Workers are present from the start. Otherwise the gatekeeper would set the queued jobs aside, and bring them back
+    # during the measurement.
     async with warm_workers(full, empty) as pids, scheduler(full), scheduler(empty):
-        # Nobody works on the queue that is full while another one is looked at for latency.
+        # Nobody runs the jobs of the full queue while the latency of another queue is measured.
         for bench in in_turns(full, empty, LOOKS):
             waits[bench.url] += seconds_of((await starts(bench, wanted, queue="quick"))[0])
         pairs = await drain_in_turns(full, empty, pids, times=_pairs(full), jobs=_jobs(full))
@@ -97,8 +102,8 @@ async def _queued(bench: Bench, size: int) -> None:
 
 
 async def _history(bench: Bench, size: int) -> None:
-    """All in today's part of it, the one that is written to. Filled apart, and indexed as a whole: one index after the
-    other is quicker."""
+    """Fills today's partition, the one that is written to. Filling it apart and building its indexes one after the
+    other is faster."""
     today = await bench.session.fetchval("select (now() at time zone 'UTC')::date")
     name = partition_name("history", today)
     await bench.session.execute(f"drop table foliot.{name}")
@@ -108,7 +113,8 @@ async def _history(bench: Bench, size: int) -> None:
     await bench.session.execute(HISTORY.format(name=name), size)
     await bench.session.execute("set maintenance_work_mem = '512MB'")
     await bench.session.execute(
-        f"alter table foliot.history attach partition foliot.{name} for values from ('{today} 00:00:00+00') to ('{today} 24:00:00+00')"
+        f"alter table foliot.history attach partition foliot.{name} for values from ('{today} 00:00:00+00') to "
+        f"('{today} 24:00:00+00')"
     )
     await bench.session.execute(f"vacuum analyze foliot.{name}")
 

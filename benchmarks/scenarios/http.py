@@ -1,5 +1,5 @@
-"""Single jobs by `POST /v1/jobs`: at a rate that does not wait for answers, and as many as 64 connections get
-stored."""
+"""Single jobs by `POST /v1/jobs`: at a fixed rate that does not wait for responses, and as fast as 64 connections
+allow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def measure(bench: Bench) -> Result:
 
 
 async def _cost(bench: Bench, rate: int, seconds: float) -> dict[str, float]:
-    """CPU time of a job at that rate, in microseconds."""
+    """The CPU time for each job at that rate, in microseconds."""
     await bench.empty()
     async with over_http.server(bench.url) as (address, process):
         meter = Meter({"postgres": [bench.postmaster], "api": [process.pid]})

@@ -12,7 +12,7 @@ from benchmarks.processes import scheduler, workers
 from benchmarks.report import Result, Row, at_most
 
 NAME = "idle"
-TITLE = "one scheduler node and idle worker processes: cores that are kept busy"
+TITLE = "one scheduler node and idle worker processes: share of a core in use"
 WANTED = 50
 POSTGRES = "postgres_%_of_a_core"
 CONNECTIONS = "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
@@ -20,7 +20,7 @@ CONNECTIONS = "select count(*) from pg_stat_activity where backend_type = 'clien
 
 async def measure(bench: Bench) -> Result:
     numbers, seconds = [1, 2] if bench.is_tiny else [1, 10, WANTED], bench.size(10, full=60, tiny=1)
-    # Nothing is wanted of the others.
+    # The other rows have no goal.
     briefly = seconds / 2
     async with scheduler(bench) as node, AsyncExitStack() as started:
         await asyncio.sleep(2)
@@ -28,7 +28,7 @@ async def measure(bench: Bench) -> Result:
         pids: list[int] = []
         for number in numbers:
             pids += await started.enter_async_context(workers(bench, number - len(pids)))
-            # Leaves out the work at the start.
+            # Leaves out the work of starting up.
             await asyncio.sleep(4)
             long = seconds if number == numbers[-1] else briefly
             rows.append(Row(f"and {number} workers", await _spent(bench, long, {"scheduler": [node], "worker": pids})))

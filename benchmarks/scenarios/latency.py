@@ -1,9 +1,7 @@
-"""How soon a job starts on an idle system: from the return of the call that submits it to the first line of its
-function.
+"""How soon a job starts on an idle system: from the return of the submitting call to the first line of its function.
 
-Milliseconds can't be measured on cores that are not there: where this machine is one of several on a host, which gives
-its cores to another for ten milliseconds and more at a time, the jobs that met that are told apart, and so are those of
-raw SQL.
+On a shared host, a core can be gone for ten milliseconds and more at a time. Jobs during which that happened are
+reported separately, and so are those of raw SQL.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ NAME = "latency"
 TITLE = "one job every 50 ms on an idle system: from submitted to started"
 EVERY_SECONDS = 0.05
 UNDISTURBED_LEAST = 100
-"""Fewer have no p99 to speak of: then all count."""
+"""With fewer undisturbed jobs a p99 means nothing, so all jobs count."""
 
 
 class Wait(NamedTuple):
@@ -49,7 +47,10 @@ async def measure(bench: Bench) -> Result:
     waited = spread_ms(judged)
     rows = [Row("submit in process to start", {"jobs": len(found), **spread_ms(seconds_of(found)), **cpu})]
     rows.append(Row("raw SQL: insert, notify, claim", {"jobs": len(raw), **spread_ms(seconds_of(raw))}))
-    for name, waits in (("... with nothing taken away", found), ("raw SQL, with nothing taken away", raw)):
+    for name, waits in (
+        ("... while the host took nothing away", found),
+        ("raw SQL, while the host took nothing away", raw),
+    ):
         if 0 < len(undisturbed(waits)) < len(waits):
             rows.append(Row(name, {"jobs": len(undisturbed(waits)), **spread_ms(undisturbed(waits))}))
     return Result(
@@ -76,16 +77,18 @@ def undisturbed(waits: Sequence[Wait]) -> list[float]:
     return [wait.seconds for wait in waits if not wait.is_disturbed]
 
 
-async def starts(bench: Bench, jobs: int, *, queue: str = "default") -> tuple[list[Wait], dict[str, float]]:
-    """How long each job waited, with one warm worker; and what a job cost."""
+async def starts(
+    bench: Bench, jobs: int, *, queue: str = "default", **settings: str
+) -> tuple[list[Wait], dict[str, float]]:
+    """Measures the wait of each job with one warm worker, and the cost of a job."""
     effects = Effects(bench.directory / "effects", jobs + 1)
     app = App(url=bench.url)
     task, payload = app.task(name="counted")(counted.function).with_options(queue=queue), json.loads(PAYLOAD)
     returned: list[float] = []
     stolen: list[float] = []
     try:
-        async with workers(bench, 1, f"{queue}=100", variables=effects.variables) as pids:
-            # The first one finds everything cold.
+        async with workers(bench, 1, f"{queue}=100", variables=effects.variables, **settings) as pids:
+            # The first job finds everything cold.
             await task.submit_async(number=jobs, **payload)
             await effects.until_started(1)
             meter = Meter({"postgres": [bench.postmaster], "worker": pids})
@@ -110,12 +113,13 @@ async def starts(bench: Bench, jobs: int, *, queue: str = "default") -> tuple[li
 
 
 def told_apart(seconds: Sequence[float], stolen: Sequence[float]) -> list[Wait]:
-    """`stolen` is what had been taken away when each began, and after the last."""
+    """Separates the jobs during which the host took time away. `stolen` holds the total when each job began, and after
+    the last."""
     return [Wait(one, stolen[at + 1] > stolen[at]) for at, one in enumerate(seconds)]
 
 
 async def raw_starts(bench: Bench, jobs: int) -> list[Wait]:
-    """The least that it takes: an insert, a notice, and the claim of who heard it."""
+    """The minimum: an insert, a notification, and a claim by the listener."""
     submitting, claiming = await asyncpg.connect(bench.url), await asyncpg.connect(bench.url)
     heard = asyncio.Event()
     waited = list[float]()

@@ -1,5 +1,4 @@
-"""A map over many items, run to its end once, and once more with a cancel on the way; the memory of its processes
-meanwhile."""
+"""A map over many items, run once to its end and once with a cancel, and the memory of its processes."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from benchmarks.scenarios.steps import insert
 from foliot.clock import SystemClock
 
 NAME = "map"
-TITLE = "a map over many items, each done once; and the cancel of another"
+TITLE = "a map over many items, each run once; and the cancel of another one"
 CHECKSUM = """
 select count(*), count(distinct step), coalesce(sum((payload ->> 'item')::bigint), 0)::bigint
 from foliot.history where parent_id = $1 and state = 'succeeded'
@@ -50,7 +49,7 @@ async def measure(bench: Bench) -> Result:
 
 
 async def _watched(bench: Bench, workflow_id: UUID, processes: list[psutil.Process]) -> tuple[float, float]:
-    """The most memory of all processes together, in MB: in the first tenth of the items, and in all."""
+    """The peak memory of all processes together, in MB: during the first tenth of the items, and during all."""
     early = late = 0.0
     while not await bench.session.fetchval(HAS_ENDED, workflow_id):
         late = max(late, sum(process.memory_info().rss for process in processes) / 1e6)
@@ -65,12 +64,12 @@ async def _cancelled(bench: Bench, definition: dict[str, Any], after: int) -> fl
     workflow_id, _ = await insert(bench, definition)
     while not await bench.session.fetchval(IS_HALF_WAY, after):
         if await bench.session.fetchval(HAS_ENDED, workflow_id):
-            # Too few items to be caught on the way.
+            # Too few items to be observed.
             return None
         await asyncio.sleep(0.02)
     began = SystemClock().monotonic()
-    await bench.store.runs.mark_cancelled([workflow_id], "enough", is_forced=False)
-    while await bench.store.end_cancelled():
+    await bench.store.cancellation.mark_cancelled([workflow_id], "enough", is_forced=False)
+    while await bench.store.cancellation.end_cancelled():
         pass
     while not await bench.session.fetchval(HAS_ENDED, workflow_id):  # noqa: ASYNC110
         await asyncio.sleep(0.02)

@@ -12,7 +12,7 @@ from benchmarks.processes import scheduler, server, workers
 from benchmarks.report import Result, Row
 
 NAME = "memory"
-TITLE = "memory of a process, with what it shares with others (rss) and without (uss); a job on disk"
+TITLE = "memory of a process with shared pages (rss) and without (uss); size of a job on disk"
 SETTLE_SECONDS = 3.0
 HISTORY_SIZE = (
     "select sum(pg_total_relation_size(inhrelid))::float8 from pg_inherits where inhparent = 'foliot.history'::regclass"

@@ -1,4 +1,4 @@
-"""All scenarios, in the order in which they are run."""
+"""All scenarios, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.report import Result
 from benchmarks.scenarios import (
     beside,
+    checks,
     commands,
     drain,
     due_at_once,
@@ -20,10 +21,12 @@ from benchmarks.scenarios import (
     map_items,
     memory,
     overhead,
+    remote,
     steady,
     steps,
     submit,
     tick_cost,
+    watching,
 )
 
 
@@ -41,6 +44,7 @@ ALL: tuple[Scenario, ...] = (
     steady,
     submit,
     http,
+    checks,
     latency,
     due_at_once,
     every_second,
@@ -54,4 +58,6 @@ ALL: tuple[Scenario, ...] = (
     map_items,
     memory,
     idle,
+    remote,
+    watching,
 )

@@ -1,4 +1,4 @@
-"""Overhead for jobs of a known duration: as CPU time, and as time in which a slot is idle."""
+"""The overhead for jobs of a known duration: CPU time, and time in which a slot is idle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.report import Result, Row, at_most
 from benchmarks.tasks import nap, spin
 
 NAME = "overhead"
-TITLE = "jobs of a known length on slots that are always full: what is added to them"
+TITLE = "overhead of jobs of a known length, on slots that are always full"
 
 
 async def measure(bench: Bench) -> Result:
@@ -65,7 +65,7 @@ def _row(name: str, found: Drained, jobs: int, raw: float, seconds: float) -> Ro
 
 
 async def _raw_seconds(task: str, slots: int, jobs: int, seconds: float) -> float:
-    """The same functions, called by nothing but asyncio."""
+    """The same functions, called directly by asyncio."""
 
     async def one_after_another() -> None:
         for _ in range(jobs // slots):

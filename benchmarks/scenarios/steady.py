@@ -1,4 +1,4 @@
-"""Submitting and running at once: jobs are stored in bulk as fast as it goes, while a warm worker already works on
+"""Submitting and running at the same time: jobs are stored in bulk at full speed while a warm worker already runs
 them."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foliot.model.ids import new_id
 from foliot.model.run import NewRun
 
 NAME = "steady"
-TITLE = "jobs submitted in bulk and run at once: whole lives a second, from the first submit to the last end"
+TITLE = "jobs submitted in bulk and run at the same time: jobs a second, from the first submit to the last end"
 LIFE = """
 select extract(epoch from max(finished_at) - min(created_at))::float8,
     percentile_cont(array[0.5, 0.99]) within group (order by extract(epoch from started_at - created_at))
@@ -32,7 +32,7 @@ async def measure(bench: Bench) -> Result:
     shown = [
         Row(row.name, {**row.figures, "raw_sql": raw, "ratio": (row.figures["per_second"] or 0) / raw}) for row in rows
     ]
-    notes = ["raw SQL inserts first and drains then; its whole lives a second are computed from both"]
+    notes = ["raw SQL inserts first and drains afterwards; its jobs a second are computed from both"]
     return Result(shown, settings={"jobs": jobs, "slots": SLOTS}, notes=notes)
 
 
@@ -44,7 +44,7 @@ async def _lives(bench: Bench, jobs: int, processes: int) -> Row:
         meter = Meter({"postgres": [bench.postmaster], "worker": pids})
         meter.start()
         for start in range(0, jobs, BATCH):
-            await bench.store.runs.insert_runs(runs[start : start + BATCH])
+            await bench.store.run_inserts.insert_runs(runs[start : start + BATCH])
             bench.store.hints.send(["default"])
         while await bench.session.fetchval("select exists (select from foliot.runs)"):  # noqa: ASYNC110
             await asyncio.sleep(0.02)

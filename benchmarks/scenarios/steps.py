@@ -1,4 +1,5 @@
-"""Steps of one workflow, two arrows each, beside as many plain jobs on the same worker process."""
+"""Steps of one workflow, with two dependencies each, compared with the same number of plain jobs on one worker
+process."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from foliot.model.run import NewRun
 from foliot.model.workflow import Workflow, check, plan
 
 NAME = "steps"
-TITLE = "a workflow's steps, two arrows each, beside as many plain jobs"
+TITLE = "the steps of a workflow, with two dependencies each, compared with plain jobs"
 LAYER = 1000
 """Each step waits for two steps before it: this measures the cost of a step, not the length of a chain."""
 
@@ -57,7 +58,7 @@ async def measure(bench: Bench) -> Result:
 
 
 async def insert(bench: Bench, definition: dict[str, Any]) -> tuple[UUID, float]:
-    """The workflow's id, and the seconds that it took to store it."""
+    """Stores the workflow. Returns its id and the seconds that it took."""
     began = SystemClock().monotonic()
     asked = msgspec.convert(definition, Workflow)
     run = NewRun(new_id(), "workflow", "default", payload=msgspec.json.encode(asked).decode())

@@ -1,5 +1,5 @@
-"""Submitting from a program that has PostgreSQL at hand: one by one, many callers at once, and in bulk, beside the same
-in bare SQL."""
+"""Submitting from a program straight to PostgreSQL: one by one, from many callers at once, and in bulk, compared with
+raw SQL."""
 
 from __future__ import annotations
 
@@ -72,19 +72,21 @@ async def measure(bench: Bench) -> Result:
             "client us: the CPU time of the program that submits",
             "percentiles are of one call",
             f"bulk: {CALLS} calls each in turn with raw SQL; ratio: that of the turn in the middle",
-            "raw SQL in bulk: one connection, one payload for all rows; one caller of ours waits while PostgreSQL works, and the reverse",
+            "raw SQL in bulk: one connection, one payload for all rows; one caller of ours waits while PostgreSQL "
+            "works, and the reverse",
         ],
     )
 
 
 async def _in_turns(bench: Bench, bulk: Submit, rounds: int) -> tuple[dict[str, float], ...]:
-    """`submit_many`, what it does inside Foliot, and raw SQL. For the last two, what is stored was made beforehand."""
+    """Measures `submit_many`, its part inside Foliot, and raw SQL in turns. For the last two, the rows are prepared
+    beforehand."""
     made = [new_id() for _ in range((rounds * CALLS + 1) * BATCH)]
     runs = [NewRun(id=run_id, task="noop", queue="default", payload=PAYLOAD) for run_id in made]
     ranks = list(range(BATCH))
 
     async def inside() -> None:
-        await bench.store.runs.insert_runs(runs[-BATCH:])
+        await bench.store.run_inserts.insert_runs(runs[-BATCH:])
         del runs[-BATCH:]
 
     async def raw() -> None:
@@ -114,7 +116,7 @@ async def _in_turns(bench: Bench, bulk: Submit, rounds: int) -> tuple[dict[str, 
 
 
 class Turns:
-    """The result of one of several, which take turns so that the machine is the same for all."""
+    """The result of one of several that take turns, so that the machine is the same for all."""
 
     def __init__(self, bench: Bench, submit: Submit) -> None:
         self.submit = submit
@@ -181,7 +183,7 @@ async def _two_programs(bench: Bench, seconds: float) -> dict[str, float]:
     meter.stop()
     jobs = sum(int(one["jobs"]) for one in found)
     stored = await bench.session.fetchval("select count(*) from foliot.runs")
-    # One call of each is a warming-up.
+    # The first call of each is a warm-up.
     if stored != jobs + 2 * BATCH:
         raise RuntimeError(f"{stored} jobs are stored, and {jobs + 2 * BATCH} were answered for")
     client_us = sum(one["cpu_seconds"] for one in found) / jobs * 1e6
@@ -193,7 +195,7 @@ async def _two_programs(bench: Bench, seconds: float) -> dict[str, float]:
 
 
 async def _raw_singles(bench: Bench, seconds: float) -> float:
-    """One row a transaction, by as many connections."""
+    """One row for each transaction, over the same number of connections."""
     await bench.session.execute(SCHEMA)
     try:
         return (await over_http.load("insert", bench.url, CALLERS, seconds))["per_second"]

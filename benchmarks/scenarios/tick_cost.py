@@ -11,7 +11,7 @@ from benchmarks.report import Result, Row, at_most
 from benchmarks.schedules import EVERY_HOUR, EVERY_SECOND, TOMORROW, insert_jobs
 
 NAME = "tick_cost"
-TITLE = "what one tick of a job costs, with few and with many jobs stored"
+TITLE = "the cost of one tick, with few and with many jobs stored"
 ROWS_READ = """
 select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::float8
 from pg_stat_user_tables where schemaname = 'foliot'
@@ -27,7 +27,7 @@ async def measure(bench: Bench) -> Result:
             await insert_jobs(one, "far", EVERY_HOUR, number, TOMORROW)
             await insert_jobs(one, "every", EVERY_SECOND, jobs, 2.0)
             await one.session.execute("vacuum analyze foliot.jobs")
-            # It comes when it likes, to one of the two while it is measured and to the other one not.
+            # Autovacuum could run while one of the two is measured, and not during the other.
             await one.session.execute("alter table foliot.jobs set (autovacuum_enabled = off)")
             await one.session.execute("alter table foliot.runs set (autovacuum_enabled = off)")
         await bench.settle()
@@ -42,7 +42,7 @@ async def measure(bench: Bench) -> Result:
         [Row(f"{stored // 100:,} stored", few), Row(f"{stored:,} stored", many), Row("ratio", ratio)],
         [at_most("CPU of a tick with a hundred times the jobs", ratio["all_us"], 1.2)],
         {"due_every_second": jobs, "seconds": seconds, "times": times},
-        ["in turns, in two databases, and without autovacuum, which comes when it likes"],
+        ["measured in turns in two databases, without autovacuum"],
     )
 
 

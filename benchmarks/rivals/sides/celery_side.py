@@ -29,7 +29,7 @@ if __name__ == "__main__":
                 for number in range(int(jobs)):
                     noop.apply_async(kwargs={**json.loads(payload), "number": number}, producer=producer, eta=eta)
                     if command == "pace":
-                        # When the call had returned.
+                        # The time at which the call returned.
                         print(time.monotonic(), flush=True)
                         time.sleep(0.05)
         case ["work"]:

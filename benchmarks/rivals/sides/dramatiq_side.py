@@ -29,7 +29,7 @@ if __name__ == "__main__":
                 delay = int(1000 * (float(due[0]) - time.time())) if due else None
                 noop.send_with_options(kwargs={**json.loads(payload), "number": number}, delay=delay)
                 if command == "pace":
-                    # When the call had returned.
+                    # The time at which the call returned.
                     print(time.monotonic(), flush=True)
                     time.sleep(0.05)
         case ["work"]:

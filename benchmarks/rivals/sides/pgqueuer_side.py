@@ -29,7 +29,7 @@ async def enqueue(jobs: int, payload: dict, due: float | None = None) -> None:
 
 
 async def pace(jobs: int, payload: dict) -> None:
-    """One at a time; prints when each call had returned."""
+    """Enqueues one job at a time, and prints the time at which each call returned."""
     queries = Queries(AsyncpgDriver(await asyncpg.connect()))
     for number in range(jobs):
         await queries.enqueue("noop", json.dumps({**payload, "number": number}).encode())

@@ -12,7 +12,7 @@ from procrastinate import App, PsycopgConnector
 
 from effects import Recorder
 
-# It would say each time that it is started as a program.
+# Otherwise it warns at each start that it runs as a program.
 logging.basicConfig(level=logging.ERROR)
 app = App(connector=PsycopgConnector())
 
@@ -37,7 +37,7 @@ async def enqueue(jobs: int, payload: dict, due: float | None = None) -> None:
 
 
 async def pace(jobs: int, payload: dict) -> None:
-    """One at a time; prints when each call had returned."""
+    """Enqueues one job at a time, and prints the time at which each call returned."""
     async with app.open_async():
         for number in range(jobs):
             await noop.defer_async(**{**payload, "number": number})

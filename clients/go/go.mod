@@ -1,0 +1,3 @@
+module github.com/foliot/foliot/clients/go
+
+go 1.24

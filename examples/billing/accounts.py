@@ -1,0 +1,3 @@
+"""The customers, and the amount that each of them is charged."""
+
+CUSTOMERS, CENTS = 200, 999
